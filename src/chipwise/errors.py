@@ -1,0 +1,88 @@
+"""Everything chipwise raises on purpose.
+
+::
+
+    ChipwiseError                 one clear line; the command line exits with 2
+    ├── InputError                the user's input: names the field, the value, what is accepted
+    │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
+    │   └── BrokenFile            a file that is missing, empty, too large or not what it claims
+    └── Refusal                   no honest number exists: says why and what would unlock it
+        ├── DoesNotFit            memory is short
+        ├── PrecisionMissing      the chip has no such precision
+        └── NoLayout              nothing legal splits the work that way
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ChipwiseError(Exception):
+    """Base of every error chipwise raises on purpose."""
+
+
+class InputError(ChipwiseError):
+    """Input that can't be used; the message names the field, the value and what is accepted.
+
+    >>> str(InputError("train.global_batch", -3, "a whole number of at least 1"))
+    'train.global_batch: -3 is not accepted; expected a whole number of at least 1'
+    """
+
+    def __init__(self, field: str, value: object, accepted: str) -> None:
+        self.field, self.value, self.accepted = field, value, accepted
+        shown = repr(value) if isinstance(value, str) else str(value)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        super().__init__(f"{field}: {shown} is not accepted; expected {accepted}".replace("\n", " "))
+
+
+class UnknownName(InputError):
+    """A name we don't know; suggests the nearest ones.
+
+    >>> str(UnknownName("chip", "h10", ["h100", "h200", "v5e"]))
+    "chip: 'h10' is not accepted; expected a known name (did you mean h100, h200?)"
+    """
+
+    def __init__(self, field: str, value: str, known: Iterable[str], hint: str = "") -> None:
+        names = sorted(set(known))
+        near = difflib.get_close_matches(value.lower(), names, n=3, cutoff=0.5)
+        if near:
+            accepted = f"a known name (did you mean {', '.join(near)}?)"
+        elif len(names) <= 40:
+            accepted = f"one of {', '.join(names)}"
+        else:
+            accepted = f"a known name{hint}"
+        super().__init__(field, value, accepted)
+
+
+class BrokenFile(InputError):
+    """A file that is missing, empty, too large, or not what it claims to be."""
+
+
+class Refusal(ChipwiseError):
+    """No honest number exists: the reason, and what would unlock one."""
+
+    kind = "refused"
+
+    def __init__(self, reason: str, unlock: str = "") -> None:
+        self.reason, self.unlock = reason, unlock
+        super().__init__(reason + (f"; {unlock}" if unlock else ""))
+
+
+class DoesNotFit(Refusal):
+    """The memory of the chips is too small for the work."""
+
+    kind = "memory"
+
+
+class PrecisionMissing(Refusal):
+    """The chip has no matrix units for the precision asked for."""
+
+    kind = "precision"
+
+
+class NoLayout(Refusal):
+    """No legal way to split the work over these chips."""
+
+    kind = "layout"

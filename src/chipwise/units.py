@@ -1,0 +1,181 @@
+"""People's units at the edges, SI inside: counts, durations and money, read and written.
+
+Everything here is pure. Bad input raises `InputError` naming the field, the value and what is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from chipwise.errors import InputError
+
+KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
+KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
+MINUTE, HOUR, DAY, WEEK = 60.0, 3_600.0, 86_400.0, 604_800.0
+
+_COUNT_SUFFIX = {"": 1.0, "k": KILO, "m": MEGA, "g": GIGA, "b": GIGA, "t": TERA, "p": PETA, "e": EXA}
+_SECONDS = {
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    "ms": 1e-3,
+    **dict.fromkeys(("m", "min", "minute", "minutes"), MINUTE),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), HOUR),
+    **dict.fromkeys(("d", "day", "days"), DAY),
+    **dict.fromkeys(("w", "week", "weeks"), WEEK),
+}
+# (below this many seconds, divide by, write)
+_STEPS = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (2 * HOUR, MINUTE, "min"))
+_NUMBER = r"(\d[\d,_]*(?:\.\d+)?|\.\d+)(e[+-]?\d{1,3})?"
+_ACCEPTED_COUNT = "a number such as 300, 2.5M, 70B or 15T"
+_ACCEPTED_DURATION = "a duration such as 90s, 12h, 30d or 2w"
+_ACCEPTED_MONEY = "an amount in US dollars such as 1000, $1,000 or 2.5k"
+
+
+def parse_count(value: object, field: str = "count") -> float:
+    """A count such as tokens or parameters; whole numbers stay `int`.
+
+    >>> parse_count("15T"), parse_count("2.5M"), parse_count(4096)
+    (15000000000000, 2500000, 4096)
+    """
+    number = _number(value, field, _ACCEPTED_COUNT, _COUNT_SUFFIX)
+    return int(number) if number.is_integer() else number
+
+
+def parse_duration(value: object, field: str = "duration") -> float:
+    """Seconds from a duration; a bare number is seconds.
+
+    >>> parse_duration("30d"), parse_duration("12h"), parse_duration("90s"), parse_duration("2w")
+    (2592000.0, 43200.0, 90.0, 1209600.0)
+    """
+    return _number(value, field, _ACCEPTED_DURATION, _SECONDS)
+
+
+def parse_money(value: object, field: str = "money") -> float:
+    """US dollars.
+
+    >>> parse_money("$1,000"), parse_money("1000 usd"), parse_money("2.5k")
+    (1000.0, 1000.0, 2500.0)
+    """
+    if isinstance(value, str):
+        text = re.sub(r"^\s*(us)?\$\s*|\s*(usd|dollars?|\$)\s*$", "", value.strip(), flags=re.IGNORECASE)
+        if not text:
+            raise InputError(field, value, _ACCEPTED_MONEY)
+        return _number(text, field, _ACCEPTED_MONEY, _COUNT_SUFFIX, shown=value)
+    return _number(value, field, _ACCEPTED_MONEY, _COUNT_SUFFIX)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration for people.
+
+    >>> format_seconds(0.0123), format_seconds(75), format_seconds(90_000), format_seconds(20 * 86_400)
+    ('12.3 ms', '75.0 s', '25.0 h', '20.0 days')
+    """
+    _finite(seconds, "seconds")
+    if seconds == 0:
+        return "0 s"
+    for limit, unit, name in _STEPS:
+        if seconds < limit:
+            return f"{_three(seconds / unit)} {name}"
+    if seconds < 3 * DAY:
+        return f"{_three(seconds / HOUR)} h"
+    return f"{_three(seconds / DAY)} days"
+
+
+def format_bytes(size: float) -> str:
+    """A size in binary units.
+
+    >>> format_bytes(80 * GiB), format_bytes(512), format_bytes(3.5 * TiB)
+    ('80.0 GiB', '512 B', '3.50 TiB')
+    """
+    _finite(size, "bytes")
+    for unit, name in ((TiB, "TiB"), (GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")):
+        if size >= unit:
+            return f"{_three(size / unit)} {name}"
+    return f"{size:.0f} B"
+
+
+def format_count(count: float) -> str:
+    """A count with a suffix.
+
+    >>> format_count(8.03e9), format_count(15e12), format_count(4096), format_count(12)
+    ('8.03B', '15.0T', '4.10K', '12')
+    """
+    return _prefixed(count, "count", (("T", TERA), ("B", GIGA), ("M", MEGA), ("K", KILO)))
+
+
+def format_money(usd: float) -> str:
+    """US dollars; cents below a thousand, more digits below a cent's worth of sense.
+
+    >>> format_money(1234567.0), format_money(12.5), format_money(0.00123), format_money(0)
+    ('$1,234,567', '$12.50', '$0.00123', '$0.00')
+    """
+    _finite(usd, "money")
+    if usd >= 1_000:
+        return f"${usd:,.0f}"
+    if usd >= 0.1 or usd == 0:
+        return f"${usd:.2f}"
+    return f"${float(f'{usd:.3g}'):.12f}".rstrip("0")
+
+
+def format_rate(rate: float, unit: str) -> str:
+    """A rate with an SI prefix on its unit.
+
+    >>> format_rate(989.4e12, "FLOP/s"), format_rate(3.35e12, "B/s"), format_rate(42.0, "tokens/s")
+    ('989 TFLOP/s', '3.35 TB/s', '42.0 tokens/s')
+    """
+    _finite(rate, "rate")
+    for name, factor in (("E", EXA), ("P", PETA), ("T", TERA), ("G", GIGA), ("M", MEGA), ("k", KILO)):
+        # 1000 and more tera is how people write peaks of chips, so peta begins at ten of them
+        if rate >= factor * (10 if name in "PE" else 1):
+            return f"{_three(rate / factor)} {name}{unit}"
+    return f"{_three(rate)} {unit}"
+
+
+def _number(
+    value: object, field: str, accepted: str, suffixes: dict[str, float], shown: object = None
+) -> float:
+    shown = value if shown is None else shown
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise InputError(field, shown, accepted)
+    if isinstance(value, str):
+        found = re.fullmatch(rf"{_NUMBER}\s*([a-z]*)", value.strip().lower(), re.ASCII)
+        if not found or found[3] not in suffixes:
+            raise InputError(field, shown, accepted)
+        digits = found[1].replace(",", "").replace("_", "") + (found[2] or "")
+        number = _exact(float(digits), suffixes[found[3]])
+    else:
+        try:
+            number = float(value)
+        except OverflowError:
+            raise InputError(field, shown, accepted) from None
+    if not math.isfinite(number) or number < 0:
+        raise InputError(field, shown, accepted)
+    return number
+
+
+def _exact(number: float, factor: float) -> float:
+    """The product, rounded where binary fractions would leave a whole count a hair off (2.3M)."""
+    product = number * factor
+    if factor > 1 and math.isfinite(product) and abs(product - round(product)) < 1e-9 * product:
+        return float(round(product))
+    return product
+
+
+def _finite(value: float, field: str) -> None:
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise InputError(field, value, "a finite number of at least 0")
+
+
+def _three(value: float) -> str:
+    """Three digits: 1.23, 12.3, 123, 1,234."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def _prefixed(value: float, field: str, steps: tuple[tuple[str, float], ...]) -> str:
+    _finite(value, field)
+    for suffix, factor in steps:
+        if value >= factor:
+            return f"{_three(value / factor)}{suffix}"
+    return f"{value:.0f}" if float(value).is_integer() else _three(value)
