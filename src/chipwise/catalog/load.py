@@ -1,0 +1,158 @@
+"""Reads the data files once and hands out a `Catalog`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
+from chipwise.catalog.offers import Offer, offer_from_row
+from chipwise.catalog.slices import Slices, slices_from_table
+from chipwise.catalog.stacks import Stack, stack_from_table
+from chipwise.errors import BrokenFile
+
+FABRIC_FIGURES = ("domain", "scale_up", "link", "dims", "wrap", "host_chips", "scale_out", "host_link")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The scale-out network of one rentable shape, in bytes/s one way (a dated fact, not a default)."""
+
+    id: str
+    chips: tuple[str, ...]
+    host_chips: int
+    per_host: float
+    per_chip: float
+    source: str
+    date: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything chipwise knows about hardware, software stacks and prices."""
+
+    chips: Mapping[str, Chip]
+    match: Mapping[str, tuple[tuple[str, ...], ...]]  # word sets that recognise a chip in free text
+    stacks: Mapping[str, Stack]
+    slices: Mapping[str, Slices]  # legal TPU slice shapes, by chip id
+    offers: tuple[Offer, ...]
+    networks: Mapping[str, Network]
+
+
+# The readers are imported where they are used: a command that needs no chip should not pay for them.
+def _text(name: str) -> str:
+    from importlib.resources import files
+
+    path = files("chipwise.catalog").joinpath("data", name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BrokenFile("catalog", name, "a data file inside the installed package") from error
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    import csv
+
+    return csv.DictReader(_text(name).splitlines())
+
+
+def _tables(name: str, key: str) -> list[dict[str, Any]]:
+    import tomllib
+
+    tables: list[dict[str, Any]] = tomllib.loads(_text(name))[key]
+    return tables
+
+
+def _figures(name: str, prefix: str = "") -> dict[str, dict[str, Figure]]:
+    out: dict[str, dict[str, Figure]] = {}
+    for row in _rows(name):
+        figure = Figure(float(row["value"]), row["unit"], row["source"], row["date"], row["note"])
+        out.setdefault(row["chip"], {})[prefix + row["figure"]] = figure
+    return out
+
+
+def _fabric(entry: dict[str, Any], figures: Mapping[str, Figure]) -> Fabric:
+    value = {name: figures[f"fabric.{name}"].value for name in FABRIC_FIGURES}
+    return Fabric(
+        kind=entry["fabric_kind"],
+        domain=int(value["domain"]),
+        scale_up=value["scale_up"],
+        link=value["link"],
+        dims=int(value["dims"]),
+        wrap=int(value["wrap"]),
+        host_chips=int(value["host_chips"]),
+        scale_out=value["scale_out"],
+        host_link=value["host_link"],
+        name=entry["fabric"],
+    )
+
+
+def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
+    value = {name: figure.value for name, figure in figures.items()}
+    return Chip(
+        id=entry["id"],
+        name=entry["name"],
+        vendor=entry["vendor"],
+        family=entry["family"],
+        architecture=entry["architecture"],
+        launched=entry["launched"],
+        aliases=tuple(entry["aliases"]),
+        peak=MappingProxyType({d: value[f"peak.{d}"] for d in DTYPES if f"peak.{d}" in value}),
+        memory_bytes=value["memory_bytes"],
+        usable_bytes=value["usable_bytes"],
+        bandwidth=value["bandwidth"],
+        onchip_bytes=value["onchip_bytes"],
+        cores=int(value["cores"]),
+        mxu=int(value["mxu"]),
+        clock_hz=value["clock_hz"],
+        tdp_w=value["tdp_w"],
+        idle_w=value["idle_w"],
+        devices=int(value["devices"]),
+        fabric=_fabric(entry, figures),
+        frameworks=tuple(entry["frameworks"]),
+        programming=tuple(entry["programming"]),
+        limits=tuple(entry["limits"]),
+        figures=MappingProxyType(figures),
+    )
+
+
+def _networks() -> dict[str, Network]:
+    out: dict[str, Network] = {}
+    for row in _rows("networks.csv"):
+        out[row["id"]] = Network(
+            id=row["id"],
+            chips=tuple(row["chips"].split()),
+            host_chips=int(row["host_chips"]),
+            per_host=float(row["gbit_s_per_host"]) * 1e9 / 8,
+            per_chip=float(row["gbit_s_per_host"]) * 1e9 / 8 / int(row["host_chips"]),
+            source=row["source"],
+            date=row["date"],
+            note=row["note"],
+        )
+    return out
+
+
+@cache
+def load() -> Catalog:
+    """The catalog shipped with this version, read once.
+
+    >>> load().chips["h100"].peak["bf16"]
+    989400000000000.0
+    """
+    figures = _figures("figures.csv")
+    for chip_id, fabric in _figures("fabrics.csv", "fabric.").items():
+        figures[chip_id].update(fabric)
+    entries = _tables("chips.toml", "chip")
+    chips = {entry["id"]: _chip(entry, figures[entry["id"]]) for entry in entries}
+    return Catalog(
+        chips=MappingProxyType(chips),
+        match=MappingProxyType({e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}),
+        stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in _tables("stacks.toml", "stack")}),
+        slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in _tables("slices.toml", "slice")}),
+        offers=tuple(offer_from_row(row) for row in _rows("offers.csv")),
+        networks=MappingProxyType(_networks()),
+    )

@@ -1,0 +1,277 @@
+"""From what people write to chips: ``h100:8``, ``v5p-128``, "NVIDIA A100-PCIE-40GB", "MaxText (JAX)"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.load import load
+from chipwise.catalog.slices import Slices
+from chipwise.catalog.stacks import Stack
+from chipwise.errors import InputError, UnknownName
+
+MAX_CHIPS = 1_000_000
+FIELD = "accelerators"
+_SMALLEST_SHARE = 8  # more chips than one slice holds become slices of at least this part of the largest
+COUNT = f"a whole number of chips from 1 to {MAX_CHIPS:,}"
+
+# Words that say nothing a chip's own words don't already say.
+_NOISE = frozenset({"nvidia", "tesla", "amd", "instinct", "intel", "google", "aws", "cloud"}) | {
+    *("gpu", "tpu", "tensor", "core", "accelerator", "server", "edition", "blackwell", "chip", "chips"),
+    *("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "hbm2", "hbm2e", "hbm3", "hbm3e"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerators:
+    """So many chips of one kind. TPUs have a slice `shape`, and `slices` of them in a multislice job."""
+
+    chip: Chip
+    count: int  # all chips, over all slices
+    shape: tuple[int, ...] = ()  # one slice; () for chips without a torus
+    slices: int = 1
+
+    def __str__(self) -> str:
+        """The shortest text that parses back to this."""
+        if not self.shape:
+            return f"{self.chip.id}:{self.count}"
+        many = f"{self.slices}*" if self.slices > 1 else ""
+        return f"{self.chip.id}:{many}{_show(self.shape)}"
+
+
+def parse(text: str) -> Accelerators:
+    """Chips as people write them. A colon counts chips; TPU hyphen names count as Google's do.
+
+    >>> str(parse("h100:8")), str(parse("v5e:16")), str(parse("v5p-128")), str(parse("v5litepod-16"))
+    ('h100:8', 'v5e:4x4', 'v5p:4x4x4', 'v5e:4x4')
+    >>> parse("v5e:8192").slices, parse("2xv5p:4x4x4").count, parse("h100:8x8").count
+    (32, 128, 64)
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(FIELD, text, "a chip and a count such as h100:8, v5e:16 or v5p:4x4x4")
+    body, groups = _take_groups(text.strip().lower())
+    name, colon, spec = body.partition(":")
+    if not colon:
+        hyphen = _hyphen(name)
+        if hyphen:
+            return _tpu_name(text, *hyphen, groups)
+    chip = _strict_chip(name, text)
+    spec = spec.strip()
+    if colon and not spec:
+        raise InputError(FIELD, text, f"{COUNT} after the colon")
+    if chip.id in load().slices:
+        return _tpu(text, chip, spec, groups)
+    return _plain(text, chip, spec, groups)
+
+
+def find_chip(text: str) -> Chip:
+    """The chip a free-text name means.
+
+    >>> find_chip("NVIDIA A100-PCIE-40GB").id, find_chip("TPU v7x (Ironwood)").id
+    ('a100-40gb-pcie', 'v7x')
+    """
+    chip, _ = _recognise(text)
+    return chip
+
+
+def find_stack(text: str) -> Stack | None:
+    """The software stack a free-text name means, or None.
+
+    >>> find_stack("Megatron-Bridge, NeMo container 26.04").id
+    'megatron'
+    >>> find_stack("llm-foundry (Composer, PyTorch FSDP)").id
+    'fsdp'
+    >>> find_stack("CUDA 12.3") is None
+    True
+    """
+    low = text.lower()
+    if low in load().stacks:
+        return load().stacks[low]
+    for stack in load().stacks.values():
+        if any(re.search(rf"(?<![a-z0-9]){re.escape(alias)}(?![a-z])", low) for alias in stack.aliases):
+            return stack
+    return None
+
+
+def default_stack(chip: Chip, work: str = "train") -> Stack:
+    """The stack assumed for a chip when none is named.
+
+    >>> default_stack(find_chip("v5e")).id, default_stack(find_chip("h100")).id
+    ('maxtext', 'megatron')
+    """
+    wanted = f"{work}:{chip.family}"
+    for stack in load().stacks.values():
+        if wanted in stack.default_for:
+            return stack
+    raise InputError("work", work, "train or serve")
+
+
+def _squash(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _words(text: str) -> frozenset[str]:
+    low = re.sub(r"(\d+)\s*gi?b?\b", r"\1gb", text.lower())  # 80 GB, 80G and 80GiB are 80gb
+    return frozenset(re.findall(r"[a-z0-9]+", low))
+
+
+@cache
+def _index() -> dict[str, str]:
+    """Every exact spelling (squashed) to its chip id."""
+    index: dict[str, str] = {}
+    for chip in load().chips.values():
+        for name in (chip.id, chip.name, f"{chip.vendor}{chip.id}", *chip.aliases):
+            index.setdefault(_squash(name), chip.id)
+    return index
+
+
+def _known() -> list[str]:
+    chips = load().chips.values()
+    return [chip.id for chip in chips] + [alias for chip in chips for alias in chip.aliases]
+
+
+def _recognise(text: str) -> tuple[Chip, frozenset[str]]:
+    """A chip, and the words of `text` that did not help to find it."""
+    exact = _index().get(_squash(text))
+    if exact:
+        return load().chips[exact], frozenset()
+    words = _words(text)
+    found = [
+        (frozenset(each), chip_id)
+        for chip_id, sets in load().match.items()
+        for each in sets
+        if words >= set(each)
+    ]
+    best = {(each, c) for each, c in found if not any(each < other for other, _ in found)}
+    ids = {chip_id for _, chip_id in best}
+    if len(ids) != 1:
+        raise UnknownName("chip", text.strip(), _known(), ": see `chipwise chips`")
+    used = frozenset().union(*(each for each, _ in best))
+    return load().chips[ids.pop()], words - used - _NOISE
+
+
+def _strict_chip(name: str, text: str) -> Chip:
+    """The chip `name` means, refusing words left over (a typo must not become another chip)."""
+    if not name.strip():
+        raise InputError(FIELD, text, "a chip before the colon, such as h100:8")
+    chip, extra = _recognise(name)
+    if extra - _words(chip.name):
+        raise UnknownName("chip", name.strip(), _known(), ": see `chipwise chips`")
+    return chip
+
+
+def _take_groups(text: str) -> tuple[str, int]:
+    """Split "2xv5p:4x4x4" into "v5p:4x4x4" and 2."""
+    many = re.match(r"(\d+)\s*[x*]\s*(?=[a-z])(.+)$", text)
+    if not many:
+        return text, 1
+    return many[2], _count(text, many[1])
+
+
+def _hyphen(name: str) -> tuple[Chip, str] | None:
+    """A TPU name with its number, such as v5p-128 or tpu7x-4x4x4."""
+    split = re.fullmatch(r"(.+)-(\d+(?:x\d+)*)", name.strip())
+    if not split or _squash(name) in _index():
+        return None
+    chip_id = _index().get(_squash(split[1]))
+    if chip_id is None:
+        return None
+    if chip_id not in load().slices:
+        raise InputError(FIELD, name, f"a colon before the count: {chip_id}:{split[2]}")
+    return load().chips[chip_id], split[2]
+
+
+def _tpu_name(text: str, chip: Chip, spec: str, groups: int) -> Accelerators:
+    slices = load().slices[chip.id]
+    if "x" in spec or slices.counts == "chips":
+        return _tpu(text, chip, spec, groups)
+    cores = _count(text, spec)
+    if cores % 2:
+        raise InputError(
+            FIELD, text, f"an even number: {chip.id}-N counts cores, two a chip ({chip.id}:N counts chips)"
+        )
+    return _tpu(text, chip, str(cores // 2), groups)
+
+
+def _tpu(text: str, chip: Chip, spec: str, groups: int) -> Accelerators:
+    legal = load().slices[chip.id]
+    many = re.fullmatch(r"(\d+)\s*\*\s*(.+)", spec)
+    if many:
+        groups *= _count(text, many[1])
+        spec = many[2]
+    if "x" in spec:
+        return _from_shape(text, chip, legal, spec, groups)
+    count = _count(text, spec or "1")
+    shape = legal.shape_for(count)
+    if shape is None and count > legal.max_chips:
+        size = max(n for n in legal.chip_counts() if count % n == 0)
+        if size * _SMALLEST_SHARE >= legal.max_chips:
+            shape = legal.shape_for(size)
+            groups *= count // size
+    if shape is None:
+        raise InputError(FIELD, text, _near_counts(chip, legal, count))
+    return _checked(text, chip, shape, groups)
+
+
+def _from_shape(text: str, chip: Chip, legal: Slices, spec: str, groups: int) -> Accelerators:
+    if not re.fullmatch(r"\d+(x\d+)+", spec):
+        raise InputError(FIELD, text, f"a shape of {chip.fabric.dims} axes such as {_show(legal.shapes[-1])}")
+    asked = tuple(int(axis) for axis in spec.split("x"))
+    shape = legal.canonical(asked)
+    if shape is None:
+        raise InputError(FIELD, text, _near_shapes(chip, legal, asked))
+    return _checked(text, chip, shape, groups)
+
+
+def _checked(text: str, chip: Chip, shape: tuple[int, ...], slices: int) -> Accelerators:
+    count = prod(shape) * slices
+    if not 1 <= count <= MAX_CHIPS:
+        raise InputError(FIELD, text, COUNT)
+    return Accelerators(chip, count, shape, slices)
+
+
+def _plain(text: str, chip: Chip, spec: str, groups: int) -> Accelerators:
+    """Chips without a torus: a count, or nodes x chips a node."""
+    parts = (spec or "1").split("x")
+    if len(parts) > 2:
+        accepted = f"a count or nodes x chips a node, such as {chip.id}:8 or {chip.id}:4x8"
+        raise InputError(FIELD, text, accepted)
+    count = prod(_count(text, part) for part in parts) * groups
+    if count > MAX_CHIPS:
+        raise InputError(FIELD, text, COUNT)
+    return Accelerators(chip, count)
+
+
+def _count(text: str, digits: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", digits.strip()):
+        raise InputError(FIELD, text, COUNT)
+    count = int(digits)
+    if not 1 <= count <= MAX_CHIPS:
+        raise InputError(FIELD, text, COUNT)
+    return count
+
+
+def _show(shape: tuple[int, ...]) -> str:
+    return "x".join(str(axis) for axis in shape)
+
+
+def _near_counts(chip: Chip, legal: Slices, count: int) -> str:
+    if count > legal.max_chips:
+        top = legal.shape_for(legal.max_chips) or legal.shapes[-1]
+        return f"a multiple of a slice, such as {chip.id}:{-(-count // legal.max_chips)}*{_show(top)}"
+    below = [n for n in legal.chip_counts() if n < count][-2:]
+    above = [n for n in legal.chip_counts() if n > count][:2]
+    near = ", ".join(f"{n} ({_show(legal.shape_for(n) or ())})" for n in [*below, *above])
+    return f"a number of chips {chip.id} has a slice for; the nearest are {near}"
+
+
+def _near_shapes(chip: Chip, legal: Slices, asked: tuple[int, ...]) -> str:
+    if len(asked) != chip.fabric.dims:
+        return f"a shape of {chip.fabric.dims} axes such as {_show(legal.shapes[-1])}"
+    size = prod(asked)
+    counts = sorted(legal.chip_counts(), key=lambda n: abs(n - size))[:3]
+    near = ", ".join(_show(legal.shape_for(n) or ()) for n in sorted(counts))
+    return f"a legal {chip.id} slice; the nearest are {near}"

@@ -1,0 +1,48 @@
+"""Software stacks: the same chip runs differently under each. No numbers here; calibration has those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A software stack: what it is, where it runs, and how people write its name."""
+
+    id: str
+    name: str
+    work: tuple[str, ...]  # "train", "serve"
+    frameworks: tuple[str, ...]  # "pytorch", "jax", "tensorflow", "mxnet"
+    families: tuple[str, ...]  # "gpu", "tpu", "other"
+    aliases: tuple[str, ...]  # words that name it in free text
+    default_for: tuple[str, ...]  # "train:gpu": the stack assumed when none is named
+    compiled: bool  # whole-graph compilation rather than eager execution
+    words: str  # what it does that matters for speed
+    flash: bool = True  # attention in one fused kernel
+    flash2: bool = False  # its attention kernels predate Hopper (FlashAttention-2)
+    sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
+    fused_loss: bool = False  # logits never written whole
+    reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
+    release: float = 2026.0  # when the version people run was released, in years
+
+
+def stack_from_table(table: dict[str, Any]) -> Stack:
+    """A `Stack` from one table of stacks.toml."""
+    return Stack(
+        id=table["id"],
+        name=table["name"],
+        work=tuple(table["work"]),
+        frameworks=tuple(table["frameworks"]),
+        families=tuple(table["families"]),
+        aliases=tuple(table["aliases"]),
+        default_for=tuple(table["default_for"]),
+        compiled=table["compiled"],
+        words=table["words"],
+        flash=table.get("flash", True),
+        flash2=table.get("flash2", False),
+        sequence_parallel=table.get("sequence_parallel", True),
+        fused_loss=table.get("fused_loss", False),
+        reduce_bytes=float(table.get("reduce_bytes", 2)),
+        release=float(table["release"]),
+    )

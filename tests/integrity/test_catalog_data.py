@@ -1,0 +1,239 @@
+"""The data files: complete, sourced, dated and in the right order of magnitude."""
+
+import re
+from collections import Counter
+from math import prod
+
+import pytest
+
+from chipwise.catalog import DTYPES, Chip, load
+from chipwise.catalog.load import FABRIC_FIGURES
+from chipwise.catalog.names import _index, _squash
+
+CATALOG = load()
+CHIPS = list(CATALOG.chips.values())
+TPUS = [chip for chip in CHIPS if chip.family == "tpu"]
+REQUIRED = {
+    *(
+        "p100",
+        "p4",
+        "v100",
+        "v100-32gb",
+        "v100-pcie",
+        "t4",
+        "a10g",
+        "a40",
+        "a100-40gb",
+        "a100-80gb",
+        "a100-40gb-pcie",
+    ),
+    *("a100-80gb-pcie", "l4", "l40s", "h100", "h100-pcie", "h100-nvl", "h100-96gb-hbm2e", "h800", "h200"),
+    *("gh200", "gh200-144gb", "b200", "gb200", "b300", "gb300", "rtx-pro-6000"),
+    *("mi210", "mi250x", "mi300x", "mi325x", "mi350x", "mi355x"),
+    *("gaudi2", "gaudi3", "trainium1", "trainium2", "inferentia2"),
+    *("v2", "v3", "v4", "v5e", "v5p", "v6e", "v7x"),
+}
+FIGURES = {
+    *("memory_bytes", "usable_bytes", "bandwidth", "onchip_bytes", "cores", "mxu", "clock_hz"),
+    *("tdp_w", "idle_w", "devices"),
+}
+UNITS = {"FLOP/s", "bytes", "bytes/s", "count", "Hz", "W"}
+DATE = re.compile(r"20\d\d(-[01]\d(-[0-3]\d)?)?")
+MAY_BE_ZERO = {"mxu", "fabric.dims", "fabric.wrap"}
+each_chip = pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.id)
+
+
+def test_every_required_chip_is_present():
+    assert set(CATALOG.chips) == REQUIRED
+
+
+@each_chip
+def test_every_figure_has_a_positive_value_a_unit_a_source_and_a_date(chip: Chip):
+    wanted = {f"peak.{d}" for d in chip.peak} | FIGURES | {f"fabric.{f}" for f in FABRIC_FIGURES}
+    assert set(chip.figures) == wanted
+    for name, figure in chip.figures.items():
+        assert figure.value > 0 or (name in MAY_BE_ZERO and figure.value == 0), name
+        assert figure.unit in UNITS, name
+        assert len(figure.source) > 5, name
+        assert DATE.fullmatch(figure.date), (name, figure.date)
+
+
+@each_chip
+def test_figures_agree_with_fields(chip: Chip):
+    for name in FIGURES:
+        assert getattr(chip, name) == chip.figures[name].value
+    for name in FABRIC_FIGURES:
+        assert getattr(chip.fabric, name) == chip.figures[f"fabric.{name}"].value
+
+
+@each_chip
+def test_peaks_are_known_dtypes_in_a_sensible_order(chip: Chip):
+    assert chip.peak and set(chip.peak) <= set(DTYPES)
+    peak = chip.peak
+    assert all(1e10 < rate < 1e17 for rate in peak.values())
+    for slow, fast in (("fp64", "fp32"), ("fp32", "tf32"), ("tf32", "bf16"), ("bf16", "fp8"), ("fp8", "fp4")):
+        if slow in peak and fast in peak:
+            assert peak[slow] <= 1.01 * peak[fast], (
+                slow,
+                fast,
+            )  # A10G: fp32 and tf32 differ by a clock rounding
+    if "bf16" in peak and "fp16" in peak and chip.id != "gaudi3":  # Gaudi 3 runs fp16 at the tf32 rate
+        assert peak["bf16"] == peak["fp16"]
+
+
+@each_chip
+def test_sizes_and_powers_are_consistent(chip: Chip):
+    assert chip.usable_bytes <= chip.memory_bytes <= 1.2 * chip.usable_bytes
+    assert chip.onchip_bytes < chip.memory_bytes / 10
+    assert 0 < chip.idle_w < chip.tdp_w <= 1500
+    assert 0.5e9 < chip.clock_hz < 3e9
+    assert chip.devices in (1, 2, 8)
+
+
+@pytest.mark.parametrize("chip", [c for c in CHIPS if c.mxu], ids=lambda chip: chip.id)
+def test_systolic_arrays_times_clock_give_the_bf16_peak(chip: Chip):
+    derived = chip.cores * 2 * chip.mxu**2 * chip.clock_hz
+    assert derived == pytest.approx(chip.peak["bf16"], rel=0.01)
+
+
+def test_tpus_have_no_fp16_and_old_gpus_no_bf16():
+    assert all("fp16" not in chip.peak and "fp64" not in chip.peak for chip in TPUS)
+    assert all("bf16" not in CATALOG.chips[name].peak for name in ("p100", "p4", "v100", "v100-pcie", "t4"))
+
+
+@each_chip
+def test_words_are_complete(chip: Chip):
+    assert chip.vendor in {"nvidia", "amd", "intel", "aws", "google"}
+    assert chip.family in {"gpu", "tpu", "other"}
+    assert (chip.family == "tpu") == (chip.vendor == "google")
+    assert DATE.fullmatch(chip.launched)
+    assert chip.name and chip.architecture and chip.fabric.name
+    assert set(chip.frameworks) <= {"pytorch", "jax", "tensorflow"} and chip.frameworks
+    assert chip.programming and chip.limits
+
+
+@each_chip
+def test_fabric_is_complete(chip: Chip):
+    fabric = chip.fabric
+    assert fabric.kind in {"switch", "mesh", "pcie", "torus"}
+    assert (fabric.kind == "torus") == (chip.family == "tpu")
+    assert 1 <= fabric.host_chips <= 16 and fabric.domain >= 1
+    assert fabric.scale_out <= fabric.scale_up
+    assert fabric.scale_up <= chip.bandwidth
+    if fabric.kind == "torus":
+        assert fabric.dims in (2, 3) and fabric.wrap > 0
+        assert fabric.scale_up == pytest.approx(fabric.link * 2 * fabric.dims)
+    else:
+        assert fabric.link == fabric.scale_up and fabric.dims == 0 and fabric.wrap == 0
+
+
+def test_names_are_unique():
+    names = Counter()
+    for chip in CHIPS:
+        names.update({_squash(name) for name in (chip.id, *chip.aliases)})
+    assert [name for name, times in names.items() if times > 1] == []
+    for chip in CHIPS:
+        for name in (chip.id, chip.name, *chip.aliases):
+            assert _index()[_squash(name)] == chip.id
+
+
+def test_match_words_point_to_one_chip_each():
+    sets = Counter(frozenset(words) for each in CATALOG.match.values() for words in each)
+    assert max(sets.values()) == 1
+    assert set(CATALOG.match) == set(CATALOG.chips)
+
+
+def test_assumptions_say_so():
+    """A figure with no published value names the arithmetic or the analogue it comes from."""
+    unpublished = {"v5e": "tdp_w", "v5p": "tdp_w", "v6e": "tdp_w", "v7x": "tdp_w", "t4": "usable_bytes"}
+    for chip_id, figure in unpublished.items():
+        assert CATALOG.chips[chip_id].figures[figure].note.startswith("assumed:")
+    for chip in CHIPS:
+        for figure in chip.figures.values():
+            if figure.note.startswith("assumed:"):
+                assert len(figure.note) > 12
+
+
+@pytest.mark.parametrize("legal", CATALOG.slices.values(), ids=CATALOG.slices.keys())
+def test_slices_fit_their_chip(legal):
+    chip = CATALOG.chips[legal.chip_id]
+    assert chip.family == "tpu" and legal.source and DATE.fullmatch(legal.date)
+    assert all(len(shape) == chip.fabric.dims for shape in legal.shapes)
+    assert all(prod(shape) <= legal.max_chips <= chip.fabric.domain for shape in legal.shapes)
+    assert legal.counts in {"cores", "chips"}
+    counts = legal.chip_counts()
+    assert counts[-1] == legal.max_chips and counts == tuple(sorted(set(counts)))
+    for count in counts:
+        shape = legal.shape_for(count)
+        assert shape is not None and prod(shape) == count
+        assert legal.canonical(shape) == shape
+
+
+def test_every_tpu_has_slices():
+    assert set(CATALOG.slices) == {chip.id for chip in TPUS}
+
+
+def test_stacks_are_complete():
+    wanted = {
+        "megatron",
+        "megatron-deepspeed",
+        "maxtext",
+        "torchtitan",
+        "fsdp",
+        "pytorch",
+        "tensorflow",
+        "deepspeed",
+    }
+    assert wanted <= set(CATALOG.stacks)
+    defaults = Counter(default for stack in CATALOG.stacks.values() for default in stack.default_for)
+    assert defaults == Counter(f"{w}:{f}" for w in ("train", "serve") for f in ("gpu", "tpu", "other"))
+    for stack in CATALOG.stacks.values():
+        assert stack.name and stack.words and stack.aliases and stack.frameworks and stack.families
+        for default in stack.default_for:
+            work, family = default.split(":")
+            assert work in stack.work and family in stack.families
+
+
+def test_offers_are_positive_dated_and_for_known_chips():
+    assert len(CATALOG.offers) > 300
+    for offer in CATALOG.offers:
+        assert offer.chip_id in CATALOG.chips, offer
+        assert 0.02 < offer.ondemand_usd_h < 30, offer
+        assert offer.chips >= 1 and offer.cloud == offer.cloud.lower() and offer.region and offer.instance
+        assert DATE.fullmatch(offer.date) and len(offer.date) == 10 and offer.date >= "2024-06", offer
+        assert offer.source
+        if offer.spot_usd_h is not None:
+            assert offer.spot_usd_h > 0.01
+            if offer.spot_usd_h > offer.ondemand_usd_h:
+                assert "spot rounds above on-demand" in offer.note
+                assert offer.spot_usd_h == pytest.approx(offer.ondemand_usd_h, rel=1e-4)
+
+
+def test_offers_are_unique_and_cover_the_large_clouds():
+    keys = Counter((o.chip_id, o.cloud, o.region, o.instance, o.chips) for o in CATALOG.offers)
+    assert max(keys.values()) == 1
+    assert {"gcp", "aws", "azure", "lambda", "oci", "runpod", "nebius"} <= {o.cloud for o in CATALOG.offers}
+    assert "mithril" not in {o.cloud for o in CATALOG.offers}
+    regions = Counter(
+        (chip, cloud) for chip, cloud, _ in {(o.chip_id, o.cloud, o.region) for o in CATALOG.offers}
+    )
+    assert max(regions.values()) <= 4
+
+
+def test_networks_are_for_known_chips():
+    assert "gcp-a3-high" in CATALOG.networks
+    for network in CATALOG.networks.values():
+        assert network.chips and set(network.chips) <= set(CATALOG.chips)
+        assert network.per_chip * network.host_chips == pytest.approx(network.per_host)
+        assert 1e9 < network.per_chip <= 100e9
+        assert network.source and DATE.fullmatch(network.date[:10])
+
+
+@pytest.mark.parametrize(
+    "name", ["figures.csv", "fabrics.csv", "chips.toml", "stacks.toml", "offers.csv", "slices.toml"]
+)
+def test_data_files_hold_no_local_paths(name: str):
+    from chipwise.catalog.load import _text
+
+    text = _text(name)
+    assert not re.search(r"(^|[,\s\"])/[a-z]", text) and "\r" not in text
