@@ -1,0 +1,135 @@
+"""Read text a user points at: bounded, and every failure is one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import BrokenFile
+
+MAX_BYTES = 10_000_000
+MAX_YAML_BYTES = 1_000_000  # a workload file has a few hundred; parsing takes a second per megabyte
+MAX_NODES = 10_000  # a workload file has dozens; this keeps parsing of junk short
+
+
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+    """The text of a file, read no further than the limit."""
+    name = str(path)
+    try:
+        if path.is_dir():
+            raise BrokenFile("file", name, "a file, not a folder")
+        if path.is_file() and path.stat().st_size > limit:
+            raise BrokenFile("file", name, f"at most {limit // 1_000_000} MB")
+        with path.open("rb") as f:
+            data = f.read(limit + 1)
+    except FileNotFoundError:
+        raise BrokenFile("file", name, "a file that exists") from None
+    except (OSError, ValueError) as e:  # ValueError: a NUL inside the path
+        reason = getattr(e, "strerror", None) or str(e)
+        raise BrokenFile("file", name, f"a readable file ({reason})") from None
+    if len(data) > limit:
+        raise BrokenFile("file", name, f"at most {limit // 1_000_000} MB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise BrokenFile("file", name, f"UTF-8 text (byte {e.start} is not)") from None
+    if "\0" in text:
+        raise BrokenFile("file", name, "text (it holds NUL bytes)")
+    if not text.strip():
+        raise BrokenFile("file", name, "a file that isn't empty")
+    return text
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file that holds one object."""
+    text = read_text(path)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as e:
+        raise BrokenFile(f"{path} line {e.lineno}", e.msg, "valid JSON") from None
+    except (RecursionError, ValueError):
+        raise BrokenFile("file", str(path), "valid JSON without absurd nesting or numbers") from None
+    if not isinstance(value, dict):
+        raise BrokenFile("file", str(path), "a JSON object at the top")
+    return value
+
+
+def parse_yaml(text: str, name: str = "text") -> dict[str, Any]:
+    """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
+
+    >>> parse_yaml("a: 1e3\\nb: [2, no]")
+    {'a': 1000.0, 'b': [2, 'no']}
+    """
+    import yaml
+
+    try:
+        value = yaml.load(text, Loader=_loader(name))
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        line = f" line {mark.line + 1}" if mark else ""
+        raise BrokenFile(f"{name}{line}", e.problem or e.context or "this", "valid YAML") from None
+    except (yaml.YAMLError, ValueError) as e:
+        raise BrokenFile(name, str(e).splitlines()[0], "valid YAML") from None
+    except RecursionError:
+        raise BrokenFile(name, "nesting without end", "a few levels") from None
+    if value is None:
+        raise BrokenFile(name, "nothing", "a file that isn't empty")
+    if not isinstance(value, dict):
+        raise BrokenFile(name, type(value).__name__, "keys and values such as `model: llama-3.1-8b`")
+    return value
+
+
+def _loader(name: str) -> Any:
+    """The loader class, made on first use so that importing this module doesn't import yaml."""
+    import re
+
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        nodes = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            reader: Any = self
+            event = reader.peek_event()
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.AliasEvent):
+                raise BrokenFile(f"{name} line {line}", f"*{event.anchor}", "a file without YAML aliases")
+            self.nodes += 1
+            if self.nodes > MAX_NODES:
+                raise BrokenFile(f"{name} line {line}", "so many entries", f"at most {MAX_NODES:,}")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                line = key.start_mark.line + 1
+                if not isinstance(key, yaml.ScalarNode):
+                    raise BrokenFile(f"{name} line {line}", "this key", "a plain word as the key")
+                if key.value in seen:
+                    raise BrokenFile(f"{name} line {line}", key.value, "each key only once")
+                seen.add(key.value)
+                key.tag = "tag:yaml.org,2002:str"
+            return super().construct_mapping(node, deep=True)
+
+        def construct_int(self, node: Any) -> int:
+            return int(self.construct_scalar(node))
+
+    # Only YAML 1.2's plain scalars: 1.1 would read 1:30 as 90 and 010 as 8.
+    keep = ("tag:yaml.org,2002:null",)
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in pairs if tag in keep]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    tag = "tag:yaml.org,2002:"
+    number = list("-+0123456789.")
+    Loader.add_implicit_resolver(tag + "bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+    Loader.add_implicit_resolver(tag + "int", re.compile(r"^[-+]?[0-9]+$"), number)
+    Loader.add_implicit_resolver(
+        tag + "float",
+        re.compile(r"^[-+]?(?:(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|\.inf|\.nan)$"),
+        number,
+    )
+    Loader.add_constructor(tag + "int", Loader.construct_int)
+    return Loader

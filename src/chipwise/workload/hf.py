@@ -1,0 +1,322 @@
+"""A Model from a Hugging Face config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import InputError
+from chipwise.workload.build import NOTHING, build_model
+from chipwise.workload.files import read_json
+from chipwise.workload.model import Model
+
+_ABSURD = 10**9  # no dimension of any model comes near
+
+
+def from_hf_config(path: str | Path) -> Model:
+    """The Model a Hugging Face config.json describes; a folder that holds one will do."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "config.json"
+    return model_from_config(read_json(file), name=_name(file), where=file.name)
+
+
+def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "config.json") -> Model:
+    """The Model a parsed config describes.
+
+    >>> model_from_config({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
+    ...                    "vocab_size": 50257, "n_positions": 1024}).d_ff
+    3072
+    """
+    kind = config.get("model_type")
+    nested = config.get("text_config")
+    if isinstance(nested, Mapping) and (kind not in _READERS or kind == "gemma3"):
+        # A vision-language wrapper: the text model is inside, the vision tower is not described.
+        inner = dict(nested)
+        inner.setdefault("model_type", kind)
+        config, kind = inner, inner["model_type"]
+    if not isinstance(kind, str) or kind not in _READERS:
+        shown = kind if kind is not None else NOTHING
+        raise InputError(f"{where}: model_type", shown, f"one of {', '.join(sorted(_READERS))}")
+    required, reader = _READERS[kind]
+    missing = [key for key in required if config.get(key) is None]
+    if missing:
+        raise InputError(f"{where}: {', '.join(missing)}", NOTHING, f"a value: a {kind} config needs it")
+    fields = reader(_Config(config, where))
+    declared = config.get("_name_or_path")
+    short = declared.rstrip("/").rsplit("/", 1)[-1] if isinstance(declared, str) else ""
+    return build_model(fields, name=name or short or kind, where=where)
+
+
+def _name(file: Path) -> str:
+    """The folder a config.json lies in names the model; any other file names it itself."""
+    if file.stem != "config":
+        return file.stem
+    return "" if file.parent.name in ("", ".", "..") else file.parent.name
+
+
+class _Config:
+    """Typed reads from a config; what is wrong is named."""
+
+    def __init__(self, config: Mapping[str, Any], where: str) -> None:
+        self.config, self.where = config, where
+
+    def number(self, key: str, default: int | None = None, least: int = 1) -> int:
+        value = self.config.get(key)
+        if value is None:
+            if default is None:
+                raise InputError(f"{self.where}: {key}", NOTHING, "a value")
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _ABSURD:
+            raise InputError(f"{self.where}: {key}", value, f"a whole number from {least} to {_ABSURD:,}")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.config.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise InputError(f"{self.where}: {key}", value, "true or false")
+        return value
+
+    def refuse(self, key: str, accepted: str) -> InputError:
+        return InputError(f"{self.where}: {key}", self.config.get(key), accepted)
+
+
+Fields = dict[str, Any]
+_LLAMA_KEYS = (
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
+)  # fmt: skip
+
+
+def _llama(c: _Config) -> Fields:
+    heads = c.number("num_attention_heads")
+    fields: Fields = {
+        "family": "decoder",
+        "layers": c.number("num_hidden_layers"),
+        "d_model": c.number("hidden_size"),
+        "heads": heads,
+        "kv_heads": c.number("num_key_value_heads", heads),
+        "d_ff": c.number("intermediate_size"),
+        "vocab": c.number("vocab_size"),
+        "tied": c.flag("tie_word_embeddings", False),
+    }
+    if c.config.get("head_dim") is not None:
+        fields["head_dim"] = c.number("head_dim")
+    attention_bias, mlp_bias = c.flag("attention_bias", False), c.flag("mlp_bias", False)
+    if attention_bias and mlp_bias:
+        fields["bias"] = True
+    elif attention_bias:
+        fields["qkv_bias"] = fields["out_bias"] = True
+    elif mlp_bias:
+        raise c.refuse("mlp_bias", "false, or attention_bias true as well")
+    return fields
+
+
+def _window(c: _Config, default_every: int) -> Fields:
+    """The sliding window, and which layers attend in full, where the config says so."""
+    if c.config.get("sliding_window") is None:
+        return {}
+    window, kinds = c.number("sliding_window"), c.config.get("layer_types")
+    every = default_every
+    if isinstance(kinds, list) and kinds:
+        full = [i for i, kind in enumerate(kinds) if kind == "full_attention"]
+        if len(full) == len(kinds):
+            return {}
+        every = len(kinds) // len(full) if full else 0
+    else:
+        for key in ("sliding_window_pattern", "_sliding_window_pattern"):
+            every = c.number(key, every)
+    return {"window": window, "global_every": every}
+
+
+def _mistral(c: _Config) -> Fields:
+    return {**_llama(c), **_window(c, 0)}
+
+
+def _mixtral(c: _Config) -> Fields:
+    experts = {
+        "count": c.number("num_local_experts"),
+        "per_token": c.number("num_experts_per_tok"),
+        "d_ff": c.number("intermediate_size"),
+    }
+    return {**_mistral(c), "experts": experts}
+
+
+def _qwen2(c: _Config) -> Fields:
+    sliding = _window(c, 0) if c.flag("use_sliding_window", False) else {}
+    return {**_llama(c), "qkv_bias": True, **sliding}
+
+
+def _qwen3(c: _Config) -> Fields:
+    sliding = _window(c, 0) if c.flag("use_sliding_window", False) else {}
+    return {"head_dim": 128, **_llama(c), "qk_norm": True, **sliding}
+
+
+def _qwen3_moe(c: _Config) -> Fields:
+    dense = c.config.get("mlp_only_layers") or []
+    if dense != list(range(len(dense))):
+        raise c.refuse("mlp_only_layers", "the leading layers only")
+    experts = {
+        "count": c.number("num_experts"),
+        "per_token": c.number("num_experts_per_tok"),
+        "d_ff": c.number("moe_intermediate_size"),
+        "first_dense": len(dense),
+        "every": c.number("decoder_sparse_step", 1),
+    }
+    return {**_qwen3(c), "experts": experts}
+
+
+def _gemma(c: _Config) -> Fields:
+    return {"head_dim": 256, **_llama(c), "tied": c.flag("tie_word_embeddings", True)}
+
+
+def _gemma2(c: _Config) -> Fields:
+    return {**_gemma(c), "norms_per_layer": 4, **_window(c, 2)}
+
+
+def _gemma3(c: _Config) -> Fields:
+    # Published configs leave out what equals the class defaults of transformers' Gemma3TextConfig.
+    usual = {"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208}
+    full = _Config({**usual, **{k: v for k, v in c.config.items() if v is not None}}, c.where)
+    return {**_gemma(full), "norms_per_layer": 4, "qk_norm": True, **_window(full, 6)}
+
+
+def _gpt2(c: _Config) -> Fields:
+    d = c.number("n_embd")
+    return {
+        "family": "decoder", "layers": c.number("n_layer"), "d_model": d, "heads": c.number("n_head"),
+        "d_ff": c.number("n_inner", 4 * d), "vocab": c.number("vocab_size"), "gated": False, "bias": True,
+        "tied": c.flag("tie_word_embeddings", True), "norm_params": 2,
+        "learned_positions": c.number("n_positions"),
+    }  # fmt: skip
+
+
+def _gpt_neox(c: _Config) -> Fields:
+    if not c.flag("attention_bias", True):
+        raise c.refuse("attention_bias", "true")
+    return {
+        "family": "decoder", "layers": c.number("num_hidden_layers"), "d_model": c.number("hidden_size"),
+        "heads": c.number("num_attention_heads"), "d_ff": c.number("intermediate_size"),
+        "vocab": c.number("vocab_size"), "gated": False, "bias": True, "norm_params": 2,
+        "tied": c.flag("tie_word_embeddings", False),
+        "parallel_block": c.flag("use_parallel_residual", True),
+    }  # fmt: skip
+
+
+def _opt(c: _Config) -> Fields:
+    d = c.number("hidden_size")
+    if c.number("word_embed_proj_dim", d) != d:
+        raise c.refuse("word_embed_proj_dim", f"hidden_size({d}): no projection around the embedding")
+    return {
+        "family": "decoder", "layers": c.number("num_hidden_layers"), "d_model": d,
+        "heads": c.number("num_attention_heads"), "d_ff": c.number("ffn_dim"), "gated": False,
+        "vocab": c.number("vocab_size"), "bias": c.flag("enable_bias", True), "norm_params": 2,
+        "tied": c.flag("tie_word_embeddings", True),
+        "learned_positions": c.number("max_position_embeddings") + 2,  # OPT's table starts at 2
+    }  # fmt: skip
+
+
+def _mpt(c: _Config) -> Fields:
+    d, attention = c.number("d_model"), c.config.get("attn_config") or {}
+    if not isinstance(attention, Mapping):
+        raise c.refuse("attn_config", "a mapping")
+    bias = not c.flag("no_bias", True)
+    learned = c.flag("learned_pos_emb", True) and not (attention.get("alibi") or attention.get("rope"))
+    heads = c.number("n_heads")
+    return {
+        "family": "decoder", "layers": c.number("n_layers"), "d_model": d, "heads": heads,
+        "kv_heads": _Config(attention, c.where).number("kv_n_heads", heads),
+        "d_ff": c.number("expansion_ratio", 4) * d, "vocab": c.number("vocab_size"), "gated": False,
+        "tied": c.flag("tie_word_embeddings", True), "bias": bias, "norm_params": 2 if bias else 1,
+        "learned_positions": c.number("max_seq_len") if learned else 0,
+    }  # fmt: skip
+
+
+def _phi3(c: _Config) -> Fields:
+    return {**_llama(c), **_window(c, 0)}
+
+
+def _deepseek(c: _Config) -> Fields:
+    fields = _llama(c)
+    fields.pop("head_dim", None)
+    fields["kv_heads"] = fields["heads"]
+    fields["latent"] = {
+        "q_rank": c.number("q_lora_rank", 0, least=0),
+        "kv_rank": c.number("kv_lora_rank"),
+        "nope_dim": c.number("qk_nope_head_dim"),
+        "rope_dim": c.number("qk_rope_head_dim"),
+        "v_dim": c.number("v_head_dim"),
+    }
+    if c.config.get("n_routed_experts") is not None:
+        width = c.number("moe_intermediate_size")
+        fields["experts"] = {
+            "count": c.number("n_routed_experts"),
+            "per_token": c.number("num_experts_per_tok"),
+            "d_ff": width,
+            "shared_d_ff": width * c.number("n_shared_experts", 0, least=0),
+            "first_dense": c.number("first_k_dense_replace", 0, least=0),
+            "every": c.number("moe_layer_freq", 1),
+            "router_bias": c.config.get("topk_method") == "noaux_tc",
+        }
+    return {**fields, "mtp_layers": c.number("num_nextn_predict_layers", 0, least=0)}
+
+
+def _gpt_oss(c: _Config) -> Fields:
+    fields = _mixtral(c)
+    fields.pop("qkv_bias", None)
+    fields.pop("out_bias", None)
+    return {**fields, "bias": c.flag("attention_bias", True), "sinks": True, **_window(c, 2)}
+
+
+def _bert(c: _Config, pooler: bool = True) -> Fields:
+    return {
+        "family": "encoder", "layers": c.number("num_hidden_layers"), "d_model": c.number("hidden_size"),
+        "heads": c.number("num_attention_heads"), "d_ff": c.number("intermediate_size"),
+        "vocab": c.number("vocab_size"), "learned_positions": c.number("max_position_embeddings"),
+        "token_types": c.number("type_vocab_size", 2, least=0), "pooler": pooler,
+    }  # fmt: skip
+
+
+def _roberta(c: _Config) -> Fields:
+    return _bert(c, pooler=False)
+
+
+def _vit(c: _Config) -> Fields:
+    labels = c.config.get("id2label")
+    classes = len(labels) if isinstance(labels, Mapping) else c.number("num_labels", 0, least=0)
+    return {
+        "family": "vit", "layers": c.number("num_hidden_layers"), "d_model": c.number("hidden_size"),
+        "heads": c.number("num_attention_heads"), "d_ff": c.number("intermediate_size"),
+        "image": c.number("image_size", 224), "patch": c.number("patch_size", 16),
+        "channels": c.number("num_channels", 3), "classes": classes,
+    }  # fmt: skip
+
+
+_ENCODER_KEYS = (*_LLAMA_KEYS, "max_position_embeddings")
+_LATENT_KEYS = (*_LLAMA_KEYS, "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[_Config], Fields]]] = {
+    "bert": (_ENCODER_KEYS, _bert),
+    "deepseek_v2": (_LATENT_KEYS, _deepseek),
+    "deepseek_v3": (_LATENT_KEYS, _deepseek),
+    "gemma": (_LLAMA_KEYS, _gemma),
+    "gemma2": (_LLAMA_KEYS, _gemma2),
+    "gemma3": (("num_hidden_layers", "hidden_size", "intermediate_size"), _gemma3),
+    "gemma3_text": (("num_hidden_layers", "hidden_size", "intermediate_size"), _gemma3),
+    "gpt2": (("n_layer", "n_embd", "n_head", "vocab_size", "n_positions"), _gpt2),
+    "gpt_neox": (_LLAMA_KEYS, _gpt_neox),
+    "gpt_oss": ((*_LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _gpt_oss),
+    "llama": (_LLAMA_KEYS, _llama),
+    "mistral": (_LLAMA_KEYS, _mistral),
+    "mixtral": ((*_LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _mixtral),
+    "mpt": (("n_layers", "d_model", "n_heads", "vocab_size", "max_seq_len"), _mpt),
+    "opt": (("num_hidden_layers", "hidden_size", "num_attention_heads", "ffn_dim", "vocab_size",
+             "max_position_embeddings"), _opt),
+    "phi3": (_LLAMA_KEYS, _phi3),
+    "qwen2": (_LLAMA_KEYS, _qwen2),
+    "qwen3": (_LLAMA_KEYS, _qwen3),
+    "qwen3_moe": ((*_LLAMA_KEYS, "num_experts", "num_experts_per_tok", "moe_intermediate_size"), _qwen3_moe),
+    "roberta": (_ENCODER_KEYS, _roberta),
+    "vit": (("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"), _vit),
+}  # fmt: skip

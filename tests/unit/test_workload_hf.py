@@ -1,0 +1,172 @@
+"""Hugging Face configs against the parameters their models have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chipwise.errors import BrokenFile, InputError
+from chipwise.workload.hf import _READERS, from_hf_config, model_from_config
+from chipwise.workload.params import count
+from chipwise.workload.presets import preset
+
+
+def llama(kind: str, layers: int, d: int, heads: int, kv: int, ff: int, vocab: int, **more):
+    return {
+        "model_type": kind, "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": heads,
+        "num_key_value_heads": kv, "intermediate_size": ff, "vocab_size": vocab, **more,
+    }  # fmt: skip
+
+
+DEEPSEEK_V3 = llama(
+    "deepseek_v3", 61, 7168, 128, 128, 18432, 129280, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128,
+    qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048,
+    n_shared_experts=1, first_k_dense_replace=3, moe_layer_freq=1, num_nextn_predict_layers=1,
+    topk_method="noaux_tc",
+)  # fmt: skip
+DEEPSEEK_LITE = llama(
+    "deepseek_v2", 27, 2048, 16, 16, 10944, 102400, q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128,
+    qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=64, num_experts_per_tok=6, moe_intermediate_size=1408,
+    n_shared_experts=2, first_k_dense_replace=1, moe_layer_freq=1,
+)  # fmt: skip
+GPT_OSS = llama(
+    "gpt_oss", 24, 2880, 64, 8, 2880, 201088, head_dim=64, num_local_experts=32, num_experts_per_tok=4,
+    attention_bias=True, sliding_window=128, layer_types=["sliding_attention", "full_attention"] * 12,
+)  # fmt: skip
+QWEN_MOE = llama(
+    "qwen3_moe", 48, 2048, 32, 4, 6144, 151936, head_dim=128, num_experts=128, num_experts_per_tok=8,
+    moe_intermediate_size=768, decoder_sparse_step=1, mlp_only_layers=[], sliding_window=None,
+)  # fmt: skip
+GEMMA3 = {
+    "model_type": "gemma3",
+    "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 48,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "sliding_window": 1024,
+    },
+    "vision_config": {"hidden_size": 1152},
+}  # fmt: skip
+MPT = {
+    "model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "expansion_ratio": 4, "max_seq_len": 2048,
+    "vocab_size": 50432, "no_bias": True, "learned_pos_emb": True, "attn_config": {"alibi": True},
+}  # fmt: skip
+BERT = {
+    "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+}  # fmt: skip
+# (config, parameters): the counts stored with the published weights.
+KNOWN = {
+    "llama-3.1-8b": (llama("llama", 32, 4096, 32, 8, 14336, 128256), 8_030_261_248),
+    "llama-3.2-1b": (llama("llama", 16, 2048, 32, 8, 8192, 128256, tie_word_embeddings=True), 1_235_814_400),
+    "mistral-7b": (llama("mistral", 32, 4096, 32, 8, 14336, 32000, sliding_window=4096), 7_241_732_096),
+    "mixtral-8x7b": (
+        llama("mixtral", 32, 4096, 32, 8, 14336, 32000, num_local_experts=8, num_experts_per_tok=2),
+        46_702_792_704,
+    ),
+    "qwen2.5-7b": (llama("qwen2", 28, 3584, 28, 4, 18944, 152064, sliding_window=131072), 7_615_616_512),
+    "qwen3-8b": (llama("qwen3", 36, 4096, 32, 8, 12288, 151936, head_dim=128), 8_190_735_360),
+    "qwen3-30b-a3b": (QWEN_MOE, 30_532_122_624),
+    "gemma-2b": (llama("gemma", 18, 2048, 8, 1, 16384, 256000, head_dim=256), 2_506_172_416),
+    "gemma-2-9b": (
+        llama("gemma2", 42, 3584, 16, 8, 14336, 256000, head_dim=256, sliding_window=4096),
+        9_241_705_984,
+    ),
+    "gemma-3-12b": (GEMMA3, 11_766_034_176),
+    "gpt2": (
+        {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024},
+        124_439_808,
+    ),
+    "gpt-neox-20b": (llama("gpt_neox", 44, 6144, 64, 64, 24576, 50432), 20_554_567_680),
+    "opt-1.3b": (
+        llama("opt", 24, 2048, 32, 32, 0, 50272, ffn_dim=8192, max_position_embeddings=2048),
+        1_315_758_080,
+    ),
+    "mpt-7b-card": (MPT, 6_649_286_656),
+    "phi-3-mini": (llama("phi3", 32, 3072, 32, 32, 8192, 32064, sliding_window=2047), 3_821_079_552),
+    "deepseek-v2-lite": (DEEPSEEK_LITE, 15_706_484_224),
+    "deepseek-v3": (DEEPSEEK_V3, 671_026_419_200),
+    "gpt-oss-20b": (GPT_OSS, 20_914_757_184),
+    "bert-base": (
+        {**BERT, "model_type": "bert", "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2},
+        110_106_428,
+    ),
+    "roberta-base": (
+        {**BERT, "model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
+        124_697_433,
+    ),
+    "vit-b-16": (
+        {**BERT, "model_type": "vit", "image_size": 224, "patch_size": 16,
+         "id2label": {str(i): str(i) for i in range(1000)}},
+        86_567_656,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_config_gives_the_parameters_of_the_published_weights(name):
+    config, parameters = KNOWN[name]
+    assert count(model_from_config(config)).main == parameters
+
+
+def test_every_supported_type_is_tested():
+    tested = {config["model_type"] for config, _ in KNOWN.values()} | {"gemma3_text"}
+    assert tested == set(_READERS)
+
+
+@pytest.mark.parametrize(
+    "name", ["mistral-7b", "gemma-2-9b", "gpt-oss-20b", "phi-3-mini", "qwen2.5-7b", "deepseek-v3"]
+)
+def test_attention_pattern_agrees_with_the_preset(name):
+    model, known = model_from_config(KNOWN[name][0]), preset(name)
+    assert (model.window, model.windowed_layers) == (known.window, known.windowed_layers)
+    assert (model.head_dim, model.kv_heads) == (known.head_dim, known.kv_heads)
+
+
+def test_gemma3_pattern_is_read_through_the_wrapper():
+    model = model_from_config(GEMMA3)
+    assert (model.window, model.global_every, model.windowed_layers) == (1024, 6, 40)
+
+
+def test_file_and_folder_are_both_read(tmp_path):
+    folder = tmp_path / "my-llama"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(KNOWN["llama-3.1-8b"][0]))
+    assert from_hf_config(folder).name == from_hf_config(folder / "config.json").name == "my-llama"
+
+
+def test_unknown_type_lists_the_supported_ones():
+    with pytest.raises(InputError, match=r"model_type: 'mamba' .*llama.*vit"):
+        model_from_config({"model_type": "mamba"})
+    with pytest.raises(InputError, match="model_type: nothing"):
+        model_from_config({})
+
+
+def test_all_missing_keys_are_named():
+    with pytest.raises(
+        InputError, match=r"hidden_size, num_attention_heads, intermediate_size, vocab_size: nothing"
+    ):
+        model_from_config({"model_type": "llama", "num_hidden_layers": 2})
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "32", 10**12, [3]])
+def test_bad_dimensions_are_refused(bad):
+    config = {**KNOWN["llama-3.1-8b"][0], "num_hidden_layers": bad}
+    with pytest.raises(InputError, match="num_hidden_layers"):
+        model_from_config(config)
+
+
+def test_what_cannot_be_described_is_refused():
+    with pytest.raises(InputError, match="word_embed_proj_dim"):
+        model_from_config({**KNOWN["opt-1.3b"][0], "word_embed_proj_dim": 512})
+    with pytest.raises(InputError, match="mlp_only_layers"):
+        model_from_config({**QWEN_MOE, "mlp_only_layers": [3, 7]})
+    with pytest.raises(InputError, match=r"a divisor of heads\(32\)"):
+        model_from_config({**KNOWN["llama-3.1-8b"][0], "num_key_value_heads": 7})
+
+
+@pytest.mark.parametrize("text", ["{", "[1, 2]", "", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_broken_json_is_one_line(tmp_path, text):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(BrokenFile) as e:
+        from_hf_config(path)
+    assert "\n" not in str(e.value)
