@@ -1,0 +1,1 @@
+"""Operations: a model as shapes, counts and bytes."""

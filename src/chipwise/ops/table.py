@@ -1,0 +1,236 @@
+"""The intermediate form: a model as a table of operations, per sequence, before any splitting.
+
+Rows (the M of a matrix product) are counted per sequence (or image); a layout turns them into rows per
+micro-batch and chip. `split` says which dimension tensor parallelism divides: ``n``, ``k`` or nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from chipwise.workload.model import Model
+from chipwise.workload.params import Params, count
+
+MASKED = 0.15  # share of tokens an encoder predicts in pre-training (BERT, Devlin et al. 2018, section 3.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """`count` products of (rows x k) by (k x n) a sequence; with `groups`, that many experts share the rows."""
+
+    name: str
+    rows: float
+    n: float
+    k: float
+    count: float
+    split: str = ""
+    groups: float = 1.0
+    place: str = "layer"  # "layer", "head" (output layer), "stem" (first convolutions, patches)
+    quantised: bool = True  # low-precision training computes this product in the low precision
+    per_sequence: bool = False  # rows do not shrink with context parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """`count` attention cores a sequence: `span` keys seen by each query on average before masking."""
+
+    heads: float
+    kv_heads: float
+    qk_dim: float
+    v_dim: float
+    queries: float
+    span: float
+    causal: bool
+    count: float
+
+    @property
+    def visible(self) -> float:
+        """Mean keys a query attends to."""
+        if self.span < self.queries:
+            return self.span * (1 - self.span / (2 * self.queries)) if self.causal else self.span
+        return self.queries / 2 if self.causal else self.span
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Memory-bound work: bytes moved per row forward, `kernels` launches when nothing is fused."""
+
+    name: str
+    rows: float
+    bytes_per_row: float  # at two bytes an element
+    count: float
+    kernels: float
+    split: bool  # tensor (and sequence) parallelism divides it
+    place: str = "layer"
+
+
+@dataclass(frozen=True, slots=True)
+class OpTable:
+    """Every operation of one forward pass over one sequence, and the parameters behind it."""
+
+    model: Model
+    sequence: int
+    matmuls: tuple[Matmul, ...]
+    attention: tuple[Attention, ...]
+    streams: tuple[Stream, ...]
+    params: Params
+    expert_layers: int
+    rows: float  # tokens (or patches, or pixels of the widest map) a sequence
+
+    @property
+    def flops_forward(self) -> float:
+        """Model FLOPs of one forward pass over one sequence (causal attention counted once)."""
+        mm = sum(2 * m.rows * m.n * m.k * m.count for m in self.matmuls)
+        at = sum(
+            2 * a.queries * a.visible * a.heads * (a.qk_dim + a.v_dim) * a.count for a in self.attention
+        )
+        return mm + at
+
+
+def _mlp(rows: float, d: int, f: int, gated: bool, layers: float, tag: str = "mlp") -> list[Matmul]:
+    wide = 2 * f if gated else f
+    return [
+        Matmul(f"{tag}_in", rows, wide, d, layers, "n"),
+        Matmul(f"{tag}_out", rows, d, f, layers, "k"),
+    ]
+
+
+def _attention_matmuls(m: Model, s: float) -> list[Matmul]:
+    if m.latent is None:
+        q, kv = m.heads * m.head_dim, 2 * m.kv_heads * m.head_dim
+        return [
+            Matmul("qkv", s, q + kv, m.d_model, m.layers, "n"),
+            Matmul("attention_out", s, m.d_model, q, m.layers, "k"),
+        ]
+    z = m.latent
+    qk = z.nope_dim + z.rope_dim
+    down = (z.q_rank or 0) + z.kv_rank + z.rope_dim
+    ops = [Matmul("latent_down", s, down, m.d_model, m.layers, "")]
+    ops.append(Matmul("q_up", s, m.heads * qk, z.q_rank or m.d_model, m.layers, "n"))
+    ops.append(Matmul("kv_up", s, m.heads * (z.nope_dim + z.v_dim), z.kv_rank, m.layers, "n"))
+    ops.append(Matmul("attention_out", s, m.d_model, m.heads * z.v_dim, m.layers, "k"))
+    return ops
+
+
+def _mlp_matmuls(m: Model, s: float) -> list[Matmul]:
+    e = m.experts
+    if e is None:
+        return _mlp(s, m.d_model, m.d_ff, m.gated, m.layers)
+    moe = m.moe_layers
+    wide = 2 * e.d_ff if m.gated else e.d_ff
+    rows = s * e.per_token
+    ops = [
+        Matmul("router", s, e.count, m.d_model, moe, "", quantised=False),
+        Matmul("expert_in", rows, wide, m.d_model, moe, "n", groups=e.count),
+        Matmul("expert_out", rows, m.d_model, e.d_ff, moe, "k", groups=e.count),
+    ]
+    if e.shared_d_ff:
+        ops += _mlp(s, m.d_model, e.shared_d_ff, m.gated, moe, "shared")
+    if m.layers > moe:
+        ops += _mlp(s, m.d_model, m.d_ff, m.gated, m.layers - moe)
+    return ops
+
+
+def _attention_cores(m: Model, s: float) -> list[Attention]:
+    if m.latent is not None:
+        qk, v, kv_heads = m.latent.nope_dim + m.latent.rope_dim, m.latent.v_dim, m.heads
+    else:
+        qk = v = m.head_dim
+        kv_heads = m.kv_heads
+    local = m.windowed_layers if m.window < s else 0
+    if local:
+        cores = [
+            Attention(m.heads, kv_heads, qk, v, s, m.window, m.causal, local),
+            Attention(m.heads, kv_heads, qk, v, s, s, m.causal, m.layers - local),
+        ]
+        return [c for c in cores if c.count]
+    return [Attention(m.heads, kv_heads, qk, v, s, s, m.causal, m.layers)]
+
+
+def _layer_streams(m: Model, s: float) -> list[Stream]:
+    """Element-wise traffic of the layers, two bytes an element, each tensor once in or out."""
+    d, n = m.d_model, m.layers
+    q = m.heads * (m.latent.nope_dim + m.latent.rope_dim if m.latent else m.head_dim)
+    kv = m.kv_heads * m.head_dim
+    streams = [
+        Stream("norms", s, 2 * 2 * d, n * m.norms_per_layer, 1, True),
+        Stream("residuals", s, 2 * 3 * d, n * 2, 1, True),
+    ]
+    if m.family == "decoder" and not m.learned_positions:
+        streams.append(Stream("rotary", s, 2 * 2 * (q + kv), n, 2, True))
+    per = 3 if m.gated else 2
+    e = m.experts
+    moe = m.moe_layers
+    if e is not None:
+        streams.append(Stream("expert_activation", s * e.per_token, 2 * per * e.d_ff, moe, 1, True))
+        streams.append(Stream("permute", s * e.per_token, 2 * 4 * d, moe, 4, True))
+        if e.shared_d_ff:
+            streams.append(Stream("shared_activation", s, 2 * per * e.shared_d_ff, moe, 1, True))
+    if n > moe:
+        streams.append(Stream("activation", s, 2 * per * m.d_ff, n - moe, 1, True))
+    return streams
+
+
+def _transformer(m: Model, s: int) -> OpTable:
+    p = count(m)
+    rows = float(s)
+    matmuls = _attention_matmuls(m, rows) + _mlp_matmuls(m, rows)
+    streams = _layer_streams(m, rows)
+    if m.family in ("vit", "dit"):
+        patch = m.patch * m.patch * m.channels
+        matmuls.append(Matmul("patches", rows, m.d_model, patch, 1, "", place="stem", quantised=False))
+        out = patch * 2 if m.family == "dit" else m.classes
+        if out:
+            head_rows = rows if m.family == "dit" else 1.0
+            matmuls.append(Matmul("head", head_rows, out, m.d_model, 1, "n", place="head", quantised=False))
+        if m.cond_dim:
+            matmuls.append(Matmul("conditioning", 1.0, 6 * m.d_model, m.cond_dim, m.layers, "n",
+                                  quantised=False, per_sequence=True))
+    else:
+        streams.append(Stream("embedding", rows, 2 * 2 * m.d_model, 1, 1, True, "stem"))
+        if m.vocab:
+            heads = 1 + m.mtp_layers
+            scored = rows * MASKED if m.family == "encoder" else rows
+            matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head",
+                                  quantised=False))
+            # logits written, read for the maximum, the sum and the gradient, in fp32 where softmax runs
+            streams.append(Stream("loss", scored, 10 * m.vocab, heads, 4, True, "head"))
+    if m.mtp_layers:
+        share = (m.layers + m.mtp_layers) / m.layers
+        matmuls = [_scaled(x, share) for x in matmuls]
+    return OpTable(m, s, tuple(matmuls), tuple(_attention_cores(m, rows)), tuple(streams), p,
+                   m.moe_layers, rows)
+
+
+def _scaled(x: Matmul, share: float) -> Matmul:
+    if x.place != "layer":
+        return x
+    return Matmul(x.name, x.rows, x.n, x.k, x.count * share, x.split, x.groups, x.place, x.quantised,
+                  x.per_sequence)
+
+
+def _cnn(m: Model) -> OpTable:
+    matmuls, streams = [], []
+    for c in m.convs:
+        rows = float(c.out * c.out)
+        k = c.c_in // c.groups * c.kernel * c.kernel
+        place = "stem" if c is m.convs[0] else "layer"
+        matmuls.append(Matmul(c.name, rows, c.c_out // c.groups, k, c.count * c.groups, "", place=place))
+        # batch norm reads twice (statistics, then normalise) and writes; the activation reads and writes
+        streams.append(Stream(c.name + "_norm", rows, 2 * 5 * c.c_out, c.count, 2, False))
+    last = m.convs[-1].c_out
+    matmuls.append(Matmul("head", 1.0, m.classes, last, 1, "", place="head", quantised=False))
+    return OpTable(m, 1, tuple(matmuls), (), tuple(streams), count(m), 0,
+                   float(max(c.out for c in m.convs) ** 2))
+
+
+@lru_cache(maxsize=512)
+def build(model: Model, sequence: int) -> OpTable:
+    """The operations of one forward pass of `model` over a sequence of `sequence` tokens (or an image)."""
+    if model.family == "cnn":
+        return _cnn(model)
+    if model.family in ("vit", "dit"):
+        side = model.image // model.patch
+        return _transformer(model, side * side + (1 if model.family == "vit" else 0))
+    return _transformer(model, sequence)

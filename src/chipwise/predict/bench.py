@@ -1,0 +1,56 @@
+"""A workload at a place: everything the layouts of a training step are timed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.catalog import Accelerators, Stack, find_stack
+from chipwise.catalog.calibration import Calibration
+from chipwise.ops.table import OpTable, build
+from chipwise.predict.components import Components, Site, components
+from chipwise.predict.layouts import Layouts
+from chipwise.predict.memory import MemoryUse, memory
+from chipwise.predict.schedule import Breakdown, StepCoefficients, schedule
+from chipwise.predict.site import labels, site, stack_for, step_coefficients
+from chipwise.predict.training import TrainCosts, costs
+from chipwise.workload.model import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A workload at a place: everything layouts are timed with."""
+
+    ops: OpTable
+    site: Site
+    costs: TrainCosts
+    global_batch: float
+    coefficients: StepCoefficients
+
+    def components(self, layouts: Layouts) -> Components:
+        """Raw times of one step."""
+        c = self.costs
+        return components(self.ops, self.site, layouts, self.global_batch, c.frozen, c.trained,
+                          c.optimizer_bytes)
+
+    def schedule(self, parts: Components) -> Breakdown:
+        """Time of one step by cause."""
+        return schedule(parts, self.coefficients)
+
+    def memory(self, layouts: Layouts) -> MemoryUse:
+        """Bytes per chip by class."""
+        c, s = self.costs, self.site
+        return memory(self.ops, s.numerics, s.traits, layouts, self.global_batch, c.states, c.state_bytes,
+                      c.trained, c.frozen)
+
+
+def bench(workload: Workload, acc: Accelerators, calibration: Calibration,
+          stack: Stack | None = None) -> Bench:
+    """Set up a workload on chips under a stack (the chip's usual one unless named)."""
+    train = workload.train
+    stack = stack or (find_stack(train.stack) if train.stack else None) or stack_for(acc.chip)
+    names = labels(acc.chip, stack, train.precision)
+    return Bench(
+        build(workload.model, train.sequence),
+        site(acc, train.precision, calibration, stack, train.state_precision),
+        costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
+    )

@@ -1,0 +1,292 @@
+"""What a training step is made of, before any coefficient: seconds of each kind of work for many layouts.
+
+Kernel shapes depend on (micro-batch, tp, cp, ep) alone, so they are timed once per distinct key and gathered.
+Times are per micro-batch and pipeline stage unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.ops.table import OpTable
+from chipwise.predict.fabric import (
+    Wires,
+    exchange_seconds,
+    gather_seconds,
+    reduce_seconds,
+    send_seconds,
+)
+from chipwise.predict.kernels import Engine, attention_seconds, matmul_seconds
+from chipwise.predict.layouts import Layouts
+from chipwise.predict.precision import Numerics
+
+Array = NDArray[np.float64]
+LAST = ("mlp_out", "expert_out", "shared_out")
+PROJECTIONS = ("qkv", "latent_down", "q_up", "kv_up")  # kept on the host by `offload`, with the layer inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a software stack does, as far as the arithmetic of a step depends on it."""
+
+    flash: bool = True  # fused attention
+    sequence_parallel: bool = True  # norms and residuals are split with tensor parallelism
+    fused_loss: bool = False
+    compiled: bool = False  # a compiler leaves out of recomputation what the backward pass does not need
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Raw seconds and counts, one entry per layout."""
+
+    micro_batches: Array
+    pp: Array
+    vpp: Array
+    matmul_f: Array
+    matmul_b: Array
+    expert_f: Array
+    expert_b: Array
+    attention_f: Array
+    attention_b: Array
+    stream_f: Array
+    stream_b: Array
+    launches_f: Array
+    launches_b: Array
+    head_matmul: Array  # forward and backward of the output layer
+    head_stream: Array
+    redo: Array  # 1 where whole layers are recomputed
+    redo_matmul: Array
+    redo_expert: Array
+    redo_some: Array  # 1 where attention and element-wise work is done again
+    tensor_f: Array  # collectives
+    expert_x: Array  # both directions, forward; the same again backward
+    context_f: Array
+    pipe: Array
+    shard_f: Array
+    shard_b: Array
+    reduce: Array  # per step
+    replicate: Array  # per step, over the outer replicas
+    offload: Array
+    accumulate: Array
+    optimizer: Array  # per step
+    launches_step: Array
+
+    def take(self, rows: NDArray[np.intp]) -> Components:
+        """Some of the entries."""
+        return Components(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Chip, wires and numbers to compute with: where and in what precision the work runs."""
+
+    low: Engine  # the precision of the quantised products
+    high: Engine  # everything else
+    wires: Wires
+    numerics: Numerics
+    traits: Traits
+    host_link: float
+
+
+@dataclass(frozen=True, slots=True)
+class _PerKey:
+    mm_f: Array
+    mm_b: Array
+    mm_again: Array  # forward products done again when a layer is recomputed
+    mm_fewer: Array  # the same with the attention projections kept
+    ex_f: Array
+    ex_b: Array
+    ex_again: Array
+    at_f: Array
+    at_b: Array
+    st_f: Array
+    st_b: Array
+    head_mm: Array
+    head_st: Array
+    tp_f: Array
+    ep_x: Array
+    cp_f: Array
+    boundary: Array  # bytes of the activations between two layers, per chip
+    saved: Array  # bytes offloaded per layer and chip
+
+
+def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _PerKey:
+    mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
+    zero = np.zeros_like(mbs)
+    mm_f, mm_b, ex_f, ex_b, head_mm = zero, zero, zero, zero, zero
+    mm_again, mm_fewer, ex_again = zero, zero, zero
+    quant = zero
+    num = site.numerics
+    for op in ops.matmuls:
+        rows = mbs * op.rows / (1.0 if op.per_sequence else cp)
+        n = op.n / tp if op.split == "n" else op.n + zero
+        k = op.k / tp if op.split == "k" else op.k + zero
+        batch: Array | float = 1.0
+        if op.groups > 1:
+            batch = np.maximum(op.groups / ep, 1.0)
+            rows = rows * ep / op.groups
+        low = op.quantised and num.low_bytes < 2
+        engine = site.low if op.quantised else site.high
+        b = num.low_bytes if low else num.act_bytes
+        f = matmul_seconds(engine, rows, n, k, batch, b, b, num.act_bytes)
+        back_engine = site.high if (low and num.back_high) else engine
+        d = matmul_seconds(back_engine, rows, k, n, batch, b, b, num.act_bytes)
+        w = zero if frozen else matmul_seconds(back_engine, k, n, rows, batch, b, b, num.grad_bytes)
+        if op.place == "head":
+            head_mm = head_mm + op.count * (f + d + w)
+        else:
+            # nothing in the backward pass needs the output of a layer's last product
+            again = 0.0 if site.traits.compiled and op.name in LAST else op.count * f
+            if op.groups > 1:
+                ex_f, ex_b, ex_again = ex_f + op.count * f, ex_b + op.count * (d + w), ex_again + again
+            else:
+                mm_f, mm_b, mm_again = mm_f + op.count * f, mm_b + op.count * (d + w), mm_again + again
+                mm_fewer = mm_fewer + (0.0 if op.name in PROJECTIONS else again)
+        if low:  # operands are read at two bytes and written at one, twice (also transposed)
+            quant = quant + op.count * batch * rows * (k + n) * (2 + 2 * b)
+    at_f, at_b, core_stream = _attention_table(ops, site, mbs, tp, cp)
+    layer_bytes, head_bytes = zero, zero
+    for st in ops.streams:
+        sp = tp if st.split and (site.traits.sequence_parallel or st.name not in ("norms", "residuals")) \
+            else 1.0
+        moved = st.count * st.bytes_per_row * (num.act_bytes / 2) * mbs * st.rows / cp / sp
+        if st.place == "head":
+            head_bytes = head_bytes + moved * (0.3 if site.traits.fused_loss else 1.0)
+        else:
+            layer_bytes = layer_bytes + moved
+    bandwidth = site.high.bandwidth * site.high.coefficients.memory
+    st_f = (layer_bytes + core_stream + 0.5 * quant) / bandwidth
+    st_b = (2 * layer_bytes + 2 * core_stream + 0.5 * quant) / bandwidth
+    act = mbs * ops.rows / cp * ops.model.d_model * num.act_bytes
+    one = np.ones_like(mbs)
+    layers = ops.model.layers
+    per_layer = (1 if ops.model.parallel_block else 2) * layers
+    tp_f = per_layer * reduce_seconds(site.wires, tp, one, act) if ops.model.heads else zero
+    ep_x, cp_f = zero, zero
+    e = ops.model.experts
+    if e is not None:
+        sent = act * e.per_token * (num.dispatch_bytes / num.act_bytes)
+        back = act * e.per_token
+        top = float(e.per_token)
+        ep_x = ops.expert_layers * (exchange_seconds(site.wires, ep, tp, sent, top)
+                                    + exchange_seconds(site.wires, ep, tp, back, top))
+    if ops.attention:
+        core = ops.attention[0]
+        kv = mbs * ops.rows * core.kv_heads / tp * (core.qk_dim + core.v_dim) * num.act_bytes
+        if ops.model.latent:
+            kv = mbs * ops.rows * (ops.model.latent.kv_rank + ops.model.latent.rope_dim) * num.act_bytes
+        cp_f = layers * gather_seconds(site.wires, cp, tp, kv)
+    return _PerKey(mm_f, mm_b, mm_again, mm_fewer, ex_f, ex_b, ex_again, at_f, at_b, st_f, st_b, head_mm,
+                   3 * head_bytes / bandwidth, tp_f, ep_x, cp_f, act / tp,
+                   act / tp * (1 + _kept_width(ops) / ops.model.d_model))
+
+
+def _kept_width(ops: OpTable) -> float:
+    """Elements a token leaves in its attention projections, per layer."""
+    return sum(m.n for m in ops.matmuls if m.name in PROJECTIONS)
+
+
+def _attention_table(ops: OpTable, site: Site, mbs: Array, tp: Array, cp: Array) -> tuple[Array, Array, Array]:
+    zero = np.zeros_like(mbs)
+    f, b, stream = zero, zero, zero
+    for core in ops.attention:
+        heads = core.heads / tp
+        kv = np.maximum(core.kv_heads / tp, 1.0)
+        queries = core.queries / cp
+        if site.traits.flash:
+            visible = core.visible + zero
+            f = f + core.count * attention_seconds(
+                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible)
+            b = b + core.count * attention_seconds(
+                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True)
+        else:  # two batched products forward, four backward, and the square matrices through memory
+            span = min(core.span, core.queries) + zero
+            one = matmul_seconds(site.high, queries, span, core.qk_dim + zero, mbs * heads,
+                                 *(site.numerics.act_bytes,) * 3)
+            two = matmul_seconds(site.high, queries, core.v_dim + zero, span, mbs * heads,
+                                 *(site.numerics.act_bytes,) * 3)
+            f = f + core.count * (one + two)
+            b = b + core.count * 2 * (one + two)
+            # scores: mask and softmax read and write, dropout reads, writes and keeps its mask
+            stream = stream + core.count * mbs * heads * queries * span * site.numerics.act_bytes * 4.5
+    return f, b, stream
+
+
+def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, frozen: bool = False,
+               trained: float = 1.0, optimizer_bytes: float = 30.0) -> Components:
+    """Raw times of one step for every layout; `frozen` base weights train a share `trained` of parameters."""
+    t = _key_table(ops, site, layouts, frozen)
+    key = layouts.key
+    tp, cp, ep = layouts.tp, layouts.cp, layouts.ep
+    pp, dp, shard, vpp = layouts.pp, layouts.dp, layouts.shard, layouts.vpp
+    layers, num, wires = float(ops.model.layers), site.numerics, site.wires
+    inv = 1.0 / pp
+    # a pipeline with layers to spare puts fewer on the stage of the output layer
+    head_share = np.where(np.mod(layers, pp) == 0, 1.0, inv)
+    dense, experts = _stage_params(ops, tp, ep, pp)
+    z3 = (layouts.zero == 3) & (shard * cp > 1)
+    z12 = ((layouts.zero == 1) | (layouts.zero == 2)) & (shard * cp > 1)
+    group = shard * cp
+    e_group = np.maximum(group / ep, 1.0)
+    # the data axis lies outside cp; with the pipeline inside it, outside that as well
+    stride = np.where(layouts.pipe_inner, tp * pp, tp)
+    e_stride = stride * np.minimum(ep, group)
+    gather = gather_seconds(wires, group, stride, dense * num.gather_bytes)
+    scatter = gather_seconds(wires, group, stride, dense * num.reduce_bytes * trained)
+    if ops.model.experts is not None:
+        gather = gather + gather_seconds(wires, e_group, e_stride, experts * num.gather_bytes)
+        scatter = scatter + gather_seconds(wires, e_group, e_stride, experts * num.reduce_bytes * trained)
+    rep = dp / shard
+    rep_stride = stride * group
+    owned = (dense / group + experts / (e_group)) * num.reduce_bytes * trained
+    whole = (dense + experts) * num.reduce_bytes * trained
+    share = np.where(layouts.zero > 0, owned, whole)
+    plain = (layouts.zero == 0)
+    flat = reduce_seconds(wires, dp * cp, stride, whole)
+    replicate = np.where(plain, 0.0, reduce_seconds(wires, rep, rep_stride, share))
+    # ZeRO 2 keeps no whole gradient, so it reduces every micro-batch
+    z2 = layouts.zero == 2
+    reduce = np.where(plain, flat, np.where(z12, np.where(z2, gather, scatter + gather), 0.0))
+    local = np.where(layouts.zero > 0, dense / group + experts / e_group, dense + experts) * trained
+    stream = site.high.bandwidth * site.high.coefficients.memory
+    pipe_stride = np.where(layouts.pipe_inner, tp * cp, tp * cp * dp)
+    pipe = np.where(pp > 1, 2 * vpp * send_seconds(wires, pipe_stride, t.boundary[key]), 0.0)
+    full, some = layouts.recompute == 2, layouts.recompute == 1
+    off = layouts.recompute == 3
+    kernels = _launches(ops, site)
+    return Components(
+        micro_batches=global_batch / (dp * layouts.micro_batch), pp=pp, vpp=vpp,
+        matmul_f=t.mm_f[key] * inv, matmul_b=t.mm_b[key] * inv,
+        expert_f=t.ex_f[key] * inv, expert_b=t.ex_b[key] * inv,
+        attention_f=t.at_f[key] * inv, attention_b=t.at_b[key] * inv,
+        stream_f=t.st_f[key] * inv, stream_b=t.st_b[key] * inv,
+        launches_f=kernels[0] * inv, launches_b=kernels[1] * inv,
+        head_matmul=t.head_mm[key] * head_share, head_stream=t.head_st[key] * head_share,
+        redo=(full | off).astype(float),
+        redo_matmul=np.where(full, t.mm_again[key], np.where(off, t.mm_fewer[key], 0.0)) * inv,
+        redo_expert=np.where(full | off, t.ex_again[key], 0.0) * inv,
+        redo_some=(some | full | off).astype(float),
+        tensor_f=t.tp_f[key] * inv, expert_x=t.ep_x[key] * inv, context_f=t.cp_f[key] * inv, pipe=pipe,
+        shard_f=np.where(z3, gather, 0.0), shard_b=np.where(z3, gather + scatter, np.where(z12 & z2, scatter, 0.0)),
+        reduce=reduce, replicate=replicate,
+        offload=np.where(off, 2 * layers * inv * t.saved[key] / site.host_link, 0.0),
+        accumulate=(dense + experts) * trained * (2 * num.reduce_bytes) / stream,
+        optimizer=local * optimizer_bytes / stream,
+        launches_step=np.full_like(dp, kernels[2]),
+    )
+
+
+def _stage_params(ops: OpTable, tp: Array, ep: Array, pp: Array) -> tuple[Array, Array]:
+    p = ops.params
+    return (p.total - p.experts) / (tp * pp), p.experts / (tp * ep * pp)
+
+
+def _launches(ops: OpTable, site: Site) -> tuple[float, float, float]:
+    """Kernel launches of the layers forward and backward (whole model), and of the optimiser."""
+    mm = sum(m.count for m in ops.matmuls if m.place == "layer")
+    at = sum(a.count for a in ops.attention) * (1 if site.traits.flash else 5)
+    st = sum(s.count * s.kernels for s in ops.streams if s.place == "layer")
+    return mm + at + st, 2 * mm + 2 * at + 1.5 * st, 10.0

@@ -1,0 +1,91 @@
+"""A number that says how wrong it may be and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, exp
+
+from chipwise.catalog import Chip, Stack
+from chipwise.catalog.calibration import Calibration
+from chipwise.predict.site import architecture
+from chipwise.workload.model import Model
+
+EVIDENCE = ("measured", "compiled", "modelled", "bounded")  # best first
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`value` with a 90 % interval from `low` to `high`, the evidence behind it, and why in words."""
+
+    value: float
+    low: float
+    high: float
+    evidence: str
+    because: str = ""
+
+    def scaled(self, factor: float) -> Estimate:
+        """The estimate in other units.
+
+        >>> Estimate(2.0, 1.0, 3.0, "modelled").scaled(10).high
+        30.0
+        """
+        return Estimate(self.value * factor, self.low * factor, self.high * factor, self.evidence,
+                        self.because)
+
+    def inverted(self, factor: float = 1.0) -> Estimate:
+        """`factor` over the estimate: a rate from a time.
+
+        >>> Estimate(2.0, 1.0, 4.0, "modelled").inverted(8).low
+        2.0
+        """
+        return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence,
+                        self.because)
+
+
+def weakest(*evidence: str) -> str:
+    """The evidence of a sum: that of its weakest part.
+
+    >>> weakest("measured", "modelled")
+    'modelled'
+    """
+    return max(evidence, key=EVIDENCE.index)
+
+
+def group_of(chip: Chip, model: Model) -> str:
+    """Rows whose errors are alike share an interval: family of chips, dense or mixture of experts."""
+    return f"{chip.family}/{'moe' if model.experts else 'dense'}"
+
+
+def step_estimate(seconds: float, bound: float, chip: Chip, model: Model, stack: Stack | None,
+                  calibration: Calibration) -> Estimate:
+    """A step time with the interval that residuals on published results of its kind gave."""
+    table = calibration.intervals
+    known = set(table.get("architectures", ()))
+    if architecture(chip) not in known:
+        low, high = table["unknown"]
+        return Estimate(seconds, max(seconds * exp(low), min(bound, seconds)), seconds * exp(high), "bounded",
+                         f"no published training step on {architecture(chip)} chips to learn from")
+    group = group_of(chip, model)
+    if stack is None or stack.id not in table.get("stacks", ()):
+        low, high = table["unknown"]
+        why = "a stack no published row used"
+    else:
+        low, high = table["groups"].get(group, table["unknown"])
+        why = f"errors on published {group} rows"
+    return Estimate(seconds, seconds * exp(low), seconds * exp(high), "modelled", why)
+
+
+def quantile_pair(errors: Sequence[float], level: float = 0.90) -> tuple[float, float]:
+    """Split-conformal bounds of log(observed / predicted): the order statistics that cover `level`.
+
+    >>> quantile_pair([0.0] * 30)
+    (0.0, 0.0)
+    """
+    ranked = sorted(errors)
+    n = len(ranked)
+    tail = (1 - level) / 2
+    upper = min(n - 1, ceil((n + 1) * (1 - tail)) - 1)
+    lower = max(0, n - 1 - upper)
+    return ranked[lower], ranked[upper]
+

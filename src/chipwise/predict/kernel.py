@@ -1,0 +1,362 @@
+"""Seconds of one kernel on its own, as benchmarks publish it: a product, attention, a copy, a collective.
+
+The formulas of `kernels` and `fabric` with the chip's calibrated coefficients, times what calibration learnt
+about shapes (`residuals`) and about how a benchmark measures (a `Bench`: eager launches, best-of searches).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from chipwise.catalog import Accelerators, Chip, wraps
+from chipwise.catalog.calibration import Calibration
+from chipwise.errors import PrecisionMissing, Refusal
+from chipwise.predict.fabric import (
+    Wires,
+    distinct,
+    exchange_seconds,
+    gather_seconds,
+    reduce_seconds,
+)
+from chipwise.predict.kernels import (
+    Array,
+    Engine,
+    KernelCoefficients,
+    attention_seconds,
+    matmul_seconds,
+    stream_seconds,
+)
+from chipwise.predict.residuals import correction
+from chipwise.predict.site import architecture, kernel_coefficients, slice_for, wires
+
+BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "": 2.0}
+POOL = {
+    "bf16": "half",
+    "fp16": "half",
+    "fp8": "byte",
+    "int8": "byte",
+    "fp4": "fp4",
+    "fp32": "fp32",
+    "tf32": "fp32",
+}
+NARROWEST = (
+    32.0  # rows of the narrowest vector-unit tile: 16 rows of fp32 take as long as 32 (P100, DeepBench)
+)
+CACHED = 0.6  # of a product's traffic stays on chip when its operands fit there and the benchmark repeats it
+
+# DeepEP's low-latency kernels: fixed cost and full wires explain all six published dispatch times
+# (deepseek-ai/DeepEP README, 2025-02: 77 us on 8 chips ... 194 us on 256)
+LOW_LATENCY_BASE_S = 44e-6
+
+# DeepEP's normal kernels: shares of both kinds of wires, fitted on its four published rows (README, 2025-02)
+NORMAL_UP, NORMAL_OUT, NORMAL_BASE_S = 0.68, 0.90, 20e-6
+
+# Share of peak at head size 128 where no row of it was read: FlashAttention-2 on A100 (its paper: 50-73 %,
+# 2023-07) and on Hopper, whose asynchronous units it doesn't use (FlashAttention-3 paper: 35 %, 2024-07)
+NAMED = {"fa2/ampere": 0.72, "fa2/hopper": 0.38}
+STANDARD_PASSES = 5.0  # times unfused attention moves its score matrix: two products, scaling and softmax
+
+# Boxes whose cards are linked in pairs by NVLink bridges: 600 GB/s both ways (NVIDIA A100 and H100 PCIe
+# datasheets, 2021 and 2022); shares of it and of PCIe fitted on microsoft/vidur's four-card boxes, 2026-11
+NODE_OF_PAIRS, BRIDGE, BRIDGE_SHARE, PCIE_SHARE = 4, 300e9, 0.72, 0.78
+
+_BENCHES = (  # how a source measures, by the words of its library or variant
+    (r"best shape|mamf", "best"),
+    (r"deepbench", "deepbench"),
+    (r"vidur", "vidur"),
+    (r"pytorch/cublas", "synchronous"),
+    (r"deepgemm", "deepgemm"),
+    (r"torch nccl", "torch-nccl"),
+    (r"^pytorch \d|torch \d", "torch"),
+    (r"trtllm", "graph"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a way of measuring does to a time: a factor, and seconds of host work per call."""
+
+    factor: float = 1.0
+    add_s: float = 0.0
+    floor_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel as a benchmark ran it."""
+
+    op: str  # gemm, attention, copy, reduce, gather or exchange
+    dtype: str = "bf16"
+    m: float = 1.0  # rows of a product (of each group); the sequence of attention
+    n: float = 1.0
+    k: float = 1.0
+    batch: float = 1.0  # groups of a grouped product, sequences of attention
+    heads: float = 1.0
+    kv_heads: float = 0.0  # 0: as many as heads
+    head_dim: float = 128.0
+    causal: bool = False
+    backward: bool = False
+    data: float = 0.0  # bytes: of the buffer reduced, received by a chip, copied, sent to experts
+    copies: float = 1.0  # experts a token goes to
+    groups: float = 0.0  # most nodes a token may go to; 0: no limit
+    chips: int = 1
+    devices: int = 1  # of a chip, that the work ran on
+    pairs: bool = False  # only pairs of chips are linked, the rest goes over PCIe
+    in_dtype: str = ""  # of the inputs, where it isn't that of the arithmetic
+    variant: str = ""
+    library: str = ""
+
+    def sized(self, **changes: Any) -> Kernel:
+        """The same kernel with other sizes."""
+        return replace(self, **changes)
+
+    @property
+    def bench(self) -> str:
+        """The name of the way it was measured."""
+        words = f"{self.library} {self.variant}".lower().strip()
+        return next((name for pattern, name in _BENCHES if re.search(pattern, words)), "")
+
+    def bottleneck_bytes(self, node: int) -> float:
+        """Bytes DeepEP counts for its bottleneck bandwidth: once to each chip, or to each node."""
+        places = self.chips if self.chips <= node else self.chips / node
+        if self.chips > node and self.groups:
+            hit = min(self.groups, float(places))
+        else:
+            hit = float(distinct(_array(places), self.copies))
+        return self.data / self.copies * hit
+
+
+def _array(value: float) -> Array:
+    return np.asarray(value, dtype=np.float64)
+
+
+def attention_flops(kernel: Kernel) -> float:
+    """Arithmetic of attention as FlashAttention counts it: half under a causal mask, x3.5 with backward."""
+    full = 4 * kernel.batch * kernel.heads * kernel.m**2 * kernel.head_dim
+    return full * (0.5 if kernel.causal else 1.0) * (3.5 if kernel.backward else 1.0)
+
+
+def predict_kernel(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    """Seconds of `kernel` on `chip` (on `kernel.chips` of them)."""
+    learnt: Mapping[str, Any] = calibration.correction.get("kernels", {})
+    seconds = _FORMULAS[kernel.op](kernel, chip, calibration) if kernel.op in _FORMULAS else None
+    if seconds is None:
+        raise Refusal(f"no model of {kernel.op!r}", f"modelled are {', '.join(_FORMULAS)}")
+    bench = Bench(**learnt.get("benches", {}).get(f"{kernel.op}/{kernel.bench}", {}))
+    table = learnt.get("shapes", {}).get(pool_of(kernel), {})
+    factor = correction(table, chip.id, architecture(chip), shape_of(kernel)) if table else 1.0
+    return max(seconds * factor * bench.factor + bench.add_s, bench.floor_s)
+
+
+def shape_of(kernel: Kernel) -> tuple[float, ...]:
+    """The sizes that residuals are learnt over."""
+    if kernel.op == "gemm":
+        return (*sorted((kernel.m, kernel.n)), kernel.k)
+    if kernel.op == "attention":
+        return (kernel.batch * kernel.heads, kernel.m, kernel.head_dim)
+    return (max(kernel.data, 1.0), float(kernel.chips))
+
+
+def pool_of(kernel: Kernel) -> str:
+    """The name of the residuals that apply to a kernel."""
+    if kernel.op == "attention" and (kernel.backward or variant_of(kernel) != ""):
+        return "none"  # measured variants have coefficients of their own
+    return (
+        f"{kernel.op}/{POOL.get(kernel.dtype, 'half')}" if kernel.op in ("gemm", "attention") else kernel.op
+    )
+
+
+def device_engine(chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients) -> Engine:
+    """The part of a chip that `devices` of its devices are."""
+    peak = chip.peak.get(dtype)
+    if peak is None and dtype == "fp32" and chip.family == "tpu":
+        peak = chip.peak["bf16"] / 6  # six bf16 passes at the highest precision
+    if peak is None:
+        has = ", ".join(d for d in chip.peak if d != "fp64")
+        raise PrecisionMissing(f"{chip.id} has no {dtype} rate", f"it has {has}")
+    share = min(devices / chip.devices, 1.0)
+    return Engine(peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients)
+
+
+def cached_share(traffic: Any, onchip_bytes: float) -> Any:
+    """Share of the traffic that a repeated product finds in the cache."""
+    return CACHED * np.clip(1.5 - 2 * traffic / onchip_bytes, 0.0, 1.0)
+
+
+def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    engine = device_engine(
+        chip, kernel.dtype, kernel.devices, kernel_coefficients(chip, kernel.dtype, calibration)
+    )
+    each = BYTES[kernel.in_dtype or kernel.dtype]
+    out = 4.0 if kernel.dtype == "fp32" and not kernel.in_dtype else 2.0
+    rows, cols = sorted((kernel.m, kernel.n))  # tiles are listed with the narrow side as rows
+    if kernel.batch > 1:
+        rows, cols = kernel.m, kernel.n
+    traffic = each * (rows + cols) * kernel.k + out * rows * cols
+    cached = 0.0 if engine.mxu else float(cached_share(kernel.batch * traffic, chip.onchip_bytes))
+    if kernel.dtype == "fp32" and not engine.mxu:
+        rows = max(rows, NARROWEST)
+    return float(
+        matmul_seconds(
+            engine, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached
+        )
+    )
+
+
+def variant_of(kernel: Kernel) -> str:
+    """Which published attention kernel ran; "" where none is named."""
+    low = kernel.variant.lower()
+    for word, name in (
+        ("flashattention-2", "fa2"),
+        ("flashattention-3", "fa3"),
+        ("cudnn", "cudnn"),
+        ("standard", "standard"),
+        ("xformers", "fa2"),
+        ("triton", "fa2"),
+    ):
+        if word in low:
+            return name
+    return ""
+
+
+def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration) -> KernelCoefficients:
+    """The chip's coefficients, with what is known of the variant that ran."""
+    base = kernel_coefficients(chip, kernel.dtype, calibration)
+    name, arch = variant_of(kernel), architecture(chip)
+    learnt = calibration.correction.get("kernels", {}).get("attention", {})
+    found = learnt.get(f"{name}/{arch}")
+    if found:
+        return replace(base, **found)
+    if f"{name}/{arch}" in NAMED:
+        return replace(base, attention=NAMED[f"{name}/{arch}"])
+    return base
+
+
+def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    coefficients = attention_coefficients(kernel, chip, calibration)
+    engine = device_engine(chip, kernel.dtype, kernel.devices, coefficients)
+    if variant_of(kernel) == "standard":
+        return _standard(kernel, engine)
+    batch, heads, seq = (_array(x) for x in (kernel.batch, kernel.heads, kernel.m))
+    visible = _array(kernel.m / 2 if kernel.causal else kernel.m)
+    kv = _array(kernel.kv_heads or kernel.heads)
+    seconds = float(
+        attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible)
+    )
+    if kernel.backward:
+        seconds += float(
+            attention_seconds(
+                engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True
+            )
+        )
+    return seconds
+
+
+def _standard(kernel: Kernel, engine: Engine) -> float:
+    """Unfused attention: the score matrix goes through memory many times, masked halves included."""
+    scores = kernel.batch * kernel.heads * kernel.m**2
+    passes = STANDARD_PASSES * (3.0 if kernel.backward else 1.0) + (2.0 if kernel.causal else 0.0)
+    products = 4 * scores * kernel.head_dim * (3.5 if kernel.backward else 1.0)
+    moved = float(stream_seconds(engine, _array(passes * scores * BYTES[kernel.dtype])))
+    return products / (engine.peak * engine.coefficients.matmul) + moved
+
+
+def _copy(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    coefficients = kernel_coefficients(chip, "bf16", calibration)
+    traffic = 2 * kernel.data * chip.devices  # published sizes are those of one device
+    return traffic / (chip.bandwidth * coefficients.memory) + coefficients.launch_s
+
+
+def _paired(site: Wires) -> Wires:
+    """The wires of a box whose chips are NVLinked in pairs and otherwise joined by PCIe."""
+    return replace(
+        site,
+        fabric=replace(
+            site.fabric,
+            kind="pcie",
+            domain=NODE_OF_PAIRS,
+            scale_up=site.fabric.host_link,
+            link=site.fabric.host_link,
+        ),
+    )
+
+
+def _wires(kernel: Kernel, chip: Chip, calibration: Calibration) -> Wires:
+    shape = re.search(r"topology (\d+(?:x\d+)+)", kernel.variant)
+    if shape and chip.family == "tpu":
+        axes = tuple(int(axis) for axis in shape[1].split("x"))
+        base = wires(slice_for(chip, kernel.chips), calibration)
+        return replace(base, shape=axes, wraps=wraps(chip, axes))
+    return wires(slice_for(chip, kernel.chips), calibration)
+
+
+def _reduce(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    site, size, one = _wires(kernel, chip, calibration), _array(kernel.chips), _array(1.0)
+    words = kernel.variant.lower()
+    if "dcn" in words:  # every chip of one slice with its twin in the other, half of the matrix each
+        return float(reduce_seconds(site, _array(2.0), _array(site.domain), _array(kernel.data / 2)))
+    coefficients = site.coefficients
+    if kernel.pairs and kernel.chips > 2:
+        site = replace(
+            _paired(site), coefficients=replace(coefficients, up=PCIE_SHARE, spread=0.0, in_switch=0.0)
+        )
+    elif kernel.pairs:
+        bridge = min(site.fabric.scale_up, BRIDGE)
+        site = replace(
+            site,
+            fabric=replace(site.fabric, domain=2, scale_up=bridge, link=bridge),
+            coefficients=replace(coefficients, up=BRIDGE_SHARE, in_switch=0.0),
+        )
+    elif "nvls off" in words or "ring" in words:
+        site = replace(site, coefficients=replace(coefficients, in_switch=0.0))
+    return float(reduce_seconds(site, size, one, _array(kernel.data)))
+
+
+def _gather(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    """An all-gather; `data` is what each chip receives."""
+    grown = re.search(r"\[(\d+),.*?->\s*\w+\[(\d+),", kernel.variant)
+    size = float(kernel.chips) if not grown else min(int(grown[2]) / int(grown[1]), float(kernel.chips))
+    if size < 2:
+        raise Refusal("an all-gather over one chip", "state two or more")
+    site = _wires(kernel, chip, calibration)
+    whole = kernel.data * size / (size - 1)
+    return float(gather_seconds(site, _array(size), _array(1.0), _array(whole)))
+
+
+def _exchange(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
+    site, size, one = wires(Accelerators(chip, kernel.chips), calibration), _array(kernel.chips), _array(1.0)
+    coefficients = site.coefficients
+    data = _array(kernel.data)
+    if "low-latency" in kernel.variant.lower():
+        plain = replace(
+            coefficients,
+            up=1.0,
+            out=1.0,
+            base_s=LOW_LATENCY_BASE_S,
+            hop_s=0.0,
+            out_base_s=0.0,
+            ramp_s=0.0,
+            spread=0.0,
+        )
+        return float(exchange_seconds(replace(site, coefficients=plain), size, one, data))
+    bulk = replace(coefficients, up=NORMAL_UP, out=NORMAL_OUT, base_s=NORMAL_BASE_S, ramp_s=0.0, spread=0.0)
+    return float(
+        exchange_seconds(
+            replace(site, coefficients=bulk), size, one, data, kernel.copies, kernel.groups or np.inf
+        )
+    )
+
+
+_FORMULAS = {
+    "gemm": _gemm,
+    "attention": _attention,
+    "copy": _copy,
+    "reduce": _reduce,
+    "gather": _gather,
+    "exchange": _exchange,
+}

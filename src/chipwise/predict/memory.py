@@ -1,0 +1,102 @@
+"""Memory of one chip by tensor class: exact bookkeeping, many layouts at once. Bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.ops.table import OpTable
+from chipwise.predict.components import Traits
+from chipwise.predict.layouts import Layouts
+from chipwise.predict.precision import Numerics
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes per chip by class; `total` is their sum."""
+
+    weights: Array
+    gradients: Array
+    optimizer: Array
+    activations: Array
+    head: Array  # logits and their gradient
+    gathered: Array  # layers whose sharded weights are being gathered
+    total: Array
+
+    def at(self, i: int) -> dict[str, float]:
+        """Bytes by class of the i-th layout."""
+        return {f.name: float(getattr(self, f.name)[i]) for f in fields(self)}
+
+
+def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None) -> tuple[float, float, float]:
+    """Bytes a sequence leaves for the backward pass, all layers: (all, without cheap ones, layer inputs).
+
+    Every product keeps its input; norms, activations and attention keep theirs. `selective` recomputation
+    drops what streams and attention keep; `full` keeps the input of each layer.
+    """
+    layer = [m for m in ops.matmuls if m.place == "layer"]
+    low = act if low is None else min(low, act)
+    ratio = low / act  # low-precision products keep their inputs quantised
+    inputs = ratio * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))
+    narrow = ratio * sum(m.count * m.rows * m.k for m in layer if m.name.endswith("_out"))
+    # attention keeps q, k, v and the row sums; unfused attention keeps the square matrices as well
+    core = sum(c.count * c.queries * (c.heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim))
+               for c in ops.attention)
+    square = 0.0 if flash else sum(
+        c.count * c.queries * min(c.span, c.queries) * c.heads * 2.5 for c in ops.attention)
+    d, n = ops.model.d_model, ops.model.layers
+    wide = sum(m.count * m.rows * m.n for m in layer if m.name in ("mlp_in", "shared_in", "expert_in"))
+    cheap = 2 * n * ops.rows * d + wide  # inputs of the norms, input of the activation
+    if ops.model.family == "cnn":
+        cheap = sum(m.count * m.rows * m.n for m in layer)
+        return act * (inputs * 0 + 2 * cheap), act * cheap, act * cheap * 0.25
+    everything = act * (inputs + core + square + cheap)
+    return everything, act * (inputs - 0.5 * narrow + core), act * n * ops.rows * d
+
+
+def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global_batch: float,
+           states: float, state_bytes: float, trained: float = 1.0, frozen: bool = False) -> MemoryUse:
+    """Bytes per chip of every layout; `states` optimiser moments a trained parameter."""
+    tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
+    pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
+    p = ops.params
+    dense = (p.total - p.experts) / (tp * pp)
+    experts = p.experts / (tp * ep * pp)
+    group = np.maximum(shard * cp, 1.0)
+    e_group = np.maximum(group / ep, 1.0)
+
+    def kept(sharded: NDArray[np.bool_]) -> Array:
+        return np.where(sharded, dense / group + experts / e_group, dense + experts)
+
+    weights = kept(layouts.zero == 3) * num.weight_bytes
+    if num.weight_bytes >= 4.0 and not frozen:
+        master = 0.0
+    else:
+        master = state_bytes if state_bytes > num.weight_bytes else 0.0
+    gradients = kept(layouts.zero >= 2) * num.grad_bytes * trained
+    optimizer = kept(layouts.zero >= 1) * (master + states * state_bytes) * trained
+    full, some, inputs = saved_bytes(ops, num.act_bytes, traits.flash, num.low_bytes)
+    per = mbs / (cp * tp)
+    # layer inputs stay whole without sequence parallelism
+    whole = mbs / cp if not traits.sequence_parallel else per
+    n_mb = global_batch / (dp * mbs)
+    # the first stage holds a micro-batch for every stage behind it; interleaving adds a share
+    flight = np.minimum(n_mb, pp) * (1 + np.where(layouts.vpp > 1, (pp - 1) / (pp * layouts.vpp), 0.0))
+    one_layer = (full / max(ops.model.layers, 1)) * per
+    kept_acts = np.select(
+        [layouts.recompute == 0, layouts.recompute == 1, layouts.recompute == 2],
+        [full * per, some * per, inputs * whole], 0.0)
+    scale = kept_acts * flight / pp
+    working = np.where(layouts.recompute >= 2, 2 * one_layer, one_layer)
+    activations = scale + working
+    logits = ops.model.vocab * ops.rows * mbs / (cp * tp) * (num.act_bytes + 4.0)
+    if traits.fused_loss:
+        logits = logits * 0.25
+    layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)
+    gathered = np.where((layouts.zero == 3) & (group > 1), 2 * layer_weights * num.gather_bytes, 0.0)
+    total = weights + gradients + optimizer + activations + logits + gathered
+    return MemoryUse(weights, gradients, optimizer, activations, logits, gathered, total)

@@ -1,0 +1,123 @@
+"""The answer for one workload on one set of chips with one layout: time, memory, energy, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from chipwise.catalog import Accelerators, Stack, find_stack
+from chipwise.catalog.calibration import Calibration
+from chipwise.predict.bench import Bench, bench
+from chipwise.predict.correction import names, sizes, step_factor
+from chipwise.predict.energy import watts
+from chipwise.predict.estimate import Estimate, step_estimate
+from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.schedule import Breakdown
+from chipwise.predict.site import stack_for
+from chipwise.workload.model import Workload
+
+COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
+COLLECTIVES = ("tensor", "expert_exchange", "context", "pipe", "shard", "reduce")
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What running `workload` on `accelerators` with `layout` takes."""
+
+    workload: Workload
+    accelerators: Accelerators
+    stack: Stack
+    layout: Layout
+    step: Estimate  # seconds
+    bound_s: float  # no schedule of this layout can be faster
+    math_s: float  # model FLOPs at the chip's dense peak
+    parts: dict[str, float]  # seconds of the step by cause, adding up to the step
+    learnt: float  # factor on the formulas' step that published steps nearby taught
+    hidden_s: float  # collectives hidden behind compute
+    memory: dict[str, float]  # bytes per chip by class
+    capacity: float  # bytes a chip can allocate
+    watts: float  # one chip, mean
+    assumptions: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the bookkeeping is within the chip's usable memory."""
+        return self.memory["total"] <= self.capacity
+
+    @property
+    def tokens_per_s(self) -> Estimate:
+        """Tokens (or images) a second of all chips together."""
+        return self.step.inverted(self.units_per_step)
+
+    @property
+    def units_per_step(self) -> float:
+        """Tokens of a step, or images."""
+        t = self.workload.train
+        return float(t.global_batch if t.samples_unit == "images" else t.tokens_per_step)
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs over the dense peak of the training precision."""
+        return self.math_s / self.step.value
+
+    @property
+    def duration(self) -> Estimate:
+        """Seconds of the whole run."""
+        return self.step.scaled(self.workload.train.steps)
+
+    @property
+    def kwh(self) -> Estimate:
+        """Energy of the chips over the whole run (servers and cooling not included)."""
+        return self.duration.scaled(self.watts * self.accelerators.count / 3.6e6)
+
+
+def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: Calibration,
+            stack: Stack | None = None) -> Prediction:
+    """Predict one training step, and the run it is part of."""
+    train = workload.train
+    stack = stack or (find_stack(train.stack) if train.stack else None) or stack_for(acc.chip)
+    work = bench(workload, acc, calibration, stack)
+    layouts = Layouts.of([layout])
+    times = work.schedule(work.components(layouts))
+    parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
+    total, hidden, bound = parts.pop("total"), parts.pop("hidden"), parts.pop("bound")
+    learnt = step_factor(calibration.correction.get("steps", {}),
+                         sizes(workload, acc.count, layout, stack.release), names(workload, acc.chip, stack))
+    parts = {name: seconds * learnt for name, seconds in parts.items()}
+    total, hidden = total * learnt, hidden * learnt
+    bound = min(bound, total)
+    math_s = model_flops(work) * train.global_batch / (acc.count * work.site.low.peak)
+    busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
+    return Prediction(
+        workload, acc, stack, layout, step_estimate(total, bound, acc.chip, workload.model, stack, calibration),
+        bound, math_s, parts, learnt, hidden, work.memory(layouts).at(0), acc.chip.usable_bytes, watts(acc.chip, busy),
+        assumptions(workload, acc, stack, layout, calibration),
+    )
+
+
+def model_flops(work: Bench) -> float:
+    """FLOPs that the maths of one sequence needs: forward, and twice that backward (once if frozen)."""
+    return work.ops.flops_forward * (2.0 if work.costs.frozen else 3.0)
+
+
+def assumptions(workload: Workload, acc: Accelerators, stack: Stack, layout: Layout,
+                calibration: Calibration) -> tuple[str, ...]:
+    """What was taken for granted, in words."""
+    train, chip = workload.train, acc.chip
+    said = [
+        f"software: {stack.name}" + ("" if train.stack else " (assumed: none was named)"),
+        f"precision {train.precision}, {train.optimizer} with {train.state_precision} state",
+        f"network: {chip.fabric.scale_out * 8 / 1e9:.0f} Gb/s a chip beyond "
+        + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else
+           f"{chip.fabric.domain} chips on {chip.fabric.name or chip.fabric.kind}"),
+        f"calibration of {calibration.date} on {calibration.rows:,} published rows",
+        "energy: chips only; servers, cooling and the network come on top",
+    ]
+    guessed = [f for f in ("usable_bytes", "tdp_w", "idle_w", "peak." + train.precision)
+               if f in chip.figures and chip.figures[f].note.startswith("assumed")]
+    if guessed:
+        said.append(f"{chip.id}: {', '.join(guessed)} not published; see `chipwise chips {chip.id}`")
+    if workload.model.experts:
+        said.append("experts: tokens spread evenly, none dropped")
+    return tuple(said)

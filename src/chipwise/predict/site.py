@@ -1,0 +1,130 @@
+"""Where work runs: a chip with its calibrated kernels and wires, in one precision, under one stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp, log, prod
+
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, wraps
+from chipwise.catalog.calibration import Calibration
+from chipwise.predict.components import Site, Traits
+from chipwise.predict.fabric import LinkCoefficients, Wires
+from chipwise.predict.kernels import Engine, KernelCoefficients
+from chipwise.predict.precision import numerics, peaks
+from chipwise.predict.schedule import StepCoefficients
+
+RELEASE = 2024.0  # software releases are counted from here, in years
+
+FLASH2 = 2023.54  # FlashAttention-2 (arXiv 2307.08691, July 2023); fused attention was slower before
+
+# bf16 peak over TDP of the chip each design is referred to: A100 SXM 80GB, H100 SXM, B200 (catalog figures)
+REFERENCE_FLOPS_PER_WATT = {"ampere": 312e12 / 400, "hopper": 989.4e12 / 700, "blackwell": 2250e12 / 1000}
+
+OVERLAPS = tuple(name for name in StepCoefficients.__slots__ if name.startswith("overlap"))
+
+
+def architecture(chip: Chip) -> str:
+    """The label calibration shares between chips of one design: ``hopper``, ``blackwell``, ``v5e``..."""
+    if chip.family == "tpu":
+        return chip.id
+    words = chip.architecture.lower().split()
+    # workstation dies of a generation behave unlike its data-centre die
+    return words[1] if len(words) > 1 and words[1] in ("ga102", "gb202") else words[0]
+
+
+def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> KernelCoefficients:
+    """Coefficients of the chip and precision; of its nearest relative where it was never measured."""
+    table = calibration.kernels
+    for name in (chip.id, "arch:" + architecture(chip), "family:" + chip.family, "any"):
+        entry = table.get(name, {})
+        found = entry.get(dtype) or (entry.get("any") if name in ("any", "family:" + chip.family) else None)
+        if found:
+            return KernelCoefficients(**found)
+    return KernelCoefficients()
+
+
+def engine(chip: Chip, dtype: str, peak: float, calibration: Calibration) -> Engine:
+    """The chip's figures and coefficients for one precision."""
+    return Engine(peak, chip.bandwidth, float(chip.cores), chip.mxu, kernel_coefficients(chip, dtype, calibration))
+
+
+def wires(acc: Accelerators, calibration: Calibration) -> Wires:
+    """The links between these chips."""
+    table = calibration.links
+    chip = acc.chip
+    found = table.get(chip.id) or table.get("arch:" + architecture(chip)) or table.get("family:" + chip.family)
+    coefficients = LinkCoefficients(**found) if found else LinkCoefficients()
+    shape = acc.shape
+    return Wires(chip.fabric, acc.count, shape, wraps(chip, shape) if shape else (), coefficients)
+
+
+def traits(stack: Stack, flash: bool | None = None) -> Traits:
+    """What the stack does that changes the arithmetic of a step."""
+    return Traits(
+        flash=stack.flash if flash is None else flash, sequence_parallel=stack.sequence_parallel,
+        fused_loss=stack.fused_loss, compiled=stack.compiled,
+    )
+
+
+def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Stack | None = None,
+         state: str = "fp32", flash: bool | None = None) -> Site:
+    """Everything about the place that a step's time depends on."""
+    stack = stack or stack_for(acc.chip)
+    num = numerics(precision, state, stack.reduce_bytes)
+    low, high = peaks(acc.chip, num)
+    return Site(
+        engine(acc.chip, num.compute, low, calibration), engine(acc.chip, num.base, high, calibration),
+        wires(acc, calibration), num, traits(stack, flash), acc.chip.fabric.host_link,
+    )
+
+
+def stack_for(chip: Chip) -> Stack:
+    """The stack assumed when none is named."""
+    return default_stack(chip, "train")
+
+
+def labels(chip: Chip, stack: Stack | None, precision: str, release: float | None = None) -> dict[str, float]:
+    """The labels, with weights, whose effects add up to this chip's, stack's and precision's coefficients."""
+    arch, name = architecture(chip), stack.id if stack else "unknown"
+    when = release if release is not None else stack.release if stack else RELEASE
+    return {
+        "base": 1.0, f"family:{chip.family}": 1.0, f"arch:{arch}": 1.0, f"dtype:{precision}": 1.0,
+        f"stack:{name}": 1.0, f"arch:{arch}/dtype:{precision}": 1.0,
+        "eager": float(stack is None or not stack.compiled),
+        "flash1": float(stack is not None and stack.flash and chip.family == "gpu" and when < FLASH2),
+        "flash2": float(stack is not None and stack.flash2 and arch in ("hopper", "blackwell")),
+        "power": power_pressure(chip), "release": when - RELEASE,
+    }
+
+
+def power_pressure(chip: Chip) -> float:
+    """How much more arithmetic a watt must carry than on the reference chip of the design (log)."""
+    reference = REFERENCE_FLOPS_PER_WATT.get(architecture(chip))
+    peak = chip.peak.get("bf16") or chip.peak.get("fp16")
+    if not reference or not peak:
+        return 0.0
+    return log(peak / chip.tdp_w / reference)
+
+
+def step_coefficients(effects: Mapping[str, Mapping[str, float]], names: Mapping[str, float]) -> StepCoefficients:
+    """Coefficients from the effects of their labels: log-additive, overlaps on the logit scale."""
+    if not effects:
+        return StepCoefficients()
+    out: dict[str, float] = {}
+    for key in StepCoefficients.__slots__:
+        total = sum(weight * effects[key].get(label, 0.0) for label, weight in names.items())
+        out[key] = 1 / (1 + exp(-total)) if key in OVERLAPS else exp(total)
+    return StepCoefficients(**out)
+
+
+def slice_for(chip: Chip, chips: int, slices: int = 1) -> Accelerators:
+    """These chips in their most cubic slice; a count without a legal slice takes the largest that divides it."""
+    if chip.family != "tpu":
+        return Accelerators(chip, chips)
+    legal = load().slices[chip.id]
+    per = max(chips // slices, 1)
+    shape = legal.shape_for(per)
+    if shape is None:
+        per = max(n for n in legal.chip_counts() if n <= per)
+        shape = legal.shape_for(per) or (1,) * chip.fabric.dims
+    return Accelerators(chip, chips, shape, max(chips // prod(shape), 1))
