@@ -1,0 +1,19 @@
+"""Every way to split a workload over chips, timed as arrays."""
+
+from chipwise.layout.enumerate import Enumeration, enumerate_layouts
+from chipwise.layout.evaluate import evaluate
+from chipwise.layout.search import RESERVE, Found, SearchResult, search, search_in, smallest_that_holds
+from chipwise.layout.splits import in_words
+
+__all__ = [
+    "RESERVE",
+    "Enumeration",
+    "Found",
+    "SearchResult",
+    "enumerate_layouts",
+    "evaluate",
+    "in_words",
+    "search",
+    "search_in",
+    "smallest_that_holds",
+]

@@ -1,0 +1,176 @@
+"""Every legal way to split a training run over chips, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog import Accelerators
+from chipwise.errors import NoLayout
+from chipwise.layout.grid import Grid, join
+from chipwise.layout.splits import (
+    Split,
+    candidates,
+    domain,
+    interleavings,
+    micro_batches,
+    refusal,
+    shard_inside,
+)
+from chipwise.predict.layouts import RECOMPUTE, Layouts
+from chipwise.workload.model import Model, Train
+
+GRID_LAYOUTS = 400_000  # layouts a grid may hold before the next one starts: bounds memory
+WHOLE, INSIDE = 0, 1  # the state is shared by all replicas, or by those in one fast domain
+ALONE = ((0, WHOLE),)
+SHARED = ((0, WHOLE), (1, WHOLE), (2, WHOLE), (3, WHOLE))
+HYBRID = (*SHARED, (1, INSIDE), (2, INSIDE), (3, INSIDE))
+States = tuple[tuple[int, int], ...]  # (ZeRO stage, WHOLE or INSIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """The legal layouts as grids, and how many splits were refused for which reason."""
+
+    grids: tuple[Grid, ...]
+    splits: int  # legal (tp, pp, cp, ep)
+    refused: Mapping[str, int]  # reason -> splits
+
+    def __len__(self) -> int:
+        return sum(len(g) for g in self.grids)
+
+    @property
+    def layouts(self) -> Layouts:
+        """Every layout written out."""
+        return join(self.grids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The rows of one split and placement: interleaving x micro-batch."""
+
+    split: Split
+    inner: bool
+    inside: int  # replicas that share the state in one fast domain, 0: none
+    vpp: NDArray[np.float64]
+    micro_batch: NDArray[np.float64]
+
+    @property
+    def states(self) -> States:
+        if self.inside:
+            return HYBRID
+        return SHARED if self.split.dp * self.split.cp > 1 else ALONE
+
+
+def enumerate_layouts(model: Model, train: Train, acc: Accelerators) -> Enumeration:
+    """All legal layouts of a training run on these chips, or a refusal that says why there are none."""
+    wide = domain(acc)
+    refused: dict[str, int] = {}
+    legal: list[Split] = []
+    for split in candidates(model, acc):
+        why = refusal(split, model, train, wide)
+        if why:
+            refused[why] = refused.get(why, 0) + 1
+        else:
+            legal.append(split)
+    if not legal:
+        raise _no_layout(model, train, acc, wide)
+    modes = range(len(RECOMPUTE)) if train.recompute == "auto" else [RECOMPUTE.index(train.recompute)]
+    blocks: dict[States, list[_Block]] = {}
+    inner_rows: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    for split in legal:
+        shape = (split.pp, split.dp)
+        if shape not in inner_rows:
+            inner_rows[shape] = _rows(model, train, *shape)
+        for inner in (False, True) if _placement_matters(split, acc, wide) else (False,):
+            block = _Block(split, inner, shard_inside(split, wide, inner), *inner_rows[shape])
+            blocks.setdefault(block.states, []).append(block)
+    grids = [
+        _grid(chunk, states, list(modes))
+        for states, group in blocks.items()
+        for chunk in _chunks(group, len(states) * len(modes))
+    ]
+    return Enumeration(tuple(grids), len(legal), dict(sorted(refused.items(), key=lambda x: -x[1])))
+
+
+def _rows(model: Model, train: Train, pp: int, dp: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Interleaving and micro-batch of every row; interleaving needs whole rounds of micro-batches."""
+    sizes = np.array(micro_batches(model, train, dp), float)
+    pieces = np.array(interleavings(model, pp), float)
+    vpp, mbs = np.repeat(pieces, len(sizes)), np.tile(sizes, len(pieces))
+    whole = (vpp == 1) | (np.mod(train.global_batch / (dp * mbs), pp) == 0)
+    return vpp[whole], mbs[whole]
+
+
+def _placement_matters(split: Split, acc: Accelerators, wide: int) -> bool:
+    """Whether the wires tell apart pipeline neighbours next to each other and data replicas there."""
+    if split.pp == 1 or split.dp == 1:
+        return False
+    return bool(acc.shape) or split.tp < wide < acc.count
+
+
+def _chunks(blocks: list[_Block], times: int) -> list[list[_Block]]:
+    """Blocks in groups of about `GRID_LAYOUTS`, kernel shapes of one (tp, cp, ep) together."""
+    out: list[list[_Block]] = [[]]
+    size, last = 0, (0, 0, 0)
+    for block in blocks:
+        shape = (block.split.tp, block.split.cp, block.split.ep)
+        if size * times >= GRID_LAYOUTS and shape != last:
+            out.append([])
+            size = 0
+        last = shape
+        out[-1].append(block)
+        size += len(block.vpp)
+    return out
+
+
+def _grid(blocks: Sequence[_Block], states: States, modes: list[int]) -> Grid:
+    lengths = np.array([len(b.vpp) for b in blocks])
+    shapes = sorted({(b.split.tp, b.split.cp, b.split.ep) for b in blocks})
+    distinct = {id(b.micro_batch): b.micro_batch for b in blocks}  # splits of one (pp, dp) share their rows
+    sizes = np.array(sorted({float(x) for each in distinct.values() for x in each}))
+    base = {shape: i * len(sizes) for i, shape in enumerate(shapes)}
+
+    def spread(values: list[int]) -> NDArray[np.float64]:
+        return np.repeat(np.array(values, float), lengths)
+
+    first = np.repeat([base[b.split.tp, b.split.cp, b.split.ep] for b in blocks], lengths)
+    key = first + np.searchsorted(sizes, np.concatenate([b.micro_batch for b in blocks]))
+    used = np.zeros(len(shapes) * len(sizes), bool)
+    used[key] = True
+    key = (np.cumsum(used) - 1)[key]
+    table = np.repeat(np.array(shapes, float), len(sizes), axis=0)[used]
+    dp, inside = spread([b.split.dp for b in blocks]), spread([b.inside for b in blocks])
+    shard = [np.ones_like(dp) if not zero else inside if where else dp for zero, where in states]
+    layouts = Layouts(
+        dp=dp, pp=spread([b.split.pp for b in blocks]), vpp=np.concatenate([b.vpp for b in blocks]),
+        zero=np.array([zero for zero, _ in states], np.int8).reshape(-1, 1, 1),
+        shard=np.stack(shard)[:, None, :], recompute=np.array(modes, np.int8).reshape(-1, 1),
+        pipe_inner=np.repeat([b.inner for b in blocks], lengths), key=key,
+        key_micro_batch=np.tile(sizes, len(shapes))[used],
+        key_tp=table[:, 0], key_cp=table[:, 1], key_ep=table[:, 2],
+    )
+    # both placements of a split follow each other and count as one group of rows
+    new = [i for i, b in enumerate(blocks) if i == 0 or b.split != blocks[i - 1].split]
+    starts = (np.cumsum(lengths) - lengths)[new]
+    return Grid(layouts, (len(states), len(modes), int(lengths.sum())), starts)
+
+
+def _no_layout(model: Model, train: Train, acc: Accelerators, wide: int) -> NoLayout:
+    """The refusal of a batch that no legal split divides, with the nearest batches one does."""
+    batch = train.global_batch
+    sizes = sorted({s.dp for s in candidates(model, acc) if s.ep == 1 and _only_batch(s, model, train, wide)})
+    below = max((batch // dp * dp for dp in sizes), default=0)
+    above = min((-(-batch // dp) * dp for dp in sizes), default=0)
+    near = " or ".join(f"{n:,}" for n in dict.fromkeys((below, above)) if n)
+    shown = ", ".join(f"global_batch({batch}) % dp({dp}) != 0" for dp in sizes[:3])
+    more = f" and {len(sizes) - 3} more" if len(sizes) > 3 else ""
+    unlock = f"the nearest global batch that works is {near}"
+    return NoLayout(f"no split of {acc} divides the batch: {shown}{more}", unlock)
+
+
+def _only_batch(split: Split, model: Model, train: Train, wide: int) -> bool:
+    return refusal(split, model, train, wide).startswith("global batch")

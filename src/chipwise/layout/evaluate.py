@@ -1,0 +1,37 @@
+"""Step time and memory of every layout of a grid, through the functions of `predict`, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.layout.grid import Grid, rows
+from chipwise.predict.bench import Bench
+from chipwise.predict.components import Components
+
+Array = NDArray[np.float64]
+PART = 16_384  # layouts scheduled at once: their temporaries stay in the second-level cache
+
+
+def evaluate(work: Bench, grid: Grid) -> tuple[Array, Array]:
+    """Seconds of one step and bytes per chip, shaped like the grid."""
+    states, modes, total = grid.shape
+    parts = work.components(grid.layouts)
+    seconds, need = np.empty(grid.shape), np.empty(grid.shape)
+    step = max(1, PART // (states * modes))
+    for first in range(0, total, step):
+        last = min(first + step, total)
+        seconds[..., first:last] = work.schedule(_part(parts, first, last, total)).total
+        need[..., first:last] = work.memory(grid.part(first, last)).total
+    return seconds, need
+
+
+def memory_need(work: Bench, grid: Grid) -> Array:
+    """Bytes per chip alone, shaped like the grid."""
+    return np.asarray(np.broadcast_to(work.memory(grid.layouts).total, grid.shape))
+
+
+def _part(c: Components, first: int, last: int, total: int) -> Components:
+    return Components(*(rows(getattr(c, f.name), first, last, total) for f in fields(c)))

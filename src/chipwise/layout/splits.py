@@ -1,0 +1,131 @@
+"""Which (tp, pp, cp, ep) a model, a batch and a number of chips allow, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd, prod
+
+from chipwise.catalog import Accelerators
+from chipwise.workload.model import Model, Train
+
+# Bounds of the search: choices that keep the space to what people run, not limits of any chip or stack.
+TP_MOST = 64
+DOMAINS_TP = 2  # tensor parallelism reaches over at most this many fast domains
+CP_MIN_TOKENS = 1024  # tokens of a sequence a chip keeps at least
+MICRO_BATCH_MOST = 64
+MICRO_BATCH_TOKENS = 131_072  # short sequences and images may have larger micro-batches, up to
+MICRO_BATCH_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """dp x tp x pp x cp chips, experts over `ep` of them."""
+
+    dp: int
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+
+
+@lru_cache(maxsize=4096)
+def divisors(n: int) -> tuple[int, ...]:
+    """All divisors, ascending.
+
+    >>> divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return tuple(low + [n // d for d in reversed(low) if d * d != n])
+
+
+def domain(acc: Accelerators) -> int:
+    """Chips joined by the fast links: a slice, or what the switch joins."""
+    return prod(acc.shape) if acc.shape else acc.chip.fabric.domain
+
+
+def pipeline_slots(model: Model, pp: int) -> int:
+    """Layers that `pp` stages share evenly, or 0: the embedding and the output layer may each count as one.
+
+    >>> from chipwise.workload.presets import preset
+    >>> pipeline_slots(preset("llama-3.1-405b"), 16), pipeline_slots(preset("llama-3.1-8b"), 16)
+    (128, 32)
+    """
+    if model.layers % pp == 0:
+        return model.layers
+    padded = model.layers + model.mtp_layers + 2
+    return padded if padded % pp == 0 else 0
+
+
+def micro_batches(model: Model, train: Train, dp: int) -> tuple[int, ...]:
+    """Micro-batch sizes worth a look for one replica's share of the batch."""
+    tokens = max(1, train.sequence if model.family != "cnn" else 1)
+    most = max(MICRO_BATCH_MOST, min(MICRO_BATCH_LIMIT, MICRO_BATCH_TOKENS // tokens))
+    return tuple(d for d in divisors(train.global_batch // dp) if d <= most)
+
+
+def interleavings(model: Model, pp: int) -> tuple[int, ...]:
+    """Model pieces a stage may be cut into."""
+    return divisors(pipeline_slots(model, pp) // pp) if pp > 1 else (1,)
+
+
+def shard_inside(split: Split, wide: int, inner: bool) -> int:
+    """Replicas that share a copy of the state inside a fast domain of `wide` chips; 0 where that is moot."""
+    room = wide // (split.tp * split.cp * (split.pp if inner else 1))
+    shard = gcd(split.dp, room) if room else 0
+    group = shard * split.cp
+    whole_groups = group and (group % split.ep == 0 or split.ep % group == 0)
+    return shard if 1 < shard < split.dp and whole_groups else 0
+
+
+def candidates(model: Model, acc: Accelerators) -> Iterator[Split]:
+    """Every split of the chips over the axes this kind of model has."""
+    n = acc.count
+    text, experts = model.family == "decoder", model.experts
+    tps = (1,) if model.family == "cnn" else tuple(d for d in divisors(n) if d <= TP_MOST)
+    for tp in tps:
+        cps = [1 << i for i in range(7) if (n // tp) % (1 << i) == 0] if text else [1]
+        for cp in cps:
+            for ep in divisors(n) if experts else (1,):
+                if experts and ep > experts.count:
+                    break
+                for pp in divisors(n // tp // cp) if text else (1,):
+                    yield Split(n // (tp * cp * pp), tp, pp, cp, ep)
+
+
+def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
+    """Why a split is not legal, in words; empty where it is."""
+    tp, pp, cp, ep = split.tp, split.pp, split.cp, split.ep
+    e = model.experts
+    if tp > DOMAINS_TP * wide and tp > 1:
+        return f"tp reaches over more than {DOMAINS_TP} fast domains of {wide} chips"
+    if model.heads and model.heads % tp:
+        return f"tp does not divide {model.heads} heads"
+    if model.heads and not model.latent and model.kv_heads % tp and tp % model.kv_heads:
+        return f"tp is no divisor or multiple of {model.kv_heads} key/value heads"
+    widths = {model.d_ff} if e is None else {e.d_ff, e.shared_d_ff, model.d_ff if model.dense_layers else 0}
+    if any(w % tp for w in widths):
+        return f"tp does not divide an MLP of width {min(w for w in widths if w % tp)}"
+    if pp > model.layers:
+        return f"pp > {model.layers} layers"
+    if not pipeline_slots(model, pp):
+        return f"pp does not divide {model.layers} layers"
+    if cp > 1 and train.sequence // cp < CP_MIN_TOKENS:
+        return f"cp leaves a chip fewer than {CP_MIN_TOKENS} of {train.sequence} tokens"
+    if cp > 1 and train.sequence % cp:
+        return f"cp does not divide a sequence of {train.sequence} tokens"
+    if e is not None and e.count % ep:
+        return f"ep does not divide {e.count} experts"
+    if (split.dp * cp) % ep:
+        return "dp * cp is not divisible by ep"
+    if train.global_batch % split.dp:
+        return f"global batch {train.global_batch} is not divisible by dp"
+    return ""
+
+
+def in_words(refused: Mapping[str, int]) -> list[str]:
+    """Refusals as lines, the most frequent first."""
+    ordered = sorted(refused.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{why} ({n:,} split{'s' if n > 1 else ''})" for why, n in ordered]
