@@ -1,0 +1,28 @@
+"""``python -m chipwise.calibrate DATE``: refit on the published rows and write the package's calibration."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+
+from chipwise.calibrate.run import calibrate, write
+from chipwise.errors import ChipwiseError
+
+SOURCE = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: list[str]) -> int:
+    """Calibrate in a checkout; the rows are under ``validation``."""
+    day = arguments[0] if arguments else date.today().isoformat()
+    try:
+        paths = write(calibrate(SOURCE.parents[1] / "validation", day), SOURCE / "catalog" / "data" / "calibration")
+    except ChipwiseError as error:
+        print(f"chipwise: {error}", file=sys.stderr)
+        return 2
+    print("written: " + ", ".join(f"{p.name} ({p.stat().st_size / 1e6:.2f} MB)" for p in paths))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""Measured kernels as calibration reads them: the published rows, NVIDIA's tables, a few TPU products."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.catalog import Chip, load
+from chipwise.predict.kernel import Kernel
+from chipwise.validate.kernel_rows import KernelRow, try_read
+
+TABLES = "ai-dynamo/aiconfigurator"  # the source of gemm, attention and collectives.csv (Apache-2.0)
+TPU_POINTS = "AI-Hypercomputer/tpu-recipes"
+
+# the tables' names of systems; b60 has no catalog entry
+SYSTEMS = {
+    "a100_sxm": "a100-80gb",
+    "h100_sxm": "h100",
+    "h200_sxm": "h200",
+    "b200_sxm": "b200",
+    "b300_sxm": "b300",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "l40s": "l40s",
+    "rtx_pro_6000_server": "rtx-pro-6000",
+}
+GEMM_TYPES = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "fp4", "sq": "int8"}
+ROTATED = 5  # weights the tables' benchmark cycles through, so that few stay in the cache
+QUANTISE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantise step the tables time with the product
+QUANTISE_LAUNCH_S = 1.5e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One measured kernel with how far it is to be trusted."""
+
+    row: KernelRow
+    weight: float = 1.0
+    rotated: float = 1.0
+
+    @property
+    def chip(self) -> Chip:
+        """The chip it ran on."""
+        return self.row.chip
+
+    @property
+    def kernel(self) -> Kernel:
+        """What ran."""
+        return self.row.kernel
+
+
+def points(root: Path, without: str | None = None) -> list[Point]:
+    """Every measured kernel under `root` (it holds ``rows`` and ``kernels``), less one source."""
+    found = [Point(row) for row in _published(root)]
+    found += [*_gemm(root), *_attention(root), *_collectives(root), *_tpu(root)]
+    return [p for p in found if p.row.source != without]
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+
+
+def _published(root: Path) -> Iterator[KernelRow]:
+    for raw in _rows(root / "rows" / "kernels.csv"):
+        row = try_read(raw)
+        if isinstance(row, KernelRow):
+            yield row
+
+
+def _point(chip: Chip, kernel: Kernel, seconds: float, weight: float = 1.0, rotated: float = 1.0) -> Point:
+    return Point(
+        KernelRow("", TABLES, chip, kernel, seconds, "|".join((TABLES, kernel.op, chip.id))), weight, rotated
+    )
+
+
+def _gemm(root: Path) -> Iterator[Point]:
+    """Products; what the tables say or we reckon about quantising the inputs is taken off."""
+    for r in _rows(root / "kernels" / "gemm.csv"):
+        if r["system"] not in SYSTEMS or r["dtype"] not in GEMM_TYPES:
+            continue
+        chip = load().chips[SYSTEMS[r["system"]]]
+        m, n, k, seconds = float(r["m"]), float(r["n"]), float(r["k"]), float(r["time_us"]) * 1e-6
+        quantise = float(r["quant_us"] or 0) * 1e-6
+        if r["dtype"] == "nvfp4":
+            quantise = 2.5625 * m * k / (chip.bandwidth * QUANTISE_SHARE) + QUANTISE_LAUNCH_S
+        kernel = Kernel("gemm", GEMM_TYPES[r["dtype"]], m=m, n=n, k=k, library="trtllm graph")
+        rotated = 1.0 if r["dtype"] == "sq" else ROTATED
+        yield _point(chip, kernel, max(seconds - quantise, 0.3 * seconds), 1.0, rotated)
+
+
+def _attention(root: Path) -> Iterator[Point]:
+    for r in _rows(root / "kernels" / "attention.csv"):
+        if (
+            r["system"] not in SYSTEMS
+            or r["phase"] != "prefill"
+            or r["kind"] != "gqa"
+            or r["dtype"] != r["kv_dtype"]
+        ):
+            continue
+        kernel = Kernel(
+            "attention",
+            r["dtype"],
+            m=float(r["seq"]),
+            batch=float(r["batch"]),
+            heads=float(r["heads"]),
+            kv_heads=float(r["kv_heads"]),
+            head_dim=float(r["head_dim"]),
+            causal=True,
+            library="trtllm graph",
+        )
+        yield _point(load().chips[SYSTEMS[r["system"]]], kernel, float(r["time_us"]) * 1e-6)
+
+
+def _collectives(root: Path) -> Iterator[Point]:
+    ops = {"all_reduce": "reduce", "all_gather": "gather", "reduce_scatter": "gather"}
+    for r in _rows(root / "kernels" / "collectives.csv"):
+        if r["system"] not in SYSTEMS or r["op"] not in ops or r["library"] != "NCCL" or r["dtype"] != "fp16":
+            continue
+        if r["system"] == "l40s" and r["ranks"] != "2":
+            continue  # 4 and 8 reach 5 and 2 GB/s in every library: that machine's fault, not the chip's
+        ranks, data = int(r["ranks"]), float(r["bytes"])
+        received = data if ops[r["op"]] == "reduce" else data * (ranks - 1) / ranks
+        kernel = Kernel(ops[r["op"]], "fp16", chips=ranks, data=received, library="nccl-tests")
+        yield _point(load().chips[SYSTEMS[r["system"]]], kernel, float(r["time_us"]) * 1e-6)
+
+
+def _tpu(root: Path) -> Iterator[Point]:
+    for r in _rows(root / "kernels" / "tpu_gemm.csv"):
+        chip = load().chips[r["chip"]]
+        m, n, k = float(r["m"]), float(r["n"]), float(r["k"])
+        kernel = Kernel("gemm", r["precision"], m=m, n=n, k=k, devices=int(r["devices"]), library="JAX/XLA")
+        yield Point(
+            KernelRow("", r["source_repo"], chip, kernel, 2 * m * n * k / (float(r["tflops"]) * 1e12), "")
+        )

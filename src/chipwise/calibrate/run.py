@@ -1,0 +1,185 @@
+"""`make calibration`: fits everything on the published rows and writes one dated file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.kernels import fit_kernels
+from chipwise.calibrate.steps import (
+    Steps,
+    corrected,
+    fit,
+    learn,
+    mean_error,
+    median_error,
+    prepare,
+)
+from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
+from chipwise.errors import BrokenFile
+from chipwise.predict.estimate import group_of, quantile_pair
+from chipwise.predict.kernel import predict_kernel
+from chipwise.predict.site import architecture
+from chipwise.validate import kernel_rows, training_rows
+from chipwise.validate.kernel_rows import KernelRow
+from chipwise.validate.training_rows import TrainingRow
+
+Array = NDArray[np.float64]
+Say = Callable[[str], None]
+
+FOLDS = 10
+FEWEST = 15  # rows a group needs for an interval of its own
+
+
+def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
+    """Everything a calibration file holds, fitted on the rows under `root`."""
+    rows = _training(root)
+    kernel = _kernels(root)
+    kernels, links, learnt = fit_kernels(root)
+    base = _bare(kernels, links, learnt)
+    say(f"kernels: {len(kernel)} published rows, {len(kernels)} tables")
+    steps = prepare(rows, base)
+    every = np.arange(len(rows))
+    effects = fit(steps, every)
+    folds, refits, cross = _cross_validated(steps)
+    say(f"training steps: {len(rows)} rows; by group left out: mean {mean_error(cross):.1%}, "
+        f"median {median_error(cross):.1%}")
+    without, blind = _sources_left_out(steps)
+    say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
+    intervals = _intervals(rows, cross, blind)
+    blind_kernels = _kernels_left_out(root, kernel, without)
+    intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
+    for source, entry in without.items():
+        if "step" not in entry:
+            continue
+        others = np.array([r.source != source for r in rows])
+        pair = list(quantile_pair(list(blind[others])))
+        entry["intervals"] = {"architectures": [], "stacks": [], "groups": {}, "unknown": pair}
+    return {
+        "schema": SCHEMA, "date": date, "rows": len(rows), "kernels": kernels, "links": links, "step": effects,
+        "folds": folds, "refits": refits, "without": without, "intervals": intervals,
+        "correction": {"kernels": learnt, "steps": {
+            "sizes": steps.sizes.tolist(), "names": steps.names.tolist(),
+            "alpha": learn(steps, every, effects).tolist()}},
+    }
+
+
+def _bare(kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any]) -> Calibration:
+    return Calibration("", 0, kernels, links, {}, {}, {"kernels": learnt}, {}, {})
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise BrokenFile("validation", path.name, f"the published rows ({error.strerror})") from None
+
+
+def _training(root: Path) -> list[TrainingRow]:
+    rows = [r for r in _read(root / "rows" / "training.csv") if training_rows.eligible(r)]
+    return [known for r in rows if not isinstance(known := training_rows.try_read(r), str)]
+
+
+def _kernels(root: Path) -> list[KernelRow]:
+    rows = [r for r in _read(root / "rows" / "kernels.csv") if kernel_rows.eligible(r)]
+    return [known for r in rows if not isinstance(known := kernel_rows.try_read(r), str)]
+
+
+def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
+    """Refits that leave a tenth of the groups out, and the errors of the rows they didn't see."""
+    size = Counter(steps.group.tolist())
+    order = sorted(size, key=lambda g: (-size[g], g))  # large groups spread over the folds
+    folds = {group: i % FOLDS for i, group in enumerate(order)}
+    fold = np.array([folds[g] for g in steps.group])
+    refits, errors = [], np.zeros(len(fold))
+    for i in range(FOLDS):
+        seen, unseen = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
+        effects = fit(steps, seen)
+        alpha = learn(steps, seen, effects)
+        errors[unseen] = corrected(steps, unseen, effects, alpha)
+        refits.append({"step": effects, "alpha": alpha.tolist()})
+    return folds, refits, errors
+
+
+def _sources_left_out(steps: Steps) -> tuple[dict[str, dict[str, Any]], Array]:
+    out: dict[str, dict[str, Any]] = {}
+    errors = np.zeros(len(steps.observed))
+    for source in sorted(set(steps.source.tolist())):
+        seen, unseen = np.flatnonzero(steps.source != source), np.flatnonzero(steps.source == source)
+        effects = fit(steps, seen)
+        alpha = learn(steps, seen, effects)
+        errors[unseen] = corrected(steps, unseen, effects, alpha)
+        out[source] = {"step": effects, "alpha": alpha.tolist()}
+    return out, errors
+
+
+def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[str, Any]:
+    groups: dict[str, list[float]] = {}
+    for row, e in zip(rows, cross, strict=True):
+        groups.setdefault(group_of(row.chip, row.workload.model), []).append(float(e))
+    pooled = list(quantile_pair([float(e) for e in cross]))
+    return {
+        "architectures": sorted({architecture(r.chip) for r in rows}),
+        "stacks": sorted({r.stack.id for r in rows if r.stack}),
+        "groups": {g: list(quantile_pair(e)) if len(e) >= FEWEST else pooled for g, e in groups.items()},
+        "unknown": list(quantile_pair([float(e) for e in blind])),
+    }
+
+
+def _kernels_left_out(root: Path, rows: Sequence[KernelRow], without: dict[str, dict[str, Any]]) -> Array:
+    """Refit kernels and links without each source of kernel rows; the errors of the rows left out."""
+    errors = np.zeros(len(rows))
+    for source in sorted({r.source for r in rows}):
+        kernels, links, learnt = fit_kernels(root, source)
+        blind = _bare(kernels, links, learnt)
+        for i, row in enumerate(rows):
+            if row.source == source:
+                errors[i] = log(row.observed_s / predict_kernel(row.kernel, row.chip, blind))
+        without.setdefault(source, {}).update(
+            {"kernel_tables": {"kernels": kernels, "links": links, "residuals": learnt}})
+    return errors
+
+
+def kernel_intervals(rows: Sequence[KernelRow], errors: Array) -> dict[str, list[float]]:
+    """Conformal bounds of kernel errors by operation."""
+    by_op: dict[str, list[float]] = {}
+    for row, e in zip(rows, errors, strict=True):
+        by_op.setdefault(row.kernel.op, []).append(float(e))
+    out = {op: list(quantile_pair(e)) for op, e in by_op.items() if len(e) >= FEWEST}
+    out["any"] = list(quantile_pair([float(e) for e in errors]))
+    return out
+
+
+def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the calibration and its refits under their date, under temporary names first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    apart = {key: content[key] for key in ("folds", "refits", "without")}
+    main = {key: value for key, value in content.items() if key not in apart}
+    out = []
+    for name, part in ((f"{content['date']}.json", main), (content["date"] + REFITS, apart)):
+        scratch = folder / (name + ".tmp")
+        text = json.dumps(_rounded(part), separators=(",", ":"), sort_keys=True)
+        scratch.write_text(text + "\n", encoding="utf-8")
+        scratch.replace(folder / name)
+        out.append(folder / name)
+    return out
+
+
+def _rounded(value: Any) -> Any:
+    """Five significant digits are more than the data hold."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, Mapping):
+        return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(v) for v in value]
+    return value

@@ -1,0 +1,74 @@
+"""Predicts one published training step: the row's own layout and stack where given, the best where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.catalog.calibration import Calibration
+from chipwise.layout.enumerate import enumerate_layouts
+from chipwise.layout.search import SearchResult, search_in
+from chipwise.ops.table import build
+from chipwise.predict.bench import Bench
+from chipwise.predict.correction import names, sizes, step_factor
+from chipwise.predict.estimate import Estimate, step_estimate
+from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.schedule import schedule
+from chipwise.predict.site import labels, site, slice_for, step_coefficients
+from chipwise.predict.training import costs
+from chipwise.validate.training_rows import TrainingRow
+
+# A published run did fit: the least recomputation within this much of the bookkeeping is taken as its own.
+SLACK = 1.05
+
+
+def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
+    """The row's workload at its place, with what the row says of its software."""
+    w = row.workload
+    acc = slice_for(row.chip, row.chips, row.slices)
+    spent = costs(w.train, w.model)
+    if row.forward_backward_only:
+        spent = replace(spent, optimizer_bytes=0.0)
+    effects = step_coefficients(calibration.step, _labels(row))
+    return Bench(
+        build(w.model, w.train.sequence),
+        site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.flash),
+        spent, float(w.train.global_batch), effects,
+    )
+
+
+def _labels(row: TrainingRow) -> dict[str, float]:
+    return labels(row.chip, row.stack, row.workload.train.precision, row.release)
+
+
+def layout_of_row(row: TrainingRow, work: Bench) -> Layout:
+    """The layout the row states, with the least recomputation that fits where it states none."""
+    limit = row.chip.usable_bytes * SLACK
+    if row.layout is None:
+        acc = slice_for(row.chip, row.chips, row.slices)
+        found = search_in(work, enumerate_layouts(row.workload.model, row.workload.train, acc), limit, top=1)
+        return found.best.layout if isinstance(found, SearchResult) else found.layout
+    if not row.auto_recompute:
+        return row.layout
+    options = [replace(row.layout, recompute=r) for r in ("none", "selective", "full")]
+    need = work.memory(Layouts.of(options)).total
+    fits = np.flatnonzero(need <= limit)
+    return options[int(fits[0]) if len(fits) else -1]
+
+
+def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[Estimate]:
+    """Seconds of the row's step under each calibration; they may differ in all but kernels and links."""
+    work = bench_of(row, calibrations[0])
+    layout = layout_of_row(row, work)
+    parts = work.components(Layouts.of([layout]))
+    where = sizes(row.workload, row.chips, layout, row.release)
+    who = names(row.workload, row.chip, row.stack)
+    out = []
+    for c in calibrations:
+        times = schedule(parts, step_coefficients(c.step, _labels(row)))
+        factor = step_factor(c.correction.get("steps", {}), where, who)
+        out.append(step_estimate(float(times.total[0]) * factor, float(times.bound[0]), row.chip,
+                                 row.workload.model, row.stack, c))
+    return out

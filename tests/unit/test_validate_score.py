@@ -1,0 +1,106 @@
+"""The scoreboard counts what it says it counts, and the shipped calibration holds its promises."""
+
+import csv
+from math import exp, isclose, log
+
+import pytest
+
+from chipwise.catalog.calibration import shipped
+from chipwise.errors import BrokenFile
+from chipwise.predict.estimate import Estimate, quantile_pair
+from chipwise.validate import report, score, scoreboard
+from chipwise.validate.score import Scored, published, read_rows, summary
+
+
+@pytest.fixture(scope="module")
+def result():
+    return score()
+
+
+def scored(observed: float, value: float, low: float, high: float) -> Scored:
+    return Scored("x", "training", "s", "h100", "gpu", observed, Estimate(value, low, high, "modelled"), None, "")
+
+
+def test_summary_is_the_arithmetic_of_its_rows():
+    rows = [scored(1.0, 1.1, 0.9, 1.2), scored(2.0, 1.0, 0.9, 1.5), scored(4.0, 4.0, 3.0, 5.0)]
+    s = summary(rows)
+    assert isclose(s["mape"], (0.1 + 0.5 + 0.0) / 3)
+    assert isclose(s["median_ape"], 0.1)
+    assert isclose(s["bias"], (log(1.1) + log(0.5)) / 3)
+    assert isclose(s["coverage90"], 2 / 3)
+
+
+def test_no_rows_give_no_errors():
+    assert summary([])["mape"] is None
+
+
+def test_the_promises_hold_on_the_published_training_rows(result):
+    s, blind = result["summary"], result["leave_one_source_out"]["summary"]
+    assert s["predicted"] >= 0.95 * s["eligible"] > 700
+    assert 0.85 <= s["coverage90"] <= 0.95
+    assert blind["median_ape"] <= 0.08
+    assert blind["mape"] <= 0.12
+    assert result["leave_one_source_out"]["by_family"]["tpu"]["mape"] <= 0.15
+    assert 0.85 <= blind["coverage90"] <= 0.95
+
+
+def test_the_promise_holds_on_the_published_kernels(result):
+    k = result["kernels"]
+    assert k["over_20us"]["mape"] <= 0.12
+    assert k["summary"]["eligible"] > 1000
+    assert k["summary"]["predicted"] >= 0.95 * k["summary"]["eligible"]
+
+
+def test_a_row_in_json_has_what_is_promised(result):
+    row = next(r for r in result["rows"] if r["kind"] == "training")
+    assert {"id", "observed", "predicted", "low", "high", "evidence", "refusal"} <= row.keys()
+    assert row["low"] <= row["predicted"] <= row["high"]
+
+
+def test_a_source_left_out_is_really_left_out():
+    c = shipped(refits=True)
+    without = c.leaving_out("VIA-Research/vTrain")
+    assert without.step != c.step
+    alpha = without.correction["steps"]["alpha"]
+    stack = [names[0] for names in without.correction["steps"]["names"]]
+    assert all(a == 0 for a, s in zip(alpha, stack, strict=True) if s == "megatron-deepspeed")
+    assert any(a != 0 for a in alpha)
+
+
+def test_a_group_left_out_is_really_left_out():
+    c = shipped(refits=True)
+    group = next(g for g in c.folds if g.startswith("VIA-Research/vTrain"))
+    assert c.leaving_out_group(group).step != c.step
+    assert c.leaving_out_group("never seen") is c
+
+
+def test_reports_name_every_source(result):
+    for text in (report(result), scoreboard(result)):
+        for source in result["by_source"]:
+            assert source in text
+
+
+def test_rows_of_a_new_source_are_scored_by_the_shipped_calibration(tmp_path):
+    rows = read_rows(published()[0])[1][:40]
+    file = tmp_path / "new.csv"
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**r, "source_repo": "someone/else"} for r in rows)
+    found = score([file])
+    assert set(found["by_source"]) == {"someone/else"}
+    assert found["summary"] == found["leave_one_source_out"]["summary"]
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "\x00\xff"])
+def test_files_that_are_not_rows_are_refused(tmp_path, content):
+    file = tmp_path / "rows.csv"
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(BrokenFile):
+        score([file])
+
+
+def test_quantiles_cover_their_share():
+    low, high = quantile_pair([i / 1000 for i in range(1001)])
+    assert low <= 0.05 and high >= 0.95
+    assert exp(low) < exp(high)
