@@ -130,6 +130,7 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
     return {
         "architectures": sorted({architecture(r.chip) for r in rows}),
         "stacks": sorted({r.stack.id for r in rows if r.stack}),
+        "models": sorted({r.workload.model.family for r in rows}),
         "groups": {g: list(quantile_pair(e)) if len(e) >= FEWEST else pooled for g, e in groups.items()},
         "unknown": list(quantile_pair([float(e) for e in blind])),
     }

@@ -79,14 +79,14 @@ _FABRIC_RATES = ("scale_up", "link", "scale_out", "host_link")
 
 
 def scaled(chip: Chip, factor: float) -> Chip:
-    """A chip with every rate and size multiplied; counts and watts stay. For tests and what-ifs.
+    """A chip with every rate, size and watt multiplied; counts stay. For tests and what-ifs.
 
     >>> from chipwise.catalog import load
     >>> twice = scaled(load().chips["h100"], 2.0)
     >>> twice.bandwidth / load().chips["h100"].bandwidth, twice.cores
     (2.0, 132)
     """
-    changes: dict[str, Any] = {name: getattr(chip, name) * factor for name in _RATES}
+    changes: dict[str, Any] = {name: getattr(chip, name) * factor for name in (*_RATES, "tdp_w", "idle_w")}
     changes["peak"] = MappingProxyType({dtype: rate * factor for dtype, rate in chip.peak.items()})
     links = {name: getattr(chip.fabric, name) * factor for name in _FABRIC_RATES}
     changes["fabric"] = replace(chip.fabric, **links)

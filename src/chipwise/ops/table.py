@@ -6,7 +6,7 @@ micro-batch and chip. `split` says which dimension tensor parallelism divides: `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from chipwise.workload.model import Model
@@ -196,18 +196,14 @@ def _transformer(m: Model, s: int) -> OpTable:
                                   quantised=False))
             # logits written, read for the maximum, the sum and the gradient, in fp32 where softmax runs
             streams.append(Stream("loss", scored, 10 * m.vocab, heads, 4, True, "head"))
-    if m.mtp_layers:
+    cores = _attention_cores(m, rows)
+    if m.mtp_layers:  # prediction layers beyond the model's own are layers like them
         share = (m.layers + m.mtp_layers) / m.layers
-        matmuls = [_scaled(x, share) for x in matmuls]
-    return OpTable(m, s, tuple(matmuls), tuple(_attention_cores(m, rows)), tuple(streams), p,
+        matmuls = [replace(x, count=x.count * share) if x.place == "layer" else x for x in matmuls]
+        streams = [replace(x, count=x.count * share) if x.place == "layer" else x for x in streams]
+        cores = [replace(x, count=x.count * share) for x in cores]
+    return OpTable(m, s, tuple(matmuls), tuple(cores), tuple(streams), p,
                    m.moe_layers, rows)
-
-
-def _scaled(x: Matmul, share: float) -> Matmul:
-    if x.place != "layer":
-        return x
-    return Matmul(x.name, x.rows, x.n, x.k, x.count * share, x.split, x.groups, x.place, x.quantised,
-                  x.per_sequence)
 
 
 def _cnn(m: Model) -> OpTable:

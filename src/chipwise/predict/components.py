@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.ops.table import OpTable
+from chipwise.ops.table import Matmul, OpTable
 from chipwise.predict.fabric import (
     Wires,
     exchange_seconds,
@@ -120,21 +120,7 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
     mm_again, mm_fewer, ex_again = zero, zero, zero
     quant = zero
     num = site.numerics
-    for op in ops.matmuls:
-        rows = mbs * op.rows / (1.0 if op.per_sequence else cp)
-        n = op.n / tp if op.split == "n" else op.n + zero
-        k = op.k / tp if op.split == "k" else op.k + zero
-        batch: Array | float = 1.0
-        if op.groups > 1:
-            batch = np.maximum(op.groups / ep, 1.0)
-            rows = rows * ep / op.groups
-        low = op.quantised and num.low_bytes < 2
-        engine = site.low if op.quantised else site.high
-        b = num.low_bytes if low else num.act_bytes
-        f = matmul_seconds(engine, rows, n, k, batch, b, b, num.act_bytes)
-        back_engine = site.high if (low and num.back_high) else engine
-        d = matmul_seconds(back_engine, rows, k, n, batch, b, b, num.act_bytes)
-        w = zero if frozen else matmul_seconds(back_engine, k, n, rows, batch, b, b, num.grad_bytes)
+    for op, (batch, rows, n, k), (f, d, w) in _products(ops, site, layouts, frozen):
         if op.place == "head":
             head_mm = head_mm + op.count * (f + d + w)
         else:
@@ -145,8 +131,8 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
             else:
                 mm_f, mm_b, mm_again = mm_f + op.count * f, mm_b + op.count * (d + w), mm_again + again
                 mm_fewer = mm_fewer + (0.0 if op.name in PROJECTIONS else again)
-        if low:  # operands are read at two bytes and written at one, twice (also transposed)
-            quant = quant + op.count * batch * rows * (k + n) * (2 + 2 * b)
+        if _is_low(op, num):  # operands are read at two bytes and written at one, twice (also transposed)
+            quant = quant + op.count * batch * rows * (k + n) * (2 + 2 * num.low_bytes)
     at_f, at_b, core_stream = _attention_table(ops, site, mbs, tp, cp)
     layer_bytes, head_bytes = zero, zero
     for st in ops.streams:
@@ -182,6 +168,48 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
     return _PerKey(mm_f, mm_b, mm_again, mm_fewer, ex_f, ex_b, ex_again, at_f, at_b, st_f, st_b, head_mm,
                    3 * head_bytes / bandwidth, tp_f, ep_x, cp_f, act / tp,
                    act / tp * (1 + _kept_width(ops) / ops.model.d_model))
+
+
+def _is_low(op: Matmul, num: Numerics) -> bool:
+    """Whether a product runs on operands below two bytes."""
+    return op.quantised and num.low_bytes < 2
+
+
+def _products(ops: OpTable, site: Site, layouts: Layouts,
+              frozen: bool) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
+    """Every product with its (batch, rows, n, k) and its seconds forward, for inputs and for weights.
+
+    All products of one engine are timed in one call.
+    """
+    mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
+    zero, num = np.zeros_like(mbs), site.numerics
+    shapes: list[tuple[Array, ...]] = []
+    queues: dict[Engine, list[tuple[int, int]]] = {}  # engine -> (product, pass)
+    for i, op in enumerate(ops.matmuls):
+        rows = mbs * op.rows / (1.0 if op.per_sequence else cp)
+        n = op.n / tp if op.split == "n" else op.n + zero
+        k = op.k / tp if op.split == "k" else op.k + zero
+        batch = 1.0 + zero
+        if op.groups > 1:
+            batch = np.maximum(op.groups / ep, 1.0)
+            rows = rows * ep / op.groups
+        shapes.append((batch, rows, n, k))
+        forward = site.low if op.quantised else site.high
+        back = site.high if _is_low(op, num) and num.back_high else forward
+        queues.setdefault(forward, []).append((i, 0))
+        queues.setdefault(back, []).extend([(i, 1)] if frozen else [(i, 1), (i, 2)])
+    times = [[zero, zero, zero] for _ in ops.matmuls]
+    for engine, queue in queues.items():
+        # (m, n, k) are (rows, n, k) forward, (rows, k, n) for the inputs and (k, n, rows) for the weights
+        m, n, k = (np.stack([shapes[i][order[which]] for i, which in queue])
+                   for order in ((1, 1, 3), (2, 3, 2), (3, 2, 1)))
+        width = np.array([[num.low_bytes if _is_low(ops.matmuls[i], num) else num.act_bytes] for i, _ in queue])
+        out = np.array([[num.grad_bytes if which == 2 else num.act_bytes] for _, which in queue])
+        batches = np.stack([shapes[i][0] for i, _ in queue])
+        for (i, which), seconds in zip(queue, matmul_seconds(engine, m, n, k, batches, width, width, out),
+                                       strict=True):
+            times[i][which] = seconds
+    return list(zip(ops.matmuls, shapes, times, strict=True))
 
 
 def _kept_width(ops: OpTable) -> float:
@@ -234,11 +262,12 @@ def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, 
     # the data axis lies outside cp; with the pipeline inside it, outside that as well
     stride = np.where(layouts.pipe_inner, tp * pp, tp)
     e_stride = stride * np.minimum(ep, group)
-    gather = gather_seconds(wires, group, stride, dense * num.gather_bytes)
-    scatter = gather_seconds(wires, group, stride, dense * num.reduce_bytes * trained)
+    # weights gathered and gradients scattered travel alike, so both are timed in one call
+    widths = np.array([num.gather_bytes, num.reduce_bytes * trained]).reshape(2, *(1,) * np.ndim(group))
+    gather, scatter = gather_seconds(wires, group, stride, dense * widths)
     if ops.model.experts is not None:
-        gather = gather + gather_seconds(wires, e_group, e_stride, experts * num.gather_bytes)
-        scatter = scatter + gather_seconds(wires, e_group, e_stride, experts * num.reduce_bytes * trained)
+        more = gather_seconds(wires, e_group, e_stride, experts * widths)
+        gather, scatter = gather + more[0], scatter + more[1]
     rep = dp / shard
     rep_stride = stride * group
     owned = (dense / group + experts / (e_group)) * num.reduce_bytes * trained

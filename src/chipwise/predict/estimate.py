@@ -67,7 +67,10 @@ def step_estimate(seconds: float, bound: float, chip: Chip, model: Model, stack:
         return Estimate(seconds, max(seconds * exp(low), min(bound, seconds)), seconds * exp(high), "bounded",
                          f"no published training step on {architecture(chip)} chips to learn from")
     group = group_of(chip, model)
-    if stack is None or stack.id not in table.get("stacks", ()):
+    if model.family not in table.get("models", ()):
+        low, high = table["unknown"]
+        why = f"no published {model.family} step to learn from"
+    elif stack is None or stack.id not in table.get("stacks", ()):
         low, high = table["unknown"]
         why = "a stack no published row used"
     else:

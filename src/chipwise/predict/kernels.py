@@ -57,9 +57,9 @@ def matmul_seconds(
     n: Array,
     k: Array,
     batch: Array | float = 1.0,
-    in_bytes: float = 2.0,
-    weight_bytes: float = 2.0,
-    out_bytes: float = 2.0,
+    in_bytes: Array | float = 2.0,
+    weight_bytes: Array | float = 2.0,
+    out_bytes: Array | float = 2.0,
     cached: Array | float = 0.0,
 ) -> Array:
     """Seconds of `batch` products (m x k)(k x n) with the launch; `cached` of the traffic stays on chip."""

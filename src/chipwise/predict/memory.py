@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.ops.table import OpTable
+from chipwise.ops.table import MASKED, OpTable
 from chipwise.predict.components import Traits
 from chipwise.predict.layouts import Layouts
 from chipwise.predict.precision import Numerics
@@ -93,7 +93,8 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
     scale = kept_acts * flight / pp
     working = np.where(layouts.recompute >= 2, 2 * one_layer, one_layer)
     activations = scale + working
-    logits = ops.model.vocab * ops.rows * mbs / (cp * tp) * (num.act_bytes + 4.0)
+    scored = ops.rows * (MASKED if ops.model.family == "encoder" else 1.0)
+    logits = ops.model.vocab * scored * mbs / (cp * tp) * (num.act_bytes + 4.0)
     if traits.fused_loss:
         logits = logits * 0.25
     layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)

@@ -79,6 +79,13 @@ def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
     return value
 
 
+def _positive(row: Mapping[str, str], key: str) -> int:
+    value = int(_number(row, key))
+    if value < 1:
+        raise InputError(key, row.get(key, ""), "a whole number of at least 1")
+    return value
+
+
 _PLAIN = re.compile(r"gpt[ -]?(2|3|l\d|\d)|\bmpt|bert|opt[_ -]|gpt2|gpt3|maxtext gpt|falcon|bloom|pythia|"
                     r"megatron", re.I)
 _PLAIN_ARCH = re.compile(r"relu|2 matmuls|d_ff ?= ?4", re.I)
@@ -88,8 +95,7 @@ _MLA = re.compile(r"deepseek|kimi", re.I)
 def model_of(row: Mapping[str, str]) -> Model:
     """The model of a row: its dimensions, and what its name says of the architecture."""
     name, arch = row["model"].strip(), row.get("arch_source", "")
-    d, layers = int(_number(row, "d_model")), int(_number(row, "layers"))
-    heads = int(_number(row, "heads"))
+    d, layers, heads = (_positive(row, key) for key in ("d_model", "layers", "heads"))
     encoder = "bert" in name.lower()
     old = bool(_PLAIN.search(name) or _PLAIN_ARCH.search(arch)) and "oss" not in name.lower()
     experts = _experts(row, name, layers)
@@ -193,7 +199,7 @@ def _axes(text: str) -> dict[str, int]:
 def layout_of(row: Mapping[str, str], chip: Chip, stack: Stack | None) -> Layout | None:
     """The layout a row states, or None when it states none that multiplies to its chips."""
     text = row.get("parallelism", "").strip()
-    chips, batch = int(_number(row, "chips")), int(_number(row, "global_batch"))
+    chips, batch = _positive(row, "chips"), _positive(row, "global_batch")
     if not text and chips > 1:
         return None
     if text.startswith("model-parallel") or "without CP" in text:
@@ -314,7 +320,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     words = (row.get("workload", "") + " " + row.get("model", "")).lower()
     lora = "lora" in words
     train = Train(
-        global_batch=int(_number(row, "global_batch")), sequence=int(_number(row, "seq_len")), steps=1,
+        global_batch=_positive(row, "global_batch"), sequence=_positive(row, "seq_len"), steps=1,
         precision=precision_of(row["precision"]), lora_rank=16 if lora else 0,
     )
     layout = layout_of(row, chip, stack)
@@ -322,9 +328,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     year = re.search(r"\((20\d\d)\)", framework)
     old = bool(year and int(year.group(1)) <= 2022) or "2205.05198" in framework
     flash = not old and (stack.flash if stack else True)
-    chips = int(_number(row, "chips"))
-    if chips < 1 or train.global_batch < 1 or train.sequence < 1:
-        raise InputError("chips", row["chips"], "chips, seq_len and global_batch of at least 1")
+    chips = _positive(row, "chips")
     release = release_of(framework + " " + row.get("source_path", "") + " " + row.get("source_repo", ""))
     slices = 1
     dcn = re.search(r"dp=(\d+) \(DCN\)", row.get("parallelism", ""))
