@@ -351,8 +351,7 @@ def micro_batch(ops, site, x, costs, k, n):
         "stream": k.stream * ((st_f + st_b) / x.pp + add + 3 * head_bytes / stream_rate * on_stage),
         "recompute": redo,
     }
-    raw = (mm["f"] + mm["b"] + mm["ef"] + mm["eb"] + at_f + at_b) / x.pp + mm["head"] * on_stage
-    return parts, forward, raw
+    return parts, forward
 
 
 def collectives(ops, site, x, shard, k):
@@ -379,10 +378,10 @@ def pooled(sent, room):
 
 
 def step(ops, site, x, global_batch, costs, k):
-    """Seconds of one step by cause, and their total; what is hidden and the bound beside them."""
+    """Seconds of one step by cause, and their total; what is hidden beside them."""
     n = global_batch / (x.dp * x.micro_batch)
     slots = n + (x.pp - 1) / x.vpp
-    parts, forward, raw = micro_batch(ops, site, x, costs, k, n)
+    parts, forward = micro_batch(ops, site, x, costs, k, n)
     compute = sum(parts.values())
     shard, once = state_traffic(ops, site, x, costs.trained)
     sent = collectives(ops, site, x, shard, k)
@@ -407,7 +406,7 @@ def step(ops, site, x, global_batch, costs, k):
             "fixed": k.fixed_s}
     total = slots * stage + reduce + optimizer + k.fixed_s
     everything = n * (sum(seconds for seconds, _ in sent.values()) + pipe) + once
-    return out | {"total": total, "hidden": everything - n * sum(shown.values()) - reduce, "bound": n * raw}
+    return out | {"total": total, "hidden": everything - n * sum(shown.values()) - reduce}
 
 
 # --- memory -----------------------------------------------------------------------------------------------------

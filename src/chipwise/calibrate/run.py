@@ -52,10 +52,10 @@ def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
     folds, refits, cross = _cross_validated(steps)
     say(f"training steps: {len(rows)} rows; by group left out: mean {mean_error(cross):.1%}, "
         f"median {median_error(cross):.1%}")
-    without, blind = _sources_left_out(steps)
+    without, blind_kernels = _kernels_left_out(root, kernel)
+    blind = _sources_left_out(rows, steps, without)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
     intervals = _intervals(rows, cross, blind)
-    blind_kernels = _kernels_left_out(root, kernel, without)
     intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
     for source, entry in without.items():
         if "step" not in entry:
@@ -110,16 +110,18 @@ def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]]
     return folds, refits, errors
 
 
-def _sources_left_out(steps: Steps) -> tuple[dict[str, dict[str, Any]], Array]:
-    out: dict[str, dict[str, Any]] = {}
-    errors = np.zeros(len(steps.observed))
-    for source in sorted(set(steps.source.tolist())):
+def _sources_left_out(rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]]) -> Array:
+    """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
+    errors = np.zeros(len(every.observed))
+    for source in sorted(set(every.source.tolist())):
+        tables = without.get(source, {}).get("kernel_tables")
+        steps = prepare(rows, _bare(tables["kernels"], tables["links"], tables["residuals"])) if tables else every
         seen, unseen = np.flatnonzero(steps.source != source), np.flatnonzero(steps.source == source)
         effects = fit(steps, seen)
         alpha = learn(steps, seen, effects)
         errors[unseen] = corrected(steps, unseen, effects, alpha)
-        out[source] = {"step": effects, "alpha": alpha.tolist()}
-    return out, errors
+        without.setdefault(source, {}).update({"step": effects, "alpha": alpha.tolist()})
+    return errors
 
 
 def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[str, Any]:
@@ -136,8 +138,9 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
     }
 
 
-def _kernels_left_out(root: Path, rows: Sequence[KernelRow], without: dict[str, dict[str, Any]]) -> Array:
-    """Refit kernels and links without each source of kernel rows; the errors of the rows left out."""
+def _kernels_left_out(root: Path, rows: Sequence[KernelRow]) -> tuple[dict[str, dict[str, Any]], Array]:
+    """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
+    without: dict[str, dict[str, Any]] = {}
     errors = np.zeros(len(rows))
     for source in sorted({r.source for r in rows}):
         kernels, links, learnt = fit_kernels(root, source)
@@ -145,9 +148,8 @@ def _kernels_left_out(root: Path, rows: Sequence[KernelRow], without: dict[str, 
         for i, row in enumerate(rows):
             if row.source == source:
                 errors[i] = log(row.observed_s / predict_kernel(row.kernel, row.chip, blind))
-        without.setdefault(source, {}).update(
-            {"kernel_tables": {"kernels": kernels, "links": links, "residuals": learnt}})
-    return errors
+        without[source] = {"kernel_tables": {"kernels": kernels, "links": links, "residuals": learnt}}
+    return without, errors
 
 
 def kernel_intervals(rows: Sequence[KernelRow], errors: Array) -> dict[str, list[float]]:

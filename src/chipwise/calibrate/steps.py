@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Effects = dict[str, dict[str, float]]
 
-SPREAD = 0.12  # spread of a published step around the model that counts as ordinary
+SPREAD = 0.16  # spread of a published step around the model that counts as ordinary
 NOISE = 0.06  # spread of one published step around its neighbours, for the correction
 REPEAT = 0.3  # n rows of one configuration count as n to the power of 1 - 2 x this
 ROUNDS = 30

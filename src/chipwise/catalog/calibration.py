@@ -32,11 +32,10 @@ class Calibration:
     refits: tuple[Mapping[str, Any], ...] = ()  # step model refitted without a fold of groups
 
     def leaving_out(self, source: str) -> Calibration:
-        """The step model refitted without `source`; this calibration where the source taught it nothing."""
-        other = self.without.get(source)
-        if other is None or "step" not in other:
-            return self
-        return self._refitted(other)
+        """Everything refitted without `source`; this calibration where the source taught it nothing."""
+        other = self.without.get(source, {})
+        kept = self.leaving_out_kernels(source)
+        return kept._refitted(other) if "step" in other else kept
 
     def leaving_out_kernels(self, source: str) -> Calibration:
         """Kernels and links refitted without `source`; this calibration where it taught them nothing."""

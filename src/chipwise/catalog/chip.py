@@ -68,6 +68,7 @@ class Chip:
     programming: tuple[str, ...]  # "cuda", "rocm", "xla", "pallas", "triton"...
     limits: tuple[str, ...]  # known limits in words (dynamic shapes, custom kernels...)
     figures: Mapping[str, Figure]  # every figure above under its field name ("peak.bf16")
+    trains: bool = True  # its software trains models, not only serves them
 
     def runs(self, dtype: str) -> bool:
         """Whether the chip computes in `dtype` at a rate of its own."""

@@ -117,6 +117,7 @@ def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
         programming=tuple(entry["programming"]),
         limits=tuple(entry["limits"]),
         figures=MappingProxyType(figures),
+        trains=entry.get("trains", True),
     )
 
 

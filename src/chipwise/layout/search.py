@@ -55,6 +55,13 @@ class SearchResult:
         """Bytes a layout leaves free."""
         return self.limit - found.bytes
 
+    def scaled(self, factor: float) -> SearchResult:
+        """The result with every time multiplied by what was learnt about the best layout."""
+        def all_of(some: tuple[Found, ...]) -> tuple[Found, ...]:
+            return tuple(replace(f, seconds=f.seconds * factor) for f in some)
+
+        return replace(self, best=all_of((self.best,))[0], top=all_of(self.top), front=all_of(self.front))
+
 
 def search(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None = None,
            top: int = 10, reserve: float = RESERVE) -> SearchResult:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.catalog import Accelerators, Stack, find_stack
+from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load
 from chipwise.catalog.calibration import Calibration
+from chipwise.errors import Refusal, UnknownName
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, Site, components
 from chipwise.predict.layouts import Layouts
@@ -47,10 +48,24 @@ def bench(workload: Workload, acc: Accelerators, calibration: Calibration,
           stack: Stack | None = None) -> Bench:
     """Set up a workload on chips under a stack (the chip's usual one unless named)."""
     train = workload.train
-    stack = stack or (find_stack(train.stack) if train.stack else None) or stack_for(acc.chip)
+    stack = stack_of(workload, acc.chip, stack)
+    if not acc.chip.trains:
+        raise Refusal(f"{acc.chip.id} does not train", "its software runs inference only")
     names = labels(acc.chip, stack, train.precision)
     return Bench(
         build(workload.model, train.sequence),
         site(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
     )
+
+
+def stack_of(workload: Workload, chip: Chip, stack: Stack | None = None) -> Stack:
+    """The stack given, the one the workload names, or the chip's usual one."""
+    if stack is not None:
+        return stack
+    if not workload.train.stack:
+        return stack_for(chip)
+    named = find_stack(workload.train.stack)
+    if named is None:
+        raise UnknownName("train.stack", workload.train.stack, load().stacks)
+    return named

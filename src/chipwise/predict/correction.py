@@ -62,6 +62,17 @@ def step_factor(table: Mapping[str, Any], x: list[float], n: list[str]) -> float
     """
     if not table:
         return 1.0
-    near = covariance(np.array([x]), np.array([n]), np.asarray(table["sizes"]), np.asarray(table["names"]))
+    near = covariance(np.array([x]), np.array([n]), *_arrays(table))
     learnt = AMPLITUDE**2 * float(near[0] @ np.asarray(table["alpha"]))
     return float(np.exp(np.clip(learnt, -LIMIT, LIMIT)))
+
+
+_held: dict[int, tuple[Any, Array, NDArray[np.str_]]] = {}  # arrays of the tables used so far, by identity
+
+
+def _arrays(table: Mapping[str, Any]) -> tuple[Array, NDArray[np.str_]]:
+    raw = table["sizes"]
+    found = _held.get(id(raw))
+    if found is None or found[0] is not raw:
+        found = _held[id(raw)] = (raw, np.asarray(raw, float), np.asarray(table["names"]))
+    return found[1], found[2]

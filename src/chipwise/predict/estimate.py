@@ -64,7 +64,7 @@ def step_estimate(seconds: float, bound: float, chip: Chip, model: Model, stack:
     known = set(table.get("architectures", ()))
     if architecture(chip) not in known:
         low, high = table["unknown"]
-        return Estimate(seconds, max(seconds * exp(low), min(bound, seconds)), seconds * exp(high), "bounded",
+        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded",
                          f"no published training step on {architecture(chip)} chips to learn from")
     group = group_of(chip, model)
     if model.family not in table.get("models", ()):
@@ -76,7 +76,12 @@ def step_estimate(seconds: float, bound: float, chip: Chip, model: Model, stack:
     else:
         low, high = table["groups"].get(group, table["unknown"])
         why = f"errors on published {group} rows"
-    return Estimate(seconds, seconds * exp(low), seconds * exp(high), "modelled", why)
+    return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "modelled", why)
+
+
+def _low(seconds: float, low: float, bound: float) -> float:
+    """The low end, never under what no schedule can beat."""
+    return min(seconds, max(seconds * exp(low), bound))
 
 
 def quantile_pair(errors: Sequence[float], level: float = 0.90) -> tuple[float, float]:

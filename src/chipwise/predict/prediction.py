@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Stack, find_stack
+from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.bench import Bench, bench
+from chipwise.predict.bench import Bench, bench, stack_of
 from chipwise.predict.correction import names, sizes, step_factor
 from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.schedule import Breakdown
-from chipwise.predict.site import stack_for
+from chipwise.predict.site import OVERLAPS
 from chipwise.workload.model import Workload
 
 COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
@@ -30,7 +30,7 @@ class Prediction:
     stack: Stack
     layout: Layout
     step: Estimate  # seconds
-    bound_s: float  # no schedule of this layout can be faster
+    bound_s: float  # the longer of the maths at the dense peak and the wires: no schedule is faster
     math_s: float  # model FLOPs at the chip's dense peak
     parts: dict[str, float]  # seconds of the step by cause, adding up to the step
     learnt: float  # factor on the formulas' step that published steps nearby taught
@@ -75,25 +75,44 @@ class Prediction:
 def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: Calibration,
             stack: Stack | None = None) -> Prediction:
     """Predict one training step, and the run it is part of."""
-    train = workload.train
-    stack = stack or (find_stack(train.stack) if train.stack else None) or stack_for(acc.chip)
+    stack = stack_of(workload, acc.chip, stack)
     work = bench(workload, acc, calibration, stack)
     layouts = Layouts.of([layout])
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
-    total, hidden, bound = parts.pop("total"), parts.pop("hidden"), parts.pop("bound")
+    total, hidden = parts.pop("total"), parts.pop("hidden")
     learnt = step_factor(calibration.correction.get("steps", {}),
                          sizes(workload, acc.count, layout, stack.release), names(workload, acc.chip, stack))
     parts = {name: seconds * learnt for name, seconds in parts.items()}
     total, hidden = total * learnt, hidden * learnt
-    bound = min(bound, total)
-    math_s = model_flops(work) * train.global_batch / (acc.count * work.site.low.peak)
+    math_s = math_seconds(work, acc.count)
+    bound = min(total, max(math_s, hidden + sum(parts[name] for name in COLLECTIVES)))
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
         workload, acc, stack, layout, step_estimate(total, bound, acc.chip, workload.model, stack, calibration),
         bound, math_s, parts, learnt, hidden, work.memory(layouts).at(0), acc.chip.usable_bytes, watts(acc.chip, busy),
         assumptions(workload, acc, stack, layout, calibration),
     )
+
+
+def math_seconds(work: Bench, chips: int) -> float:
+    """The model's FLOPs of one step at the dense peak of the training precision."""
+    return model_flops(work) * work.global_batch / (chips * work.site.low.peak)
+
+
+def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:
+    """Seconds of each kind of collective on the wire: exposed, and hidden behind compute.
+
+    The whole time on the wire is that of the same step with every overlap switched off.
+    """
+    work = bench(p.workload, p.accelerators, calibration, p.stack)
+    alone = replace(work, coefficients=replace(work.coefficients, **dict.fromkeys(OVERLAPS, 0.0)))
+    times = alone.schedule(alone.components(Layouts.of([p.layout])))
+    out = {}
+    for kind in COLLECTIVES:
+        whole = float(np.ravel(getattr(times, kind))[0]) * p.learnt
+        out[kind] = {"exposed": p.parts[kind], "hidden": max(whole - p.parts[kind], 0.0)}
+    return out
 
 
 def model_flops(work: Bench) -> float:

@@ -61,7 +61,6 @@ class Breakdown:
     optimizer: Array
     fixed: Array
     hidden: Array  # collectives hidden behind compute (not part of the total)
-    bound: Array  # no schedule can be faster than its compute and its memory traffic
 
 
 OFFLOAD_OVERLAP = 0.95  # copies to the host run on engines of their own
@@ -108,11 +107,9 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
     total = slots * stage + reduce + opt + k.fixed_s
     every = n * (tensor + exchange + context + c.pipe + shard + c.offload) + reduce_all
     exposed = n * (tensor_x + exchange_x + context_x + pipe_x + shard_x + offload_x) + reduce
-    raw = (c.matmul_f + c.matmul_b + c.expert_f + c.expert_b + c.attention_f + c.attention_b + c.head_matmul)
     return Breakdown(
         total=total, matmul=n * (mm + head_mm), expert=n * ex, attention=n * at, stream=n * (st + head_st),
         recompute=n * redo, launch=n * (stage - device), tensor=n * tensor_x, expert_exchange=n * exchange_x,
         context=n * context_x, pipe=n * pipe_x, shard=n * shard_x, reduce=reduce, offload=n * offload_x,
         bubble=(slots - n) * stage, optimizer=opt, fixed=k.fixed_s + 0 * total, hidden=every - exposed,
-        bound=n * raw,
     )

@@ -15,6 +15,7 @@ from chipwise.predict.bench import Bench
 from chipwise.predict.correction import names, sizes, step_factor
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.prediction import math_seconds
 from chipwise.predict.schedule import schedule
 from chipwise.predict.site import labels, site, slice_for, step_coefficients
 from chipwise.predict.training import costs
@@ -59,16 +60,19 @@ def layout_of_row(row: TrainingRow, work: Bench) -> Layout:
 
 
 def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[Estimate]:
-    """Seconds of the row's step under each calibration; they may differ in all but kernels and links."""
+    """Seconds of the row's step under each calibration, in the layout found under the first."""
     work = bench_of(row, calibrations[0])
     layout = layout_of_row(row, work)
     parts = work.components(Layouts.of([layout]))
     where = sizes(row.workload, row.chips, layout, row.release)
     who = names(row.workload, row.chip, row.stack)
+    bound = math_seconds(work, row.chips)
     out = []
     for c in calibrations:
+        if c.kernels is not calibrations[0].kernels:
+            parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.step, _labels(row)))
         factor = step_factor(c.correction.get("steps", {}), where, who)
-        out.append(step_estimate(float(times.total[0]) * factor, float(times.bound[0]), row.chip,
+        out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip,
                                  row.workload.model, row.stack, c))
     return out
