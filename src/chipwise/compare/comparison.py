@@ -1,0 +1,103 @@
+"""Chips side by side on one workload: ranked, with a pick, the reason, and what would flip it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from chipwise.catalog import Stack
+from chipwise.catalog.calibration import Calibration
+from chipwise.compare.flips import Flip, flips, pick_of
+from chipwise.compare.rows import Place, Refused, Row, named_stack
+from chipwise.compare.terms import Candidate, Terms, every_chip
+from chipwise.compare.words import Words, in_words
+from chipwise.cost import STALE_DAYS
+from chipwise.errors import DoesNotFit, NoLayout, Refusal
+from chipwise.workload.model import Workload
+
+Progress = Callable[[int, int, str], None]
+HOLDS = "the smallest that holds it is "  # how a refusal for lack of memory ends
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Rows ranked best first (those without a price last on cost), the refused, and the decision."""
+
+    workload: Workload
+    terms: Terms
+    rows: tuple[Row, ...]
+    refused: tuple[Refused, ...]
+    pick: Row | None
+    flips: tuple[Flip, ...]
+    words: Words
+    assumptions: tuple[str, ...]
+
+
+def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibration: Calibration,
+            terms: Terms | None = None, stack: Stack | None = None, today: date | None = None,
+            progress: Progress | None = None) -> Comparison:
+    """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it."""
+    terms = terms or Terms()
+    chips = list(candidates) if candidates is not None else every_chip()
+    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today())
+    rows: list[Row] = []
+    refused: list[Refused] = []
+    for i, candidate in enumerate(chips):
+        if progress:
+            progress(i, len(chips), candidate.chip.id)
+        got = place.evaluate(candidate)
+        if isinstance(got, Row):
+            rows.append(got)
+        else:
+            refused.append(got)
+    if not rows:
+        raise _nowhere(workload, refused)
+    if progress:
+        progress(len(chips), len(chips), "what would flip it")
+    ranked = sorted(rows, key=lambda row: _rank(row, terms.objective))
+    pick = pick_of(ranked, terms.objective)
+    found = flips(place, ranked, pick) if pick else ()
+    return Comparison(workload, terms, tuple(ranked), tuple(refused), pick, found,
+                      in_words(place, ranked, pick, found), _assumptions(place, ranked))
+
+
+def _rank(row: Row, objective: str) -> tuple[bool, float, str]:
+    by = row.by(objective)
+    value = by.value if by else row.prediction.duration.value
+    return by is None, value, str(row.accelerators)
+
+
+def _assumptions(place: Place, rows: Sequence[Row]) -> tuple[str, ...]:
+    t = place.workload.train
+    stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    said = [
+        f"counts: {place.terms.in_words()}",
+        "software: " + (place.stack.name if place.stack else f"{', '.join(stacks)} (assumed: none was named)"),
+        "prices: the cheapest listed offer per chip-hour; storage, network, support and discounts come on top",
+        "spot: no interruptions are counted",
+        f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
+        f"calibration of {place.calibration.date} on {place.calibration.rows:,} published rows",
+    ]
+    if any(r.prediction.step.evidence == "bounded" for r in rows):
+        said.append("bounded rows are ranked by value and picked by the high end of their interval")
+    stale = [q.price.offer.date for r in rows for q in (r.ondemand, r.spot) if q and q.price.stale]
+    if stale:
+        said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")
+    return tuple(said)
+
+
+def _nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
+    """One refusal for all: the smallest slice of each chip that would hold the work."""
+    if len(refused) == 1:
+        only = refused[0]
+        kind: type[Refusal] = {"memory": DoesNotFit, "layout": NoLayout}.get(only.kind, Refusal)
+        return kind(only.reason, only.unlock)
+    reason = f"none of the {len(refused)} chips compared can run {workload.name}"
+    held = [r.unlock.removeprefix(HOLDS) for r in refused if r.unlock.startswith(HOLDS)]
+    if held:
+        return DoesNotFit(reason + ": it does not fit", f"the smallest of each that hold it are {', '.join(held)}")
+    why = dict.fromkeys(f"{r.reason}; {r.unlock}" if r.unlock else r.reason for r in refused)
+    first = next(iter(why))
+    return Refusal(reason, f"for one, {first}")
+

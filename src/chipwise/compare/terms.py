@@ -1,0 +1,140 @@
+"""The terms of a comparison: by what chips are ranked, and how many of each are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from chipwise.catalog import Accelerators, Chip, load, parse
+from chipwise.errors import InputError
+from chipwise.units import DAY, format_money, format_seconds
+
+OBJECTIVES = ("cost", "time", "energy")
+DEFAULT_CHIPS = 64
+MOST_CHIPS = 16_384  # the largest count that a deadline or a budget tries
+LARGEST_CHIPS = 1_000_000
+LONGEST_S = 36_525 * DAY  # a century
+LARGEST_USD = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What to rank by, and at most one of: so many chips, a deadline in seconds, a budget in US dollars.
+
+    >>> Terms(chips=8, budget_usd=100.0)
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.InputError: terms: chips and budget is not accepted; expected one of chips, deadline, budget
+    """
+
+    objective: str = "cost"
+    chips: int | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise InputError("objective", self.objective, f"one of {', '.join(OBJECTIVES)}")
+        given = {"chips": self.chips, "deadline": self.deadline_s, "budget": self.budget_usd}
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) > 1:
+            raise InputError("terms", _Words(" and ".join(named)), "one of chips, deadline, budget")
+        if self.chips is not None and not 1 <= self.chips <= LARGEST_CHIPS:
+            raise InputError("chips", self.chips, f"a whole number of chips from 1 to {LARGEST_CHIPS:,}")
+        if self.deadline_s is not None and not 1 <= self.deadline_s <= LONGEST_S:
+            raise InputError("deadline", f"{self.deadline_s:g} s", "a second to a century, such as 12h or 30d")
+        if self.budget_usd is not None and not 0 < self.budget_usd <= LARGEST_USD:
+            raise InputError("budget", f"${self.budget_usd:g}", "more than $0, such as 1000 or 2.5M")
+
+    def in_words(self) -> str:
+        """How many chips of each kind are compared, and why."""
+        if self.deadline_s is not None:
+            return (f"the fewest chips of each kind (up to {MOST_CHIPS:,}) that finish within "
+                    f"{format_seconds(self.deadline_s)} by the high end of the interval")
+        if self.budget_usd is not None:
+            return (f"the count of each kind (up to {MOST_CHIPS:,}) that finishes first within "
+                    f"{format_money(self.budget_usd)} on demand by the high end of the interval")
+        said = "" if self.chips is not None else " (assumed: no count, deadline or budget was given)"
+        return f"{self.chips or DEFAULT_CHIPS} chips of each kind, rounded up to whole hosts and slices{said}"
+
+
+class _Words:
+    """Words in a message without quotes around them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chip to compare; `fixed` where the count was given with it."""
+
+    chip: Chip
+    fixed: Accelerators | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Candidate:
+        """A candidate as people write it: ``h100`` leaves the count open, ``h100:512`` fixes it.
+
+        >>> Candidate.read("h100").fixed is None, str(Candidate.read("v5p-128").fixed)
+        (True, 'v5p:4x4x4')
+        """
+        acc = parse(text)
+        counted = ":" in text or acc.count > 1 or text.strip().endswith("-1")
+        return cls(acc.chip, acc if counted else None)
+
+
+def every_chip() -> list[Candidate]:
+    """All chips of the catalog."""
+    return [Candidate(chip) for chip in load().chips.values()]
+
+
+def at_least(chip: Chip, chips: int) -> Accelerators:
+    """So many chips or a few more: whole hosts above one host, and slices that exist.
+
+    >>> h100, v5e = load().chips["h100"], load().chips["v5e"]
+    >>> str(at_least(h100, 60)), str(at_least(h100, 3)), str(at_least(v5e, 60)), str(at_least(v5e, 300))
+    ('h100:64', 'h100:3', 'v5e:8x8', 'v5e:2*16x16')
+    """
+    legal = load().slices.get(chip.id)
+    if legal is None:
+        host = chip.fabric.host_chips
+        return Accelerators(chip, chips if chips < host else -(-chips // host) * host)
+    above = [n for n in legal.chip_counts() if n >= chips]
+    if above:
+        return Accelerators(chip, above[0], legal.shape_for(above[0]) or ())
+    many = -(-chips // legal.max_chips)
+    return Accelerators(chip, many * legal.max_chips, legal.shape_for(legal.max_chips) or (), many)
+
+
+def ladder(chip: Chip) -> tuple[Accelerators, ...]:
+    """The counts a deadline or a budget tries, ascending: by doubling, in slices that exist.
+
+    >>> [a.count for a in ladder(load().chips["h100"])][:5]
+    [1, 2, 4, 8, 16]
+    >>> str(ladder(load().chips["v5e"])[-1])
+    'v5e:64*16x16'
+    """
+    return _ladder(chip.id, chip.fabric.host_chips)
+
+
+@cache
+def _ladder(chip_id: str, host: int) -> tuple[Accelerators, ...]:
+    legal = load().slices.get(chip_id)
+    if legal is None:
+        inside = [n for n in _doubled(1) if n < host]
+        return tuple(Accelerators(load().chips[chip_id], n) for n in [*inside, *_doubled(host)])
+    out = []
+    for n in _doubled(1):
+        try:
+            out.append(parse(f"{chip_id}:{n}"))
+        except InputError:
+            continue  # no slice of that many chips
+    return tuple(out)
+
+
+def _doubled(first: int) -> list[int]:
+    return [first * 2**i for i in range(MOST_CHIPS.bit_length()) if first * 2**i <= MOST_CHIPS]

@@ -1,0 +1,125 @@
+"""A comparison in three sentences: what to pick, why, and what would flip the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chipwise.compare.flips import Flip, runner_up
+from chipwise.compare.rows import Place, Row
+from chipwise.predict.estimate import Estimate
+from chipwise.units import format_money, format_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Three sentences."""
+
+    pick: str
+    why: str
+    flip: str
+
+
+def in_words(place: Place, rows: Sequence[Row], pick: Row | None, flips: Sequence[Flip]) -> Words:
+    """The three sentences of a comparison."""
+    objective = place.terms.objective
+    if pick is None:
+        fastest = min(rows, key=lambda row: row.prediction.duration.value)
+        return Words(
+            f"No pick on {objective}: none of the chips that can run {place.workload.name} has a public price.",
+            f"The fastest is {fastest.accelerators}: {_shown(fastest, 'time')}.",
+            "Any public price would decide.")
+    second = runner_up(rows, pick, objective)
+    return Words(_pick(pick, rows, objective), _why(pick, second, objective),
+                 _flip(rows, pick, flips, objective))
+
+
+def _shown(row: Row, objective: str) -> str:
+    by = row.by(objective)
+    return "no public price" if by is None else _interval(by, objective)
+
+
+def _interval(by: Estimate, objective: str) -> str:
+    show = {"cost": format_money, "time": format_seconds, "energy": _kwh}[objective]
+    return f"{show(by.value)} ({show(by.low)} to {show(by.high)})"
+
+
+def _kwh(value: float) -> str:
+    return f"{value / 1e3:,.1f} MWh" if value >= 1e4 else f"{value:,.1f} kWh"
+
+
+def _pick(pick: Row, rows: Sequence[Row], objective: str) -> str:
+    takes = [_shown(pick, "time")]
+    if pick.ondemand:
+        takes.append(f"{_shown(pick, 'cost')} on demand at {pick.ondemand.price}")
+    if objective == "energy":
+        takes.append(_shown(pick, "energy"))
+    text = f"Pick {pick.accelerators} with {pick.prediction.layout}: {', '.join(takes)}."
+    best = pick.by(objective)
+    ahead = [r for r in rows if r is not pick and (by := r.by(objective)) and best and by.value < best.value]
+    if ahead:
+        names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
+        more = f" and {len(ahead) - 2} more" if len(ahead) > 2 else ""
+        verb = "ranks" if len(ahead) == 1 else "rank"
+        text += f" {names}{more} {verb} ahead, but on bounded evidence only."
+    return text
+
+
+def _why(pick: Row, second: Row | None, objective: str) -> str:
+    if second is None:
+        return "It is the only chip compared that can run it" + (
+            " and has a public price." if objective == "cost" else ".")
+    mine, other = pick.by(objective), second.by(objective)
+    assert mine is not None and other is not None
+    less = 1 - mine.value / other.value
+    verb = {"cost": "costs", "time": "takes", "energy": "uses"}[objective]
+    unit = {"cost": "", "time": " time", "energy": " energy"}[objective]
+    size = f"{abs(less):.0%}".replace("%", " %")
+    amount = f"{size} {'less' if less >= 0 else 'more'}{unit}"
+    text = (f"It {verb} {amount} than the runner-up {second.accelerators}"
+            f" at {_shown(second, objective)}: {_cause(pick, second, objective)}")
+    if mine.high < other.low:
+        return text + "; even the ends of their intervals do not meet."
+    return text + "; their 90 % intervals overlap, so measure both before a large commitment."
+
+
+def _cause(pick: Row, second: Row, objective: str) -> str:
+    """The two numbers whose ratio decides."""
+    unit = "images" if pick.prediction.workload.train.samples_unit == "images" else "tokens"
+    rate = pick.tokens_per_s_per_chip.value / second.tokens_per_s_per_chip.value
+    text = f"{rate:.2f}x its {unit}/s per chip"
+    if objective == "cost" and pick.ondemand and second.ondemand:
+        return f"{text} at {pick.ondemand.price.usd_h / second.ondemand.price.usd_h:.2f}x its price"
+    if objective == "energy":
+        return f"{text} at {pick.prediction.watts / second.prediction.watts:.2f}x its watts"
+    if pick.accelerators.count != second.accelerators.count:
+        return f"{text} on {pick.accelerators.count:,} chips against {second.accelerators.count:,}"
+    return text
+
+
+def _flip(rows: Sequence[Row], pick: Row, flips: Sequence[Flip], objective: str) -> str:
+    if not flips:
+        return "No change tried flips the decision: there is no other chip to turn to."
+    first, rest = flips[0], flips[1:]
+    # a fall of the rival's price and a loss of the pick's efficiency of the same size say the same
+    others = [f for f in rest if f.kind != first.kind and f.size < first.size * 1.01 + 1e-4][:1]
+    others += [f for f in rest if f.kind == "batch" and f not in others][:1]
+    again = f"{first.winner} wins on {objective} "  # need not be said twice
+    said = f"Flips: {first.words}" + "".join(f"; or {f.words.removeprefix(again)}" for f in others)
+    if objective == "cost":
+        open_price = _without_price(rows, pick)
+        if open_price:
+            said += f"; {open_price}"
+    return said + "."
+
+
+def _without_price(rows: Sequence[Row], pick: Row) -> str:
+    """The chip without a public price that would win at the highest price."""
+    assert pick.ondemand is not None
+    best = None
+    for row in rows:
+        if row.ondemand is None and row.prediction.step.evidence != "bounded":
+            hours = row.accelerators.count * row.prediction.duration.value / 3600
+            even = pick.ondemand.usd.value / hours
+            best = max(best or (0.0, ""), (even, str(row.accelerators)))
+    return f"{best[1]} has no public price and would win below ${best[0]:.2f}/h" if best else ""

@@ -1,0 +1,111 @@
+"""The cost of a run: chip-hours times the cheapest offer that fits it, with the offer's name and age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+from chipwise.catalog import Chip, Offer, load, offers_for
+from chipwise.predict.estimate import Estimate
+from chipwise.units import HOUR
+
+STALE_DAYS = 90
+SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per chip-hour, the offer they come from, and whether that offer is old."""
+
+    usd_h: float
+    spot: bool
+    offer: Offer
+    stale: bool  # dated more than STALE_DAYS before the day of asking
+    note: str = ""
+
+    def __str__(self) -> str:
+        o = self.offer
+        age = f"{o.date}, stale" if self.stale else o.date
+        return f"${self.usd_h:.2f}/h ({o.cloud}, {o.region}, {age})"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a run costs at a price; the interval is that of its duration."""
+
+    usd: Estimate
+    price: Price
+
+
+def chip_hours(chips: int, seconds: float) -> float:
+    """Chip-hours of a run.
+
+    >>> chip_hours(64, 7_200)
+    128.0
+    """
+    return chips * seconds / HOUR
+
+
+def run_cost(chips: int, seconds: float, usd_h: float) -> float:
+    """US dollars of a run: 64 chips for two hours at $3 a chip-hour are 128 x 3 dollars.
+
+    >>> run_cost(64, 7_200, 3.0)
+    384.0
+    """
+    return chip_hours(chips, seconds) * usd_h
+
+
+def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
+    """Whether a price is dated more than `days` before `today`.
+
+    >>> is_stale("2026-01-01", date(2026, 4, 1)), is_stale("2026-01-01", date(2026, 4, 2))
+    (False, True)
+    """
+    return (today - date.fromisoformat(dated)).days > days
+
+
+def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None) -> Price | None:
+    """The cheapest offer for so many chips; None where nobody lists a price.
+
+    A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
+    listed. Offers much older than the newest price list of the catalog count only where nothing else is.
+
+    >>> price_of(load().chips["v5e"], 64, today=date(2026, 8, 30)).offer.cloud
+    'gcp'
+    >>> price_of(load().chips["v7x"], 64) is None
+    True
+    """
+    listed = offers_for(chip.id, spot)
+    if chips > chip.fabric.host_chips:
+        listed = tuple(o for o in listed if not o.note.startswith(SINGLE))
+    if not listed:
+        return None
+    host = min(chips, chip.fabric.host_chips)
+    whole = [o for o in listed if o.chips >= host]
+    fresh = [o for o in whole or listed if not is_stale(o.date, _newest())]
+    best = (fresh or whole or listed)[0]
+    note = "" if whole else f"only instances of fewer than {host} chips are listed"
+    usd_h = best.price(spot)
+    assert usd_h is not None  # offers_for left those without a price out
+    return Price(usd_h, spot, best, is_stale(best.date, today or date.today()), note)
+
+
+def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
+          today: date | None = None) -> Quote | None:
+    """What a run of `duration` on so many chips costs; None where nobody lists a price.
+
+    >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
+    >>> q = quote(load().chips["v5e"], 64, two_hours)
+    >>> q.usd.value == 128 * q.price.usd_h, q.usd.high == 256 * q.price.usd_h
+    (True, True)
+    """
+    price = price_of(chip, chips, spot, today)
+    if price is None:
+        return None
+    return Quote(duration.scaled(chip_hours(chips, 1.0) * price.usd_h), price)
+
+
+@cache
+def _newest() -> date:
+    return max(date.fromisoformat(o.date) for o in load().offers)

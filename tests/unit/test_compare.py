@@ -1,0 +1,172 @@
+"""Comparisons: how many of each chip, how they rank, what is picked and what is said."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from chipwise.catalog import load
+from chipwise.catalog.calibration import shipped
+from chipwise.compare import Candidate, Terms, compare, named_stack
+from chipwise.compare.flips import flips, pick_of, runner_up, score
+from chipwise.compare.rows import Place, Row
+from chipwise.compare.terms import at_least, ladder
+from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
+from chipwise.workload import load_workload
+
+DAY = date(2026, 9, 1)
+CHIPS = load().chips
+
+
+def job(model="llama-3.1-8b", batch=256, sequence=4096, **more):
+    return load_workload(overrides={"model": model, "steps": 1000, "global_batch": batch, "sequence": sequence, **more})
+
+
+def on(text, work=None, **terms):
+    return compare(work or job(), [Candidate.read(t) for t in text.split(",")], shipped(), Terms(**terms), today=DAY)
+
+
+@pytest.fixture(scope="module")
+def several():
+    return on("h100,h200,b200,v5p,mi300x,v7x")
+
+
+def test_rows_are_ranked_by_cost_and_those_without_a_price_come_last(several):
+    priced = [r.ondemand.usd.value for r in several.rows if r.ondemand]
+    assert priced == sorted(priced) and 0 < len(priced) < len(several.rows)
+    assert all(r.ondemand is None for r in several.rows[len(priced):])
+
+
+@pytest.mark.parametrize("objective", ["time", "energy"])
+def test_rows_are_ranked_by_the_objective(objective):
+    found = on("h100,b200,v5p,v7x", objective=objective)
+    values = [r.by(objective).value for r in found.rows]
+    assert values == sorted(values) and found.pick is found.rows[0]
+
+
+def test_equal_counts_unless_said(several):
+    assert {r.accelerators.count for r in several.rows} == {64}
+    assert any("assumed" in a and "64 chips" in a for a in several.assumptions)
+
+
+def test_a_count_given_with_the_chip_wins_over_the_common_one():
+    found = on("h100:16,h200", chips=32)
+    assert {r.accelerators.count for r in found.rows} == {16, 32}
+
+
+def test_the_words_name_the_pick_the_runner_up_and_a_flip(several):
+    second = runner_up(several.rows, several.pick, "cost")
+    assert str(several.pick.accelerators) in several.words.pick
+    assert str(second.accelerators) in several.words.why
+    assert several.flips and several.flips[0].words in several.words.flip
+
+
+def test_bounded_evidence_is_picked_by_its_high_end():
+    found = on("mi300x,h200")
+    bounded = next(r for r in found.rows if r.prediction.step.evidence == "bounded")
+    assert score(bounded, "cost") == bounded.ondemand.usd.high
+    other = next(r for r in found.rows if r is not bounded)
+    cheaper = bounded.priced(bounded.ondemand.price.usd_h * 0.99 * score(other, "cost") / bounded.ondemand.usd.value)
+    assert cheaper.ondemand.usd.value < score(other, "cost")
+    assert pick_of([cheaper, other], "cost") is other
+
+
+def test_a_precision_a_chip_lacks_is_a_refusal_not_an_end():
+    found = on("v100,h100")
+    assert [r.kind for r in found.refused] == ["precision"] and len(found.rows) == 1
+
+
+def test_a_model_that_fits_nowhere_says_the_smallest_slice_of_each_chip():
+    work = job("llama-3.1-70b", 64)
+    with pytest.raises(DoesNotFit, match=r"the smallest of each that hold it are h100:\d+, v5e:"):
+        on("h100:2,v5e:1", work)
+    with pytest.raises(DoesNotFit, match=r"the smallest that holds it is h100:\d+"):
+        on("h100:2", work)
+
+
+def test_a_batch_that_no_layout_divides_is_refused():
+    with pytest.raises(NoLayout, match="nearest global batch"):
+        on("h100:64", job("resnet-50", 7, None))
+
+
+def test_a_stack_runs_only_where_it_runs():
+    found = on("h100,v5p", job(stack="megatron"))
+    assert [str(r.accelerators) for r in found.rows] == ["h100:64"] and found.refused[0].kind == "stack"
+    with pytest.raises(UnknownName):
+        named_stack(job(stack="megatrom-2"))
+
+
+def test_the_fewest_chips_meet_a_deadline_by_the_high_end():
+    found = on("h100,v5p", deadline_s=6 * 3600)
+    for row in found.rows:
+        counts = ladder(row.accelerators.chip)
+        i = [a.count for a in counts].index(row.accelerators.count)
+        assert row.prediction.duration.high <= 6 * 3600
+        if i:
+            with_fewer = on(str(counts[i - 1]))
+            assert with_fewer.rows[0].prediction.duration.high > 6 * 3600
+
+
+def test_a_deadline_nobody_meets_is_refused_with_the_fastest():
+    with pytest.raises(Refusal, match=r"takes up to .* the deadline is"):
+        on("h100", deadline_s=60)
+
+
+def test_the_fastest_count_within_a_budget():
+    found = on("h100,v5p", objective="time", budget_usd=20_000)
+    for row in found.rows:
+        assert row.ondemand.usd.high <= 20_000
+        smaller = on(f"{row.accelerators.chip.id}:8")
+        assert row.prediction.duration.value < smaller.rows[0].prediction.duration.value
+
+
+def test_a_budget_too_small_is_refused_with_the_least():
+    with pytest.raises(Refusal, match=r"costs .*; the budget is \$5"):
+        on("h100", budget_usd=5)
+
+
+def test_a_chip_without_a_price_cannot_be_budgeted():
+    found = on("h100,v7x", budget_usd=50_000)
+    assert [r.chip.id for r in found.refused] == ["v7x"] and "no public price" in found.refused[0].reason
+
+
+def test_without_any_price_there_is_no_pick_on_cost():
+    found = on("v7x,gb200")
+    assert found.pick is None and found.words.pick.startswith("No pick on cost")
+
+
+@pytest.mark.parametrize("terms", [
+    {"objective": "beauty"}, {"chips": 0}, {"chips": 10**7}, {"deadline_s": 0.0}, {"deadline_s": 1e12},
+    {"budget_usd": 0.0}, {"budget_usd": -1.0}, {"budget_usd": float("nan")}, {"deadline_s": float("nan")},
+    {"chips": 8, "deadline_s": 60.0},
+])
+def test_terms_out_of_range_are_refused(terms):
+    with pytest.raises(InputError):
+        Terms(**terms)
+
+
+@pytest.mark.parametrize("chip", load().chips)
+@pytest.mark.parametrize("n", [1, 7, 64, 300, 5000])
+def test_counts_are_rounded_up_to_what_exists(chip, n):
+    acc = at_least(CHIPS[chip], n)
+    assert n <= acc.count
+    if chip not in load().slices and n >= acc.chip.fabric.host_chips:
+        assert acc.count % acc.chip.fabric.host_chips == 0
+
+
+def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
+    place = Place(job(), Terms(), shipped(), None, DAY)
+    worst = [r for r in several.rows if r.ondemand][-1]
+    pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
+    found = flips(place, pretended, worst)
+    sizes = [round(f.size, 4) for f in found]
+    assert sizes == sorted(sizes) and {"batch", "chips", "price", "efficiency"} == {f.kind for f in found}
+    assert found[0].kind in ("batch", "chips") and found[0].after / found[0].before in (0.5, 2.0)
+
+
+def test_a_row_can_be_made_slower(several):
+    row: Row = several.rows[0]
+    half = row.slower(2.0)
+    assert half.prediction.mfu == pytest.approx(row.prediction.mfu / 2)
+    assert half.ondemand.usd.value == pytest.approx(2 * row.ondemand.usd.value)
+    assert replace(half, prediction=row.prediction, ondemand=row.ondemand, spot=row.spot) == row

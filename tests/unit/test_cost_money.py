@@ -1,0 +1,61 @@
+"""Prices: which offer is taken, how old it may be, and what a run costs at it."""
+
+from datetime import date
+
+import pytest
+
+from chipwise.catalog import load, offers_for
+from chipwise.cost import chip_hours, is_stale, price_of, quote, run_cost
+from chipwise.predict.estimate import Estimate
+
+CHIPS = load().chips
+DAY = date(2026, 9, 1)
+
+
+def test_a_run_costs_chip_hours_times_the_price():
+    assert run_cost(8, 3_600, 2.5) == chip_hours(8, 3_600) * 2.5 == 20.0
+
+
+def test_the_interval_of_a_quote_is_that_of_the_duration():
+    got = quote(CHIPS["v5p"], 64, Estimate(3_600, 1_800, 7_200, "modelled", "why"), today=DAY)
+    assert got.usd.low / got.usd.value == pytest.approx(0.5) and got.usd.high / got.usd.value == pytest.approx(2.0)
+    assert (got.usd.evidence, got.usd.because) == ("modelled", "why")
+
+
+@pytest.mark.parametrize("spot", [False, True])
+@pytest.mark.parametrize("chip", ["h100", "b200", "v5e", "a100-80gb"])
+def test_a_price_names_an_offer_of_the_catalog(chip, spot):
+    got = price_of(CHIPS[chip], 64, spot, DAY)
+    assert got.offer in offers_for(chip, spot) and got.usd_h == got.offer.price(spot) and got.spot == spot
+
+
+def test_large_runs_are_priced_by_whole_hosts():
+    got = price_of(CHIPS["h100"], 64, today=DAY)
+    assert got.offer.chips >= CHIPS["h100"].fabric.host_chips and not got.note
+    assert price_of(CHIPS["h100"], 1, today=DAY).usd_h <= got.usd_h
+
+
+def test_a_chip_listed_only_in_small_instances_says_so():
+    got = price_of(CHIPS["h100-nvl"], 64, spot=True, today=DAY)
+    assert got.offer.chips < 8 and "fewer than 8 chips" in got.note
+
+
+def test_old_price_lists_count_only_where_nothing_newer_is():
+    newest = max(o.date for o in load().offers)
+    for chip in CHIPS.values():
+        got = price_of(chip, 64, today=DAY)
+        if got and is_stale(got.offer.date, date.fromisoformat(newest)):
+            host = min(64, chip.fabric.host_chips)
+            rivals = [o for o in offers_for(chip.id) if o.chips >= host or got.note]
+            assert all(is_stale(o.date, date.fromisoformat(newest)) for o in rivals), chip.id
+
+
+def test_a_price_older_than_ninety_days_is_marked():
+    price = price_of(CHIPS["v5e"], 64, today=DAY)
+    assert not price.stale and "stale" not in str(price)
+    later = price_of(CHIPS["v5e"], 64, today=date(2027, 9, 1))
+    assert later.stale and "stale" in str(later)
+
+
+def test_a_chip_nobody_lists_has_no_quote():
+    assert quote(CHIPS["v7x"], 64, Estimate(1, 1, 1, "modelled")) is None
