@@ -1,0 +1,36 @@
+"""Draw docs/img/compare.svg: what `make demo` prints on a terminal. Run by `make picture`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from chipwise.catalog.calibration import shipped
+from chipwise.cli.compare import blocks
+from chipwise.cli.render import draw
+from chipwise.compare import Candidate, compare
+from chipwise.workload import load_workload
+
+ROOT = Path(__file__).resolve().parent.parent
+CHIPS = "a100-80gb,h100,h200,b200,b300,mi300x,v5e,v5p,v6e,v7x"
+
+
+def main() -> None:
+    """Compare a few chips and save the terminal as a picture."""
+    work = load_workload(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
+    found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], shipped())
+    console = Console(record=True, width=150, file=io.StringIO(), force_terminal=True, highlight=False,
+                      color_system="truecolor")
+    draw(blocks(found), console)
+    target = ROOT / "docs" / "img" / "compare.svg"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    console.save_svg(str(target), title=f"chipwise compare examples/llama-3.1-8b-pretrain.yaml --on {CHIPS}",
+                     theme=MONOKAI, unique_id="chipwise")
+    print(f"wrote {target.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

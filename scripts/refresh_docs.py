@@ -1,0 +1,101 @@
+"""Run the commands shown in README.md and docs/, and put their real output beneath them. Run by `make docs`.
+
+A block that begins with ```console holds lines `$ chipwise ...` and their output. `head=N` after the word keeps the
+first N lines of each output. tests/e2e/test_docs.py runs the same commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+CUT = "..."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command as a page shows it, and the output beneath it."""
+
+    page: Path
+    command: str
+    output: tuple[str, ...]
+
+
+def pages() -> list[Path]:
+    """Every page that may show commands."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def shown(page: Path) -> list[Shown]:
+    """The commands of a page."""
+    found = []
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        for command, output in parts(block["body"]):
+            found.append(Shown(page, command, tuple(output)))
+    return found
+
+
+def parts(body: str) -> list[tuple[str, list[str]]]:
+    """Commands of a block with their lines of output."""
+    out: list[tuple[str, list[str]]] = []
+    for line in body.splitlines():
+        if line.startswith("$ "):
+            out.append((line[2:], []))
+        elif out:
+            out[-1][1].append(line)
+    return out
+
+
+def run(command: str) -> tuple[int, str]:
+    """Exit status and output of a `chipwise` command; files it writes go to a folder that is removed."""
+    words = shlex.split(command)
+    if words[0] != "chipwise":
+        raise ValueError(f"not a chipwise command: {command}")
+    with tempfile.TemporaryDirectory() as folder:
+        if "--out" in words:
+            words[words.index("--out") + 1] = str(Path(folder) / "out")
+        path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [sys.executable, "-m", "chipwise", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": path})
+    return done.returncode, done.stdout + done.stderr
+
+
+def refreshed(page: Path) -> str:
+    """The page with every output as it is today."""
+
+    def anew(block: re.Match[str]) -> str:
+        head = re.search(r"head=(\d+)", block["options"])
+        lines = []
+        for command, old in parts(block["body"]):
+            lines.append(f"$ {command}")
+            if not command.startswith("chipwise "):
+                lines += old
+                continue
+            new = run(command)[1].rstrip("\n").split("\n")
+            keep = int(head[1]) if head else len(new)
+            lines += new[:keep] + ([CUT] if len(new) > keep else [])
+        return f"```console{block['options']}\n" + "\n".join(lines).rstrip("\n") + "\n```"
+
+    return BLOCK.sub(anew, page.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Refresh every page."""
+    for page in pages():
+        text = refreshed(page)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            print(f"refreshed {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

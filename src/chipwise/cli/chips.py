@@ -1,0 +1,152 @@
+"""chipwise chips: the catalog, every figure with its source and date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Chip, Figure, Offer
+    from chipwise.cli.render import Block, Table
+
+EXAMPLES = """\b
+Examples:
+  chipwise chips
+  chipwise chips v5e
+  chipwise chips "NVIDIA H100 80GB HBM3" -o json
+  chipwise chips -o csv --out chips.csv
+"""
+
+
+def chips(
+    chip: Annotated[str | None, typer.Argument(
+        metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips,
+        show_default=False)] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """List the chips known, or show one: figures with source and date, prices, software and limits."""
+    from chipwise.catalog import find_chip, load
+    from chipwise.cli import records
+    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+
+    formats(output, "table", "json", "csv")
+    if chip is None:
+        known = list(load().chips.values())
+        if output == "json":
+            emit_json({**records.head("chips"), "chips": [records.chip(c) for c in known]}, out)
+        elif output == "csv":
+            emit_csv([_flat(c) for c in known], out)
+        else:
+            emit([_list(known)], out)
+        return
+    found = find_chip(chip)
+    if output == "json":
+        emit_json({**records.head("chips"), "chips": [records.chip(found)]}, out)
+    elif output == "csv":
+        emit_csv([{"figure": name, "value": f.value, "unit": f.unit, "source": f.source, "date": f.date,
+                   "note": f.note} for name, f in found.figures.items()], out)
+    else:
+        emit(_detail(found), out)
+
+
+def _peak(c: Chip) -> float:
+    return c.peak.get("bf16") or c.peak.get("fp16") or 0.0
+
+
+def _tera(rate: float) -> str:
+    return f"{rate / 1e12:,.0f}" if rate >= 1e12 else f"{rate / 1e12:.2f}"
+
+
+def _price(c: Chip, spot: bool) -> str:
+    from chipwise.cost import price_of
+
+    price = price_of(c, c.fabric.host_chips, spot)
+    return "-" if price is None else f"{price.usd_h:.2f}{'*' if price.stale else ''}"
+
+
+def _flat(c: Chip) -> dict[str, Any]:
+    from chipwise.cost import price_of
+
+    prices = [price_of(c, c.fabric.host_chips, spot) for spot in (False, True)]
+    return {
+        "id": c.id, "name": c.name, "vendor": c.vendor, "family": c.family, "architecture": c.architecture,
+        "launched": c.launched, **{f"peak_{d}": c.peak.get(d, "") for d in ("bf16", "fp16", "fp8", "int8", "fp4")},
+        "memory_bytes": c.memory_bytes, "bandwidth": c.bandwidth, "fabric": c.fabric.name,
+        "fabric_domain": c.fabric.domain, "scale_up": c.fabric.scale_up, "scale_out": c.fabric.scale_out,
+        "tdp_w": c.tdp_w, "ondemand_usd_h": prices[0].usd_h if prices[0] else "",
+        "spot_usd_h": prices[1].usd_h if prices[1] else "",
+        "frameworks": " ".join(c.frameworks), "programming": " ".join(c.programming),
+    }
+
+
+def _list(known: list[Chip]) -> Table:
+    from chipwise.cli.render import Table
+
+    headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
+    rows = [[
+        c.id, c.name, _tera(_peak(c)), f"{c.peak['fp8'] / 1e12:,.0f}" if c.runs("fp8") else "-",
+        f"{c.memory_bytes / 2**30:,.0f}", f"{c.bandwidth / 1e9:,.0f}", f"{c.fabric.scale_up / 1e9:,.0f}",
+        f"{c.fabric.domain:,}", f"{c.tdp_w:,.0f}", _price(c, False), _price(c, True),
+    ] for c in known]
+    return Table(headers, rows, frozenset({"chip", "name"}),
+                 title=f"{len(known)} chips. TFLOP/s: dense, 16-bit. $/h: cheapest per chip-hour, * older than "
+                       "90 days. Details: chipwise chips CHIP")
+
+
+def _detail(c: Chip) -> list[Block]:
+    from chipwise.catalog import load
+    from chipwise.cli.render import Table, Text
+
+    words = frozenset({"figure", "unit", "source", "note", "date"})
+    out: list[Block] = [
+        Text(f"{c.id}: {c.name}, {c.vendor} {c.architecture}, launched {c.launched}"),
+        Text(f"also known as: {', '.join(c.aliases) or '-'}"),
+        Table(["figure", "value", "date", "source", "note"],
+              [[name, _shown(f), f.date, f.source, f.note] for name, f in c.figures.items()], words,
+              title="Figures"),
+        _offers(c),
+        Text("Software", True),
+        Text(f"  frameworks: {', '.join(c.frameworks) or '-'}"),
+        Text(f"  programming models: {', '.join(c.programming) or '-'}"),
+        Text("Known limits", True), *(Text(f"  {limit}") for limit in c.limits or ("none recorded",)),
+    ]
+    slices = load().slices.get(c.id)
+    if slices:
+        shapes = ", ".join("x".join(map(str, s)) for s in slices.shapes)
+        cubes = f", and whole cubes of {slices.cube} a side" if slices.cube else ""
+        out += [Text("Slices", True), Text(f"  {shapes}{cubes}, up to {slices.max_chips:,} chips"),
+                Text(f"  {slices.source} ({slices.date})")]
+    return out
+
+
+def _shown(f: Figure) -> str:
+    from chipwise.units import format_bytes, format_rate
+
+    if f.unit == "bytes":
+        return format_bytes(f.value)
+    if f.unit in ("FLOP/s", "bytes/s", "Hz"):
+        return format_rate(f.value, f.unit.replace("bytes", "B"))
+    return f"{f.value:,g} {f.unit}" if f.unit != "count" else f"{f.value:,g}"
+
+
+def _offers(c: Chip) -> Block:
+    """The cheapest offer of each cloud, on demand and spot."""
+    from chipwise.catalog import offers_for
+    from chipwise.cli.render import Table, Text
+
+    best: dict[tuple[str, bool], Offer] = {}
+    for spot in (False, True):
+        for offer in offers_for(c.id, spot):
+            best.setdefault((offer.cloud, spot), offer)
+    rows = [[
+        o.cloud, "spot" if spot else "on demand", f"{o.price(spot):.2f}", f"{o.chips:g}", o.region, o.instance,
+        o.date, o.source] for (_, spot), o in sorted(best.items(), key=lambda x: (x[0][1], x[1].price(x[0][1])))]
+    if not rows:
+        return Text("Prices: no public price", True)
+    return Table(["cloud", "kind", "$/chip-hour", "chips", "region", "instance", "date", "source"], rows,
+                 frozenset({"cloud", "kind", "region", "instance", "date", "source"}),
+                 title="Prices: the cheapest of each cloud")

@@ -1,0 +1,176 @@
+"""chipwise compare: chips side by side on one workload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.options import (
+    BatchOpt,
+    ModelOpt,
+    OptimizerOpt,
+    OutFile,
+    PrecisionOpt,
+    RecomputeOpt,
+    SequenceOpt,
+    StackOpt,
+    StepsOpt,
+    TableJsonCsv,
+    TokensOpt,
+    WorkloadArg,
+    complete_chips,
+)
+
+if TYPE_CHECKING:
+    from chipwise.cli.render import Block, Table
+    from chipwise.compare import Comparison, Refused, Row, Terms
+    from chipwise.cost import Quote
+
+EXAMPLES = """\b
+Examples:
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p --deadline 30d
+  chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
+  chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
+"""
+
+
+def compare(
+    workload: WorkloadArg,
+    on: Annotated[str | None, typer.Option(
+        "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+        autocompletion=complete_chips, show_default=False)] = None,
+    chips: Annotated[str | None, typer.Option(
+        "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
+    deadline: Annotated[str | None, typer.Option(
+        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.",
+        show_default=False)] = None,
+    budget: Annotated[str | None, typer.Option(
+        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M.", show_default=False)] = None,
+    by: Annotated[str | None, typer.Option(
+        "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
+        show_default=False)] = None,
+    model: ModelOpt = None,
+    batch: BatchOpt = None,
+    sequence: SequenceOpt = None,
+    precision: PrecisionOpt = None,
+    tokens: TokensOpt = None,
+    steps: StepsOpt = None,
+    optimizer: OptimizerOpt = None,
+    recompute: RecomputeOpt = None,
+    stack: StackOpt = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Compare chips on a workload: best layout, time, energy and cost of each, and what to pick."""
+    from chipwise.catalog.calibration import shipped
+    from chipwise.cli import records
+    from chipwise.cli.progress import progress
+    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.cli.workloads import read_workload
+    from chipwise.compare import Candidate
+    from chipwise.compare import compare as run
+    from chipwise.errors import InputError
+
+    formats(output, "table", "json", "csv")
+    terms = _terms(chips, deadline, budget, by)
+    candidates = None
+    if on is not None:
+        names = [name for name in on.split(",") if name.strip()]
+        if not names:
+            raise InputError("--on", on, "chips such as h100,v5p:128")
+        candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
+    work = read_workload(workload, {
+        "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
+        "steps": steps, "optimizer": optimizer, "recompute": recompute, "stack": stack})
+    with progress("comparing") as shown:
+        found = run(work, candidates, shipped(), terms, progress=shown)
+    if output == "json":
+        emit_json(records.comparison(found), out)
+    elif output == "csv":
+        emit_csv(records.comparison_rows(found), out)
+    else:
+        emit(blocks(found), out)
+
+
+def _terms(chips: str | None, deadline: str | None, budget: str | None, by: str | None) -> Terms:
+    from chipwise.compare import OBJECTIVES, Terms
+    from chipwise.errors import InputError
+    from chipwise.units import parse_count, parse_duration, parse_money
+
+    given = {"--chips": chips, "--deadline": deadline, "--budget": budget}
+    named = [(flag, value) for flag, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InputError(*named[1], f"no other limit beside {named[0][0]}")
+    if by is not None and by not in OBJECTIVES:
+        raise InputError("--by", by, f"one of {', '.join(OBJECTIVES)}")
+    count = None if chips is None else parse_count(chips, "--chips")
+    if count is not None and not isinstance(count, int):
+        raise InputError("--chips", chips, "a whole number of chips from 1 to 1,000,000")
+    return Terms(
+        by or ("time" if budget is not None else "cost"), count,
+        None if deadline is None else parse_duration(deadline, "--deadline"),
+        None if budget is None else parse_money(budget, "--budget"))
+
+
+def blocks(c: Comparison) -> list[Block]:
+    """A comparison for people."""
+    from chipwise.cli.render import Text
+    from chipwise.units import format_count
+    from chipwise.workload import metrics_that_matter
+
+    t = c.workload.train
+    run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
+           else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}")
+    out: list[Block] = [
+        Text(f"{c.workload.name}: {run}, global batch {t.global_batch:,}, {t.precision}; by {c.terms.objective}"),
+        _table(c)]
+    out += [Text("Decision", True), Text(c.words.pick), Text(c.words.why), Text(c.words.flip)]
+    if c.refused:
+        out.append(Text("Refused", True))
+        out += [Text(f"  {line}") for line in _refusals(c.refused)]
+    out += [Text("What decides this workload", True), *(Text(f"  {m}") for m in metrics_that_matter(c.workload))]
+    return [*out, Text("Assumptions", True), *(Text(f"  {a}") for a in c.assumptions)]
+
+
+def _table(c: Comparison) -> Table:
+    from chipwise.cli.render import Table
+
+    rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
+    headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]
+    rows = [[str(i + 1), *_cells(row)] for i, row in enumerate(c.rows)]
+    picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
+    return Table(headers, rows, frozenset({"chips", "layout", "evidence"}), picked)
+
+
+def _cells(row: Row) -> list[str]:
+    from chipwise.units import format_seconds
+
+    p, rate = row.prediction, row.tokens_per_s_per_chip.value
+    low, high = p.step.low / p.step.value - 1, p.step.high / p.step.value - 1
+    return [
+        str(row.accelerators), str(p.layout), format_seconds(p.step.value), f"{low * 100:+.0f}/{high * 100:+.0f}%",
+        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", f"{p.mfu * 100:.0f}%",
+        format_seconds(p.duration.value), f"{p.kwh.value:,.0f}" if p.kwh.value >= 100 else f"{p.kwh.value:.3g}",
+        _dollars(row.ondemand, "no public price"), _dollars(row.spot, "-"), p.step.evidence]
+
+
+def _dollars(q: Quote | None, missing: str) -> str:
+    from chipwise.units import format_money
+
+    if q is None:
+        return missing
+    return format_money(q.usd.value) + ("*" if q.price.stale else "")
+
+
+def _refusals(refused: tuple[Refused, ...]) -> list[str]:
+    """One line a reason; chips that miss the same thing share it."""
+    groups: dict[str, list[str]] = {}
+    for r in refused:
+        name = str(r.accelerators or r.chip.id)
+        missing = r.kind == "precision" or r.reason.endswith("has no public price")
+        reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
+        unlock = f"; {r.unlock}" if r.unlock else ""
+        groups.setdefault(reason + unlock, []).append(r.chip.id if missing else name)
+    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

@@ -1,0 +1,114 @@
+"""The entry point: every failure is one line on stderr. Exit 2 for input, 1 for a defect of chipwise.
+
+Heavy modules (numpy, pydantic, yaml, rich) are imported inside the verbs, so that `--help` stays fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from chipwise import __version__
+from chipwise.cli import chips, compare, layouts, predict, schema, validate
+from chipwise.cli.render import PipeClosed
+from chipwise.errors import ChipwiseError
+
+BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
+VERBS: dict[str, Any] = {
+    "chips": chips.chips,
+    "compare": compare.compare,
+    "predict": predict.predict,
+    "layouts": layouts.layouts,
+    "validate": validate.validate,
+    "schema": schema.schema,
+}
+
+app = typer.Typer(
+    name="chipwise",
+    help="Which accelerator, how many, split how, at what price: predictions for GPUs and TPUs with error bars.",
+    epilog="Start with: chipwise compare examples/llama-3.1-8b-pretrain.yaml",
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+for _name, _verb in VERBS.items():
+    app.command(_name, epilog=sys.modules[_verb.__module__].EXAMPLES)(_verb)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"chipwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Which accelerator, how many, split how, at what price: GPUs and TPUs, with error bars."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit status."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status of a command line; whatever went wrong is one line on stderr."""
+    try:
+        status = app(arguments or ["--help"], standalone_mode=False, prog_name="chipwise")
+        sys.stdout.flush()
+        if status == INTERRUPTED:
+            return _fail("interrupted", INTERRUPTED)
+        return status if isinstance(status, int) else 0
+    except ChipwiseError as error:
+        return _fail(str(error), BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", INTERRUPTED)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except (BrokenPipeError, PipeClosed):
+        _mute()
+        return PIPE_CLOSED
+    except OSError as error:
+        _mute()
+        return _fail(f"output: {error.strerror or error}", BAD_INPUT)
+    except Exception as error:
+        usage: Callable[[], str] | None = getattr(error, "format_message", None)
+        if usage is not None:  # typer's own errors, whichever version of click it is built on
+            return _fail(f"{usage().rstrip('.')}; see `{_path(error)} --help`", BAD_INPUT)
+        if os.environ.get("CHIPWISE_DEBUG"):
+            raise
+        how = "this is a defect: please report it with the command and its output under CHIPWISE_DEBUG=1"
+        return _fail(f"unexpected {type(error).__name__}: {error}; {how}", DEFECT)
+
+
+def _path(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return str(context.command_path) if context is not None else "chipwise"
+
+
+def _fail(message: str, status: int) -> int:
+    line = " ".join(message.split())
+    try:
+        sys.stderr.write(f"chipwise: {line}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+    return status
+
+
+def _mute() -> None:
+    """Nothing more can be written: keep the interpreter from trying when it leaves."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,99 @@
+"""Options that several verbs share, and completion of names in the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def complete_chips(incomplete: str) -> list[str]:
+    """Chip names that begin with what was typed; after a comma, the next of a list."""
+    from chipwise.catalog import load
+
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in load().chips if name.startswith(last.lower())]
+
+
+def complete_workloads(incomplete: str) -> list[str]:
+    """Known models and workload files that begin with what was typed."""
+    from chipwise.workload import preset_names
+
+    names = [name for name in preset_names() if name.startswith(incomplete.lower())]
+    folder = Path(incomplete).parent if "/" in incomplete else Path()
+    try:
+        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml", ".json")]
+    except OSError:
+        files = []
+    return names + [name for name in files if name.startswith(incomplete)]
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Known models that begin with what was typed."""
+    from chipwise.workload import preset_names
+
+    return [name for name in preset_names() if name.startswith(incomplete.lower())]
+
+
+def complete_stacks(incomplete: str) -> list[str]:
+    """Software stacks that begin with what was typed."""
+    from chipwise.catalog import load
+
+    return [name for name in load().stacks if name.startswith(incomplete.lower())]
+
+
+WorkloadArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A workload file (YAML), a known model's name, or a Hugging Face config.json.",
+        autocompletion=complete_workloads,
+        show_default=False,
+    ),
+]
+ModelOpt = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Another model: a known name or a config.json.",
+                 autocompletion=complete_models, show_default=False),
+]
+BatchOpt = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="N", help="Global batch: sequences or images per step.",
+                 show_default=False),
+]
+SequenceOpt = Annotated[
+    str | None, typer.Option("--sequence", metavar="N", help="Tokens per sequence.", show_default=False)
+]
+PrecisionOpt = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="NAME", help="fp32, tf32, bf16, fp16, fp8, int8 or fp4.",
+                 show_default=False),
+]
+TokensOpt = Annotated[
+    str | None, typer.Option("--tokens", metavar="N", help="Tokens of the run, such as 15T.", show_default=False)
+]
+StepsOpt = Annotated[
+    str | None, typer.Option("--steps", metavar="N", help="Steps of the run.", show_default=False)
+]
+OptimizerOpt = Annotated[
+    str | None,
+    typer.Option("--optimizer", metavar="NAME", help="adamw, adam, lamb, sgd, lars, lion, muon or adafactor.",
+                 show_default=False),
+]
+RecomputeOpt = Annotated[
+    str | None,
+    typer.Option("--recompute", metavar="NAME", help="auto, none, selective, full or offload.",
+                 show_default=False),
+]
+StackOpt = Annotated[
+    str | None,
+    typer.Option("--stack", metavar="NAME", help="Software stack, such as megatron or maxtext.",
+                 autocompletion=complete_stacks, show_default=False),
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),
+]
+TableJsonCsv = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or csv.")]
+TableJson = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")]

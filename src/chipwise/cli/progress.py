@@ -1,0 +1,43 @@
+"""Progress on stderr, for work that takes longer than two seconds, and only for people."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+AFTER_S = 2.0
+
+
+class Progress:
+    """Called with (done, total, what); writes one line that overwrites itself."""
+
+    def __init__(self, verb: str) -> None:
+        self.verb, self.start, self.width = verb, time.monotonic(), 0
+        self.shown = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Show how far the work is."""
+        if not self.shown or time.monotonic() - self.start < AFTER_S:
+            return
+        line = f"{self.verb} {done}/{total}: {what}"
+        sys.stderr.write("\r" + line.ljust(self.width))
+        sys.stderr.flush()
+        self.width = len(line)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self.width:
+            sys.stderr.write("\r" + " " * self.width + "\r")
+            sys.stderr.flush()
+
+
+@contextmanager
+def progress(verb: str) -> Iterator[Progress]:
+    """A progress line that is gone when the work ends."""
+    line = Progress(verb)
+    try:
+        yield line
+    finally:
+        line.clear()

@@ -1,0 +1,173 @@
+"""Answers as plain dictionaries: what `-o json` prints. Documented in docs/json.md; SI units throughout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Accelerators, Chip, Offer
+    from chipwise.compare import Comparison, Refused, Row
+    from chipwise.cost import Quote
+    from chipwise.layout import Found, SearchResult
+    from chipwise.predict.estimate import Estimate
+    from chipwise.predict.prediction import Prediction
+    from chipwise.workload import Workload
+
+SCHEMA = 1
+
+
+def head(command: str) -> dict[str, Any]:
+    """How every document begins."""
+    from chipwise import __version__
+
+    return {"schema": SCHEMA, "chipwise": __version__, "command": command}
+
+
+def estimate(e: Estimate) -> dict[str, Any]:
+    """A number with its interval and evidence."""
+    return {"value": e.value, "low": e.low, "high": e.high, "evidence": e.evidence, "because": e.because}
+
+
+def workload(w: Workload) -> dict[str, Any]:
+    """What is run."""
+    t = w.train
+    return {
+        "name": w.name, "model": w.model.name, "family": w.model.family, "global_batch": t.global_batch,
+        "sequence": t.sequence, "steps": t.steps, "tokens": t.tokens, "precision": t.precision,
+        "optimizer": t.optimizer, "recompute": t.recompute, "unit": _unit(w),
+    }
+
+
+def _unit(w: Workload) -> str:
+    return "images" if w.train.samples_unit == "images" else "tokens"
+
+
+def accelerators(acc: Accelerators) -> dict[str, Any]:
+    """Chips and how many."""
+    return {"name": str(acc), "chip": acc.chip.id, "count": acc.count, "shape": list(acc.shape),
+            "slices": acc.slices}
+
+
+def quote(q: Quote | None) -> dict[str, Any] | None:
+    """A cost and the offer behind it."""
+    if q is None:
+        return None
+    o = q.price.offer
+    return {
+        "usd": estimate(q.usd), "usd_per_chip_hour": q.price.usd_h, "spot": q.price.spot, "cloud": o.cloud,
+        "region": o.region, "instance": o.instance, "date": o.date, "stale": q.price.stale,
+        "source": o.source, "note": q.price.note,
+    }
+
+
+def prediction(p: Prediction) -> dict[str, Any]:
+    """Everything predicted about one layout."""
+    return {
+        "accelerators": accelerators(p.accelerators), "layout": str(p.layout), "stack": p.stack.id,
+        "step_seconds": estimate(p.step), "lower_bound_seconds": p.bound_s, "math_seconds": p.math_s,
+        "parts_seconds": dict(p.parts), "hidden_seconds": p.hidden_s,
+        "learnt_factor": p.learnt,
+        "units_per_second": estimate(p.tokens_per_s),
+        "units_per_second_per_chip": estimate(p.tokens_per_s.scaled(1 / p.accelerators.count)),
+        "mfu": p.mfu, "duration_seconds": estimate(p.duration), "kwh": estimate(p.kwh),
+        "watts_per_chip": p.watts, "memory_bytes": dict(p.memory), "capacity_bytes": p.capacity,
+        "assumptions": list(p.assumptions),
+    }
+
+
+def row(r: Row, rank: int) -> dict[str, Any]:
+    """One row of a comparison."""
+    return {"rank": rank, **prediction(r.prediction), "layouts_evaluated": r.search.evaluated,
+            "ondemand": quote(r.ondemand), "spot": quote(r.spot)}
+
+
+def refused(r: Refused) -> dict[str, Any]:
+    """A chip that can't run the workload, and why."""
+    return {"chip": r.chip.id, "accelerators": str(r.accelerators) if r.accelerators else None,
+            "kind": r.kind, "reason": r.reason, "unlock": r.unlock}
+
+
+def comparison(c: Comparison) -> dict[str, Any]:
+    """A whole comparison."""
+    from chipwise.workload import metrics_that_matter
+
+    return {
+        **head("compare"), "workload": workload(c.workload), "objective": c.terms.objective,
+        "terms": {"chips": c.terms.chips, "deadline_seconds": c.terms.deadline_s,
+                  "budget_usd": c.terms.budget_usd, "words": c.terms.in_words()},
+        "pick": str(c.pick.accelerators) if c.pick else None,
+        "words": {"pick": c.words.pick, "why": c.words.why, "flip": c.words.flip},
+        "flips": [{"kind": f.kind, "winner": f.winner, "subject": f.subject, "before": f.before,
+                   "after": f.after, "words": f.words} for f in c.flips],
+        "rows": [row(r, i + 1) for i, r in enumerate(c.rows)],
+        "refused": [refused(r) for r in c.refused],
+        "decides": metrics_that_matter(c.workload), "assumptions": list(c.assumptions),
+    }
+
+
+def comparison_rows(c: Comparison) -> list[dict[str, Any]]:
+    """A comparison as flat rows, for CSV."""
+    out = []
+    for i, r in enumerate(c.rows):
+        p = r.prediction
+        out.append({
+            "rank": i + 1, "accelerators": str(r.accelerators), "chip": r.accelerators.chip.id,
+            "chips": r.accelerators.count, "layout": str(p.layout), "stack": p.stack.id,
+            "step_s": p.step.value, "step_s_low": p.step.low, "step_s_high": p.step.high,
+            f"{_unit(c.workload)}_per_s_per_chip": r.tokens_per_s_per_chip.value, "mfu": p.mfu,
+            "duration_s": p.duration.value, "kwh": p.kwh.value,
+            "ondemand_usd": r.ondemand.usd.value if r.ondemand else "",
+            "ondemand_usd_h": r.ondemand.price.usd_h if r.ondemand else "",
+            "spot_usd": r.spot.usd.value if r.spot else "",
+            "spot_usd_h": r.spot.price.usd_h if r.spot else "",
+            "evidence": p.step.evidence, "pick": r is c.pick, "refused": "",
+        })
+    blank = dict.fromkeys(out[0], "") if out else {}
+    for no in c.refused:
+        why = f"{no.reason}; {no.unlock}" if no.unlock else no.reason
+        out.append({**blank, "accelerators": str(no.accelerators or no.chip.id), "chip": no.chip.id,
+                    "pick": False, "refused": why})
+    return out
+
+
+def found(f: Found, result: SearchResult) -> dict[str, Any]:
+    """One layout of a search."""
+    return {"layout": str(f.layout), "step_seconds": f.seconds, "memory_bytes": f.bytes,
+            "headroom_bytes": result.headroom(f)}
+
+
+def layouts(w: Workload, acc: Accelerators, result: SearchResult) -> dict[str, Any]:
+    """What a search over layouts found."""
+    return {
+        **head("layouts"), "workload": workload(w), "accelerators": accelerators(acc),
+        "best": found(result.best, result), "top": [found(f, result) for f in result.top],
+        "front": [found(f, result) for f in result.front], "limit_bytes": result.limit,
+        "evaluated": result.evaluated, "too_large": result.too_large, "least_bytes": result.least_bytes,
+        "splits": result.splits, "refused_splits": dict(result.refused),
+    }
+
+
+def chip(c: Chip) -> dict[str, Any]:
+    """One chip: every figure with its source, and every offer."""
+    from chipwise.catalog import load, offers_for
+
+    slices = load().slices.get(c.id)
+    return {
+        "id": c.id, "name": c.name, "vendor": c.vendor, "family": c.family, "architecture": c.architecture,
+        "launched": c.launched, "aliases": list(c.aliases), "frameworks": list(c.frameworks),
+        "programming": list(c.programming), "limits": list(c.limits),
+        "fabric": {"kind": c.fabric.kind, "name": c.fabric.name},
+        "figures": {name: {"value": f.value, "unit": f.unit, "source": f.source, "date": f.date,
+                           "note": f.note} for name, f in c.figures.items()},
+        "slices": None if slices is None else {
+            "shapes": ["x".join(map(str, s)) for s in slices.shapes], "cube": slices.cube,
+            "max_chips": slices.max_chips, "source": slices.source, "date": slices.date, "note": slices.note},
+        "offers": [offer(o) for o in offers_for(c.id)],
+    }
+
+
+def offer(o: Offer) -> dict[str, Any]:
+    """One line of a price list."""
+    return {"cloud": o.cloud, "region": o.region, "instance": o.instance, "chips": o.chips,
+            "ondemand_usd_per_chip_hour": o.ondemand_usd_h, "spot_usd_per_chip_hour": o.spot_usd_h,
+            "date": o.date, "source": o.source, "note": o.note}

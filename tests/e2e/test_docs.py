@@ -1,0 +1,79 @@
+"""Pages can't rot: every command they show runs, every verb has a page, every key of the JSON is explained."""
+
+import json
+import re
+import sys
+
+import pytest
+from command import EXAMPLE, ROOT, good
+
+from chipwise.cli.main import VERBS
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from refresh_docs import CUT, pages, run, shown
+
+COMMANDS = [each for page in pages() for each in shown(page) if each.command.startswith("chipwise ")]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def loosely(line: str) -> str:
+    """A line without its numbers, units and spacing: those move with the calibration."""
+    return " ".join(word for word in line.split() if not re.search(r"[\d-]", word))
+
+
+@pytest.mark.parametrize("each", COMMANDS, ids=lambda each: f"{each.page.name}: {each.command}")
+def test_a_command_shown_runs_and_prints_what_is_shown(each):
+    status, output = run(each.command)
+    assert status == (2 if each.output and each.output[0].startswith("chipwise: ") else 0), output
+    printed = {line.rstrip() for line in output.splitlines()}
+    alike = {loosely(line) for line in printed}
+    said = [line.rstrip() for line in each.output if line.strip() and line != CUT]
+    assert said, "no output is shown: run `make docs`"
+    assert loosely(said[0]) in alike
+    for line in said:
+        if not re.search(r"\d", line) and set(line) - set("- "):
+            assert line in printed or loosely(line) in alike, line
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_page_and_is_in_the_readme(verb):
+    page = ROOT / "docs" / f"{verb}.md"
+    assert page.is_file() and f"$ chipwise {verb}" in page.read_text(encoding="utf-8")
+    assert f"docs/{verb}.md" in README and f"chipwise {verb}" in README
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def keys(value, out):
+    if isinstance(value, dict):
+        for key, inside in value.items():
+            out.add(key)
+            keys(inside, out)
+    elif isinstance(value, list):
+        for inside in value[:1]:
+            keys(inside, out)
+    return out
+
+
+NAMES = {"parts_seconds", "collectives_seconds", "memory_bytes", "refused_splits", "figures"}  # whose keys are names
+
+
+def without_names(value):
+    if isinstance(value, dict):
+        return {k: None if k in NAMES else without_names(v) for k, v in value.items()}
+    return [without_names(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("arguments", [
+    ("compare", EXAMPLE, "--on", "h100,v100"), ("predict", EXAMPLE, "--on", "h100:64"), ("layouts", EXAMPLE, "--on", "h100:64"),
+    ("chips", "v5e"),
+], ids=lambda a: a[0])
+def test_every_key_of_the_json_is_documented(arguments):
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    missing = [key for key in sorted(keys(without_names(json.loads(good(*arguments, "-o", "json"))), set()))
+               if f"`{key}`" not in page]
+    assert not missing
