@@ -1,0 +1,57 @@
+# Everything here works on a fresh machine with only Python 3.11 (or newer) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
+EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
+
+.PHONY: help demo test lint calibration benchmarks scoreboard golden docs picture clean
+
+help: ## Show what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
+
+demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
+	$(BIN)/chipwise compare $(EXAMPLE)
+
+test: lint ## Run every check and test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-dev ## Run the linters and the type checker
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+calibration: $(VENV)/installed-dev ## Fit the calibration to the published rows
+	$(BIN)/python -m chipwise.calibrate
+
+scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
+	$(BIN)/python scripts/scoreboard.py
+
+benchmarks: $(VENV)/installed-dev ## Print the CPU time of commands and the layouts timed per second
+	$(BIN)/python benchmarks/cli.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
+
+golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
+	$(BIN)/python tests/golden/golden_files.py
+
+docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
+	$(BIN)/python scripts/refresh_docs.py
+
+picture: $(VENV)/installed ## Draw docs/img/compare.svg, the terminal of `make demo`
+	$(BIN)/python scripts/picture.py
+
+$(BIN)/python:
+	@sh scripts/venv.sh $(VENV) $(PYTHON)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $(VENV)/installed $@
+
+clean: ## Remove what was made here
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
