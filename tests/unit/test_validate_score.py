@@ -1,6 +1,7 @@
 """The scoreboard counts what it says it counts, and the shipped calibration holds its promises."""
 
 import csv
+import re
 from math import exp, isclose, log
 
 import pytest
@@ -78,6 +79,16 @@ def test_reports_name_every_source(result):
     for text in (report(result), scoreboard(result)):
         for source in result["by_source"]:
             assert source in text
+
+
+def test_the_committed_scoreboard_is_that_of_the_shipped_calibration(result):
+    def figures(text: str) -> list[float]:
+        return [float(x) for x in re.findall(r"([+-]?\d+\.\d) %", text)]
+
+    committed = (published()[0].parents[1] / "SCOREBOARD.md").read_text(encoding="utf-8")
+    now = scoreboard(result)
+    assert re.sub(r"[\d.+-]+", "", committed) == re.sub(r"[\d.+-]+", "", now), "run `make scoreboard`"
+    assert figures(committed) == pytest.approx(figures(now), abs=0.15), "run `make scoreboard`"
 
 
 def test_rows_of_a_new_source_are_scored_by_the_shipped_calibration(tmp_path):
