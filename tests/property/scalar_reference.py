@@ -304,9 +304,11 @@ def state_traffic(ops, site, x, trained):
     stride = x.tp * x.pp if x.pipe_inner else x.tp
     e_group, e_stride = max(group / x.ep, 1), stride * min(x.ep, group)
 
+    calls = max(ops.model.layers / x.pp, 1)  # layer by layer
+
     def over_group(width):
-        out = gather(w, group, stride, dense * width)
-        return out + (gather(w, e_group, e_stride, experts * width) if ops.model.experts else 0)
+        out = gather(w, group, stride, dense * width / calls)
+        return calls * (out + (gather(w, e_group, e_stride, experts * width / calls) if ops.model.experts else 0))
 
     wide = num.reduce_bytes * trained
     if x.zero == 0:
@@ -405,8 +407,9 @@ def step(ops, site, x, global_batch, costs, k):
     out |= {"launch": n * wait, "reduce": reduce, "bubble": (slots - n) * stage, "optimizer": optimizer,
             "fixed": k.fixed_s}
     total = slots * stage + reduce + optimizer + k.fixed_s
-    everything = n * (sum(seconds for seconds, _ in sent.values()) + pipe) + once
-    return out | {"total": total, "hidden": everything - n * sum(shown.values()) - reduce}
+    wires = [kind for kind in shown if kind != "offload"]  # copies to the host are no collective
+    everything = n * (sum(sent[kind][0] for kind in wires if kind in sent) + pipe) + once
+    return out | {"total": total, "hidden": everything - n * sum(shown[kind] for kind in wires) - reduce}
 
 
 # --- memory -----------------------------------------------------------------------------------------------------
@@ -431,13 +434,29 @@ def saved(ops, num, flash):
     return inputs + core + square + cheap, inputs - 0.5 * narrow + core, act * n * ops.rows * d
 
 
+def fullest_stage(ops, x):
+    """Parameters of the pipeline stage that holds most, per tensor and expert rank."""
+    p, layers = ops.params, ops.model.layers
+    first = p.embedding + p.positions
+    last = p.head or p.embedding
+    inside = p.total - p.experts - first - p.head
+    most = ceil(layers / x.pp) if layers else 1
+    experts = p.experts * (most / layers if layers else 1) / (x.tp * x.ep)
+    if x.pp == 1:
+        return (p.total - p.experts) / x.tp, experts
+    if layers % x.pp == 0:
+        return (inside / x.pp + max(first, last)) / x.tp, experts
+    return max(inside * most / layers, inside * (most - 1) / layers + max(first, last)) / x.tp, experts
+
+
 def memory(ops, site, x, global_batch, costs):
     """Bytes per chip by class, and their total."""
     num, t, p = site.numerics, site.traits, ops.params
-    dense, experts = stage_params(ops, x)
+    dense, experts = fullest_stage(ops, x)
+    group = x.shard * x.cp
 
     def kept(stage):
-        return share(ops, x) if x.zero >= stage else dense + experts
+        return dense / group + experts / max(group / x.ep, 1) if x.zero >= stage else dense + experts
 
     master = costs.state_bytes if costs.state_bytes > num.weight_bytes else 0
     full, some, inputs = saved(ops, num, t.flash)

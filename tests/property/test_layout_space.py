@@ -10,7 +10,7 @@ from layout_cases import CALIBRATIONS, UNCALIBRATED, cases
 from chipwise.catalog import parse, scaled
 from chipwise.layout import enumerate_layouts
 from chipwise.layout.front import pareto, sieve
-from chipwise.layout.search import SearchResult, search_in
+from chipwise.layout.search import TIE, SearchResult, search_in
 from chipwise.predict.bench import bench
 
 SLACK = 1 + 1e-12
@@ -84,6 +84,10 @@ def test_a_chip_better_in_everything_is_at_least_as_fast(case, factor, calibrati
     assert np.all(timed(workload, faster, calibration) <= timed(workload, acc, calibration) * SLACK)
 
 
+def fastest(found: SearchResult) -> float:
+    return min(f.seconds for f in found.top)  # the best is the simplest of those as good as equal
+
+
 @settings(max_examples=25)
 @given(cases(chips=(4, 16, 64)), st.floats(0.5, 64), st.floats(1.0, 4.0))
 def test_more_memory_never_refuses_a_layout_nor_slows_the_best(case, gigabytes, factor):
@@ -93,7 +97,7 @@ def test_more_memory_never_refuses_a_layout_nor_slows_the_best(case, gigabytes, 
     if isinstance(small, SearchResult):
         assert isinstance(large, SearchResult)
         assert large.too_large <= small.too_large
-        assert large.best.seconds <= small.best.seconds
+        assert fastest(large) <= fastest(small)
 
 
 @settings(max_examples=25)
@@ -107,9 +111,10 @@ def test_the_search_finds_what_a_full_sort_finds(case):
     found = search_in(work, legal, limit)
     fits = need <= limit
     assert found.evaluated == len(layouts) and found.too_large == np.count_nonzero(~fits)
-    np.testing.assert_allclose(found.best.seconds, seconds[fits].min(), rtol=1e-12)
+    np.testing.assert_allclose(fastest(found), seconds[fits].min(), rtol=1e-12)
+    assert found.best is found.top[0] and found.best.seconds <= fastest(found) * (1 + TIE)
     np.testing.assert_allclose(found.least_bytes, need.min(), rtol=1e-12)
-    assert [f.seconds for f in found.top] == sorted(f.seconds for f in found.top)
+    assert [f.seconds for f in found.top[1:]] == sorted(f.seconds for f in found.top[1:])
     front = pareto(seconds[fits], need[fits])
     for f in found.front:  # nothing is better in both
         better = (seconds < f.seconds * (1 - 1e-9)) & (need <= f.bytes * (1 + 1e-9)) & fits

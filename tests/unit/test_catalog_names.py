@@ -32,7 +32,7 @@ from chipwise.errors import ChipwiseError, InputError, UnknownName
         ("v5p:128", "v5p", 128, (4, 4, 8), 1),
         ("v4-8", "v4", 4, (2, 2, 1), 1),
         ("v3-32", "v3", 16, (4, 4), 1),
-        ("tpu7x-128", "v7x", 128, (4, 4, 8), 1),
+        ("tpu7x-128", "v7x", 64, (4, 4, 4), 1),
         ("ironwood:64", "v7x", 64, (4, 4, 4), 1),
         ("v5p:2*4x4x4", "v5p", 128, (4, 4, 4), 2),
         ("2xv5p:4x4x4", "v5p", 128, (4, 4, 4), 2),

@@ -168,7 +168,8 @@ def _fill(table: Table) -> None:
             own["bf16"] = lead
         table[f"arch:{design}"] = _complete(own)
     for design, share in DESIGN_OF.items():
-        entry = {"bf16": {**lead, "matmul": share}, "fp32": {**vector, "matmul": share}}
+        attention = ATTENTION_OF_MATMUL * share
+        entry = {"bf16": {**lead, "matmul": share, "attention": attention}, "fp32": {**vector, "matmul": share}}
         table[f"arch:{design}"] = _complete(entry)
     _vector_units(table, vector)
     for chip in chips.values():
@@ -234,6 +235,8 @@ def _best_only(table: Table, measured: Sequence[Point], benches: Mapping[str, Ma
         entry = table.setdefault(chip.id, {})
         entry[dtype] = like
         _complete(entry)
+        if architecture(chip) in DESIGN_OF:  # what was measured speaks for its unmeasured siblings
+            table[design].update(entry)
 
 
 def _add_attention(table: Table, measured: Sequence[Point]) -> None:

@@ -25,7 +25,7 @@ from chipwise.calibrate.steps import (
 )
 from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
 from chipwise.errors import BrokenFile
-from chipwise.predict.estimate import group_of, quantile_pair
+from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
 from chipwise.predict.kernel import predict_kernel
 from chipwise.predict.site import architecture
 from chipwise.validate import kernel_rows, training_rows
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 Say = Callable[[str], None]
 
 FOLDS = 10
-FEWEST = 15  # rows a group needs for an interval of its own
+SOME = 5  # published steps on a design of chips from which it counts as known
 
 
 def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
@@ -56,6 +56,10 @@ def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
     blind = _sources_left_out(rows, steps, without)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
     intervals = _intervals(rows, cross, blind)
+    where = np.array([folds[g] for g in steps.group])
+    for i, refit in enumerate(refits):  # a fold's interval knows nothing of the fold
+        others = np.flatnonzero(where != i)
+        refit["intervals"] = _intervals([rows[j] for j in others], cross[others], blind[others])
     intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
     for source, entry in without.items():
         if "step" not in entry:
@@ -86,12 +90,12 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 def _training(root: Path) -> list[TrainingRow]:
     rows = [r for r in _read(root / "rows" / "training.csv") if training_rows.eligible(r)]
-    return [known for r in rows if not isinstance(known := training_rows.try_read(r), str)]
+    return [training_rows.read(r) for r in rows]
 
 
 def _kernels(root: Path) -> list[KernelRow]:
     rows = [r for r in _read(root / "rows" / "kernels.csv") if kernel_rows.eligible(r)]
-    return [known for r in rows if not isinstance(known := kernel_rows.try_read(r), str)]
+    return [kernel_rows.read(r) for r in rows]
 
 
 def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
@@ -130,9 +134,11 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
         groups.setdefault(group_of(row.chip, row.workload.model), []).append(float(e))
     pooled = list(quantile_pair([float(e) for e in cross]))
     return {
-        "architectures": sorted({architecture(r.chip) for r in rows}),
+        "architectures": sorted(a for a, n in Counter(architecture(r.chip) for r in rows).items() if n >= SOME),
         "stacks": sorted({r.stack.id for r in rows if r.stack}),
         "models": sorted({r.workload.model.family for r in rows}),
+        "chips": dict(Counter(r.chip.id for r in rows)),
+        "precisions": sorted({f"{architecture(r.chip)}/{r.workload.train.precision}" for r in rows}),
         "groups": {g: list(quantile_pair(e)) if len(e) >= FEWEST else pooled for g, e in groups.items()},
         "unknown": list(quantile_pair([float(e) for e in blind])),
     }
@@ -149,6 +155,9 @@ def _kernels_left_out(root: Path, rows: Sequence[KernelRow]) -> tuple[dict[str, 
             if row.source == source:
                 errors[i] = log(row.observed_s / predict_kernel(row.kernel, row.chip, blind))
         without[source] = {"kernel_tables": {"kernels": kernels, "links": links, "residuals": learnt}}
+    for source, entry in without.items():  # intervals from the other sources' errors alone
+        others = [i for i, row in enumerate(rows) if row.source != source]
+        entry["kernel_tables"]["intervals"] = kernel_intervals([rows[i] for i in others], errors[others])
     return without, errors
 
 

@@ -43,7 +43,8 @@ class Calibration:
         if tables is None:
             return self
         return replace(self, kernels=tables["kernels"], links=tables["links"],
-                       correction={**self.correction, "kernels": tables["residuals"]})
+                       correction={**self.correction, "kernels": tables["residuals"]},
+                       intervals={**self.intervals, "kernels": tables["intervals"]})
 
     def leaving_out_group(self, group: str) -> Calibration:
         """The step model refitted without `group` of published rows; this one where it wasn't used."""

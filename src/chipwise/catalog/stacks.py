@@ -19,12 +19,12 @@ class Stack:
     default_for: tuple[str, ...]  # "train:gpu": the stack assumed when none is named
     compiled: bool  # whole-graph compilation rather than eager execution
     words: str  # what it does that matters for speed
-    flash: bool = True  # attention in one fused kernel
+    flash_since: float = 2022.9  # the year from which its attention is one fused kernel
     flash2: bool = False  # its attention kernels predate Hopper (FlashAttention-2)
     sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
     fused_loss: bool = False  # logits never written whole
     reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
-    release: float = 2026.0  # when the version people run was released, in years
+    release: float = 2026.0  # the version people run, in years
 
 
 def stack_from_table(table: dict[str, Any]) -> Stack:
@@ -39,7 +39,7 @@ def stack_from_table(table: dict[str, Any]) -> Stack:
         default_for=tuple(table["default_for"]),
         compiled=table["compiled"],
         words=table["words"],
-        flash=table.get("flash", True),
+        flash_since=float(table.get("flash_since", 2022.9)),
         flash2=table.get("flash2", False),
         sequence_parallel=table.get("sequence_parallel", True),
         fused_loss=table.get("fused_loss", False),

@@ -2,8 +2,9 @@
 
 from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate
-from chipwise.layout.search import RESERVE, Found, SearchResult, search, search_in, smallest_that_holds
+from chipwise.layout.search import Found, SearchResult, search, search_in, smallest_that_holds
 from chipwise.layout.splits import in_words
+from chipwise.predict.memory import RESERVE
 
 __all__ = [
     "RESERVE",

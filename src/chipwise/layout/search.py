@@ -17,15 +17,15 @@ from chipwise.layout.front import pareto, sieve
 from chipwise.layout.grid import Grid
 from chipwise.predict.bench import Bench, bench
 from chipwise.predict.layouts import Layout
+from chipwise.predict.memory import RESERVE
 from chipwise.units import format_bytes
 from chipwise.workload.model import Workload
 
 Array = NDArray[np.float64]
 
-# Kept free for the runtime, communication buffers and fragmentation, which the bookkeeping does not count.
-# An assumption, not a measurement.
-RESERVE = 0.06
 MOST_CHIPS = 65_536
+LEADERS = 10  # layouts, best by the formulas, of which the corrected times decide
+TIE = 0.01  # layouts this close are equal: the simplest is the best
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,6 @@ class SearchResult:
         """Bytes a layout leaves free."""
         return self.limit - found.bytes
 
-    def scaled(self, factor: float) -> SearchResult:
-        """The result with every time multiplied by what was learnt about the best layout."""
-        def all_of(some: tuple[Found, ...]) -> tuple[Found, ...]:
-            return tuple(replace(f, seconds=f.seconds * factor) for f in some)
-
-        return replace(self, best=all_of((self.best,))[0], top=all_of(self.top), front=all_of(self.front))
 
 
 def search(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None = None,
@@ -95,11 +89,28 @@ def search_in(work: Bench, legal: Enumeration, limit: float, top: int = 10) -> S
     if not leaders:
         return least
     leaders.sort(key=lambda f: (f.seconds, f.bytes))
-    on_front = pareto(np.array([f.seconds for f in fronts]), np.array([f.bytes for f in fronts]))
+    shown = sorted(_learnt(work, leaders[:max(top, LEADERS)]), key=lambda f: (f.seconds, f.bytes))
+    close = [f for f in shown if f.seconds <= shown[0].seconds * (1 + TIE)]
+    best = min(close, key=lambda f: (_parts(f.layout), f.seconds))
+    front = _learnt(work, [fronts[i] for i in _on_front(fronts)])
     return SearchResult(
-        leaders[0], tuple(leaders[:top]), tuple(fronts[i] for i in on_front), limit, len(legal), too_large,
-        least.bytes, legal.splits, legal.refused,
+        best, tuple([best, *(f for f in shown if f is not best)][:top]), tuple(front[i] for i in _on_front(front)),
+        limit, len(legal), too_large, least.bytes, legal.splits, legal.refused,
     )
+
+
+def _learnt(work: Bench, found: list[Found]) -> list[Found]:
+    """Times as they are answered: corrected by what published steps near each layout taught."""
+    return [replace(f, seconds=f.seconds * work.factor(f.layout)) for f in found]
+
+
+def _on_front(found: list[Found]) -> list[int]:
+    return [int(i) for i in pareto(np.array([f.seconds for f in found]), np.array([f.bytes for f in found]))]
+
+
+def _parts(x: Layout) -> tuple[int, ...]:
+    """How intricate a layout is: pipelines before context, tensor and expert axes, then sharding."""
+    return (x.pp > 1) + (x.cp > 1) + (x.tp > 1) + (x.ep > 1), x.pp, x.cp, x.tp, x.ep, x.zero
 
 
 def _found(grid: Grid, seconds: Array, need: Array, index: int) -> Found:
@@ -172,4 +183,4 @@ def _does_not_fit(workload: Workload, acc: Accelerators, calibration: Calibratio
     )
     if holds is None:
         return DoesNotFit(reason, f"no slice of {acc.chip.id} up to {MOST_CHIPS:,} chips holds it")
-    return DoesNotFit(reason, f"the smallest that holds it is {holds}")
+    return DoesNotFit(reason, f"by doubling, the smallest that holds it is {holds}")

@@ -99,6 +99,12 @@ def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
     """Why a split is not legal, in words; empty where it is."""
     tp, pp, cp, ep = split.tp, split.pp, split.cp, split.ep
     e = model.experts
+    if model.family == "cnn" and tp > 1:
+        return "a cnn has no tensor axis"
+    if model.family != "decoder" and (pp > 1 or cp > 1):
+        return f"pipeline and context axes are for decoders, not for a {model.family}"
+    if e is None and ep > 1:
+        return "ep needs a mixture of experts"
     if tp > DOMAINS_TP * wide and tp > 1:
         return f"tp reaches over more than {DOMAINS_TP} fast domains of {wide} chips"
     if model.heads and model.heads % tp:
@@ -112,10 +118,10 @@ def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
         return f"pp > {model.layers} layers"
     if not pipeline_slots(model, pp):
         return f"pp does not divide {model.layers} layers"
-    if cp > 1 and train.sequence // cp < CP_MIN_TOKENS:
-        return f"cp leaves a chip fewer than {CP_MIN_TOKENS} of {train.sequence} tokens"
     if cp > 1 and train.sequence % cp:
         return f"cp does not divide a sequence of {train.sequence} tokens"
+    if cp > 1 and train.sequence // cp < CP_MIN_TOKENS:
+        return f"cp leaves a chip fewer than {CP_MIN_TOKENS} of {train.sequence} tokens"
     if e is not None and e.count % ep:
         return f"ep does not divide {e.count} experts"
     if (split.dp * cp) % ep:

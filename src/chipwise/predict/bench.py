@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import Refusal, UnknownName
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, Site, components
-from chipwise.predict.layouts import Layouts
+from chipwise.predict.correction import learnt_factor
+from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.memory import MemoryUse, memory
 from chipwise.predict.schedule import Breakdown, StepCoefficients, schedule
 from chipwise.predict.site import labels, site, stack_for, step_coefficients
@@ -26,6 +29,7 @@ class Bench:
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
+    factor: Callable[[Layout], float]  # what published steps near a layout taught
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
@@ -56,16 +60,21 @@ def bench(workload: Workload, acc: Accelerators, calibration: Calibration,
         build(workload.model, train.sequence),
         site(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
+        partial(learnt_factor, calibration, workload, acc, stack, stack.release),
     )
+
+
+def named_stack(workload: Workload) -> Stack | None:
+    """The stack a workload names; None where it names none."""
+    text = workload.train.stack
+    if not text:
+        return None
+    named = find_stack(text)
+    if named is None or "train" not in named.work:
+        raise UnknownName("stack", text, [s.id for s in load().stacks.values() if "train" in s.work])
+    return named
 
 
 def stack_of(workload: Workload, chip: Chip, stack: Stack | None = None) -> Stack:
     """The stack given, the one the workload names, or the chip's usual one."""
-    if stack is not None:
-        return stack
-    if not workload.train.stack:
-        return stack_for(chip)
-    named = find_stack(workload.train.stack)
-    if named is None:
-        raise UnknownName("train.stack", workload.train.stack, load().stacks)
-    return named
+    return stack or named_stack(workload) or stack_for(chip, workload.model.family)

@@ -262,11 +262,12 @@ def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, 
     # the data axis lies outside cp; with the pipeline inside it, outside that as well
     stride = np.where(layouts.pipe_inner, tp * pp, tp)
     e_stride = stride * np.minimum(ep, group)
-    # weights gathered and gradients scattered travel alike, so both are timed in one call
+    # layer by layer; weights gathered and gradients scattered travel alike, so both are timed in one call
+    calls = np.maximum(layers * inv, 1.0)
     widths = np.array([num.gather_bytes, num.reduce_bytes * trained]).reshape(2, *(1,) * np.ndim(group))
-    gather, scatter = gather_seconds(wires, group, stride, dense * widths)
+    gather, scatter = calls * gather_seconds(wires, group, stride, dense * widths / calls)
     if ops.model.experts is not None:
-        more = gather_seconds(wires, e_group, e_stride, experts * widths)
+        more = calls * gather_seconds(wires, e_group, e_stride, experts * widths / calls)
         gather, scatter = gather + more[0], scatter + more[1]
     rep = dp / shard
     rep_stride = stride * group

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog import Chip, Stack
+from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.calibration import Calibration
 from chipwise.predict.layouts import RECOMPUTE, Layout
 from chipwise.predict.site import RELEASE, architecture
 from chipwise.workload.model import Workload
@@ -65,6 +66,13 @@ def step_factor(table: Mapping[str, Any], x: list[float], n: list[str]) -> float
     near = covariance(np.array([x]), np.array([n]), *_arrays(table))
     learnt = AMPLITUDE**2 * float(near[0] @ np.asarray(table["alpha"]))
     return float(np.exp(np.clip(learnt, -LIMIT, LIMIT)))
+
+
+def learnt_factor(calibration: Calibration, workload: Workload, acc: Accelerators, stack: Stack | None,
+                  release: float, layout: Layout) -> float:
+    """The factor on the step of `layout` at a place."""
+    return step_factor(calibration.correction.get("steps", {}), sizes(workload, acc.count, layout, release),
+                       names(workload, acc.chip, stack))
 
 
 _held: dict[int, tuple[Any, Array, NDArray[np.str_]]] = {}  # arrays of the tables used so far, by identity

@@ -9,7 +9,9 @@ from math import ceil, exp
 from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.site import architecture
-from chipwise.workload.model import Model
+from chipwise.workload.model import Model, Workload
+
+FEWEST = 15  # published steps on a chip, or in a group, from which its own errors set the interval
 
 EVIDENCE = ("measured", "compiled", "modelled", "bounded")  # best first
 
@@ -57,25 +59,27 @@ def group_of(chip: Chip, model: Model) -> str:
     return f"{chip.family}/{'moe' if model.experts else 'dense'}"
 
 
-def step_estimate(seconds: float, bound: float, chip: Chip, model: Model, stack: Stack | None,
+def step_estimate(seconds: float, bound: float, chip: Chip, workload: Workload, stack: Stack | None,
                   calibration: Calibration) -> Estimate:
     """A step time with the interval that residuals on published results of its kind gave."""
-    table = calibration.intervals
-    known = set(table.get("architectures", ()))
-    if architecture(chip) not in known:
-        low, high = table["unknown"]
+    table, model, arch = calibration.intervals, workload.model, architecture(chip)
+    low, high = table["unknown"]
+    if arch not in table.get("architectures", ()):
         return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded",
-                         f"no published training step on {architecture(chip)} chips to learn from")
-    group = group_of(chip, model)
+                        f"few or no published training steps on {arch} chips to learn from")
     if model.family not in table.get("models", ()):
-        low, high = table["unknown"]
-        why = f"no published {model.family} step to learn from"
-    elif stack is None or stack.id not in table.get("stacks", ()):
-        low, high = table["unknown"]
+        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded",
+                        f"no published {model.family} step to learn from")
+    group, seen = group_of(chip, model), table.get("chips", {}).get(chip.id, 0)
+    if stack is None or stack.id not in table.get("stacks", ()):
         why = "a stack no published row used"
+    elif f"{arch}/{workload.train.precision}" not in table.get("precisions", ()):
+        why = f"no published step in {workload.train.precision} on {arch} chips"
+    elif seen < FEWEST:
+        why = f"only {seen} published steps on this chip"
     else:
         low, high = table["groups"].get(group, table["unknown"])
-        why = f"errors on published {group} rows"
+        why = f"errors on published {group} rows, {seen} steps on this chip"
     return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "modelled", why)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from chipwise.errors import InputError
 
 RECOMPUTE = ("none", "selective", "full", "offload")
-AXES = ("dp", "fsdp", "tp", "pp", "cp", "ep", "vpp", "mbs", "zero")
+AXES = ("dp", "fsdp", "tp", "pp", "cp", "ep", "vpp", "mbs", "zero", "shard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class Layout:
             parts.append(f"dp={self.dp}")
             if self.zero:
                 parts.append(f"zero={self.zero}")
+                if self.shard != self.dp:
+                    parts.append(f"shard={self.shard}")
         for name in ("tp", "pp", "cp", "ep", "vpp"):
             if getattr(self, name) > 1:
                 parts.append(f"{name}={getattr(self, name)}")
@@ -70,10 +72,14 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
     'fsdp=16,tp=2,mbs=4'
     """
     given: dict[str, int] = {}
+    seen: set[str] = set()
     recompute, inner = "none", False
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         key, _, value = part.partition("=")
         key = {"mb": "mbs", "micro_batch": "mbs", "vp": "vpp"}.get(key.lower(), key.lower())
+        if key in seen:
+            raise InputError("--layout", part, f"each axis once; {key} is given twice")
+        seen.add(key)
         if key == "recompute":
             if value not in RECOMPUTE:
                 raise InputError("--layout recompute", value, "one of " + ", ".join(RECOMPUTE))
@@ -84,15 +90,13 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
             inner = value == "inner"
         elif key not in AXES:
             raise InputError("--layout", part, "axis=number with an axis of " + ", ".join(AXES))
-        elif not value.isdigit() or (int(value) < 1 and key != "zero") or int(value) > 1_000_000:
+        elif not (value.isascii() and value.isdigit()) or (int(value) < 1 and key != "zero") or int(value) > 1_000_000:
             raise InputError(f"--layout {key}", value, "a whole number of at least 1")
-        elif key in given:
-            raise InputError("--layout", part, f"each axis once; {key} is given twice")
         else:
             given[key] = int(value)
     zero = given.get("zero", 3 if "fsdp" in given else 0)
-    if zero > 3:
-        raise InputError("--layout zero", zero, "a ZeRO stage from 0 to 3")
+    if zero > 3 or ("fsdp" in given and zero != 3):
+        raise InputError("--layout zero", zero, "a ZeRO stage from 0 to 3; fsdp is stage 3")
     tp, pp, cp = given.get("tp", 1), given.get("pp", 1), given.get("cp", 1)
     model = tp * pp * cp
     if chips % model:
@@ -107,7 +111,9 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
     if asked and asked != dp:
         words = " * ".join(f"{k}({given[k]})" for k in ("dp", "fsdp", "tp", "pp", "cp") if k in given)
         raise InputError("--layout", text, f"axes that multiply to the chips: {words} != chips({chips})")
-    shard = given.get("fsdp", dp if zero else 1)
+    shard = given.get("fsdp", given.get("shard", dp if zero else 1))
+    if dp % shard or (shard > 1 and not zero):
+        raise InputError("--layout shard", shard, f"a divisor of dp({dp}), with a ZeRO stage of at least 1")
     if global_batch % dp:
         raise InputError("--layout dp", dp, f"a divisor of the global batch {global_batch}")
     mbs = given.get("mbs", 0) or (_largest_divisor(global_batch // dp, 4) if pp == 1 else 1)

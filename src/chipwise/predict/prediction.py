@@ -9,13 +9,14 @@ import numpy as np
 from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.bench import Bench, bench, stack_of
-from chipwise.predict.correction import names, sizes, step_factor
 from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.memory import RESERVE
 from chipwise.predict.schedule import Breakdown
 from chipwise.predict.site import OVERLAPS
 from chipwise.workload.model import Workload
+from chipwise.workload.params import lora_params
 
 COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
 COLLECTIVES = ("tensor", "expert_exchange", "context", "pipe", "shard", "reduce")
@@ -42,8 +43,8 @@ class Prediction:
 
     @property
     def fits(self) -> bool:
-        """Whether the bookkeeping is within the chip's usable memory."""
-        return self.memory["total"] <= self.capacity
+        """Whether the bookkeeping leaves the runtime its reserve of the chip's usable memory."""
+        return self.memory["total"] <= self.capacity * (1 - RESERVE)
 
     @property
     def tokens_per_s(self) -> Estimate:
@@ -81,15 +82,14 @@ def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: 
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
     total, hidden = parts.pop("total"), parts.pop("hidden")
-    learnt = step_factor(calibration.correction.get("steps", {}),
-                         sizes(workload, acc.count, layout, stack.release), names(workload, acc.chip, stack))
+    learnt = work.factor(layout)
     parts = {name: seconds * learnt for name, seconds in parts.items()}
     total, hidden = total * learnt, hidden * learnt
     math_s = math_seconds(work, acc.count)
-    bound = min(total, max(math_s, hidden + sum(parts[name] for name in COLLECTIVES)))
+    bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
-        workload, acc, stack, layout, step_estimate(total, bound, acc.chip, workload.model, stack, calibration),
+        workload, acc, stack, layout, step_estimate(total, bound, acc.chip, workload, stack, calibration),
         bound, math_s, parts, learnt, hidden, work.memory(layouts).at(0), acc.chip.usable_bytes, watts(acc.chip, busy),
         assumptions(workload, acc, stack, layout, calibration),
     )
@@ -127,16 +127,28 @@ def assumptions(workload: Workload, acc: Accelerators, stack: Stack, layout: Lay
     said = [
         f"software: {stack.name}" + ("" if train.stack else " (assumed: none was named)"),
         f"precision {train.precision}, {train.optimizer} with {train.state_precision} state",
-        f"network: {chip.fabric.scale_out * 8 / 1e9:.0f} Gb/s a chip beyond "
+        *lora_in_words(workload),
+        *([] if acc.count == 1 else [f"network: {chip.fabric.scale_out * 8 / 1e9:.0f} Gb/s a chip beyond "
         + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else
-           f"{chip.fabric.domain} chips on {chip.fabric.name or chip.fabric.kind}"),
+           f"{chip.fabric.domain} chip{'s' * (chip.fabric.domain > 1)} on {chip.fabric.name or chip.fabric.kind}")]),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
         "energy: chips only; servers, cooling and the network come on top",
     ]
-    guessed = [f for f in ("usable_bytes", "tdp_w", "idle_w", "peak." + train.precision)
+    words = {"usable_bytes": "usable memory", "tdp_w": "power", "idle_w": "idle power",
+             "peak." + train.precision: f"{train.precision} peak"}
+    guessed = [text for f, text in words.items()
                if f in chip.figures and chip.figures[f].note.startswith("assumed")]
     if guessed:
-        said.append(f"{chip.id}: {', '.join(guessed)} not published; see `chipwise chips {chip.id}`")
+        said.append(f"{chip.id}: {', '.join(guessed)} not published, assumed; see `chipwise chips {chip.id}`")
     if workload.model.experts:
         said.append("experts: tokens spread evenly, none dropped")
     return tuple(said)
+
+
+def lora_in_words(workload: Workload) -> list[str]:
+    """What is trained where base weights are frozen; nothing where all weights are."""
+    train = workload.train
+    if not train.lora_rank:
+        return []
+    trained = lora_params(workload.model, train.lora_rank, train.lora_targets)
+    return [f"LoRA of rank {train.lora_rank} on {train.lora_targets}: {trained:,} parameters trained, the rest frozen"]

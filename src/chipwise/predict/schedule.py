@@ -105,8 +105,8 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
     reduce = (1 - k.overlap_reduce) * reduce_all + np.maximum(k.overlap_reduce * reduce_all - window, 0.0)
     opt = k.optimizer * c.optimizer + k.launch_s * c.launches_step
     total = slots * stage + reduce + opt + k.fixed_s
-    every = n * (tensor + exchange + context + c.pipe + shard + c.offload) + reduce_all
-    exposed = n * (tensor_x + exchange_x + context_x + pipe_x + shard_x + offload_x) + reduce
+    every = n * (tensor + exchange + context + c.pipe + shard) + reduce_all
+    exposed = n * (tensor_x + exchange_x + context_x + pipe_x + shard_x) + reduce
     return Breakdown(
         total=total, matmul=n * (mm + head_mm), expert=n * ex, attention=n * at, stream=n * (st + head_st),
         recompute=n * redo, launch=n * (stage - device), tensor=n * tensor_x, expert_exchange=n * exchange_x,

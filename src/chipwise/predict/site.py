@@ -61,7 +61,7 @@ def wires(acc: Accelerators, calibration: Calibration) -> Wires:
 def traits(stack: Stack, flash: bool | None = None) -> Traits:
     """What the stack does that changes the arithmetic of a step."""
     return Traits(
-        flash=stack.flash if flash is None else flash, sequence_parallel=stack.sequence_parallel,
+        flash=stack.release >= stack.flash_since if flash is None else flash, sequence_parallel=stack.sequence_parallel,
         fused_loss=stack.fused_loss, compiled=stack.compiled,
     )
 
@@ -78,9 +78,11 @@ def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Sta
     )
 
 
-def stack_for(chip: Chip) -> Stack:
-    """The stack assumed when none is named."""
-    return default_stack(chip, "train")
+def stack_for(chip: Chip, family: str = "decoder") -> Stack:
+    """The stack assumed when none is named: one made for language models, or a plain one for others."""
+    if family == "decoder":
+        return default_stack(chip, "train")
+    return load().stacks["jax" if chip.family == "tpu" else "pytorch"]
 
 
 def labels(chip: Chip, stack: Stack | None, precision: str, release: float | None = None) -> dict[str, float]:
@@ -91,7 +93,7 @@ def labels(chip: Chip, stack: Stack | None, precision: str, release: float | Non
         "base": 1.0, f"family:{chip.family}": 1.0, f"arch:{arch}": 1.0, f"dtype:{precision}": 1.0,
         f"stack:{name}": 1.0, f"arch:{arch}/dtype:{precision}": 1.0,
         "eager": float(stack is None or not stack.compiled),
-        "flash1": float(stack is not None and stack.flash and chip.family == "gpu" and when < FLASH2),
+        "flash1": float(stack is not None and chip.family == "gpu" and stack.flash_since <= when < FLASH2),
         "flash2": float(stack is not None and stack.flash2 and arch in ("hopper", "blackwell")),
         "power": power_pressure(chip), "release": when - RELEASE,
     }

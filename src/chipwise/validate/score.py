@@ -33,7 +33,7 @@ class Scored:
     source: str
     chip: str
     family: str
-    observed: float
+    observed: float | None  # None where the row could not be read
     estimate: Estimate | None
     left_out: Estimate | None  # predicted with the row's source left out of the calibration
     refusal: str
@@ -91,7 +91,7 @@ def score_row(kind: str, row: Mapping[str, str], calibration: Calibration) -> Sc
     try:
         known = reader.read(row)
     except ChipwiseError as error:
-        return Scored(row.get("id", ""), kind, row.get("source_repo", ""), "", "", 0.0, None, None, str(error))
+        return Scored(row.get("id", ""), kind, row.get("source_repo", ""), "", "", None, None, None, str(error))
     base = (known.id, kind, known.source, known.chip.id, known.chip.family, known.observed_s)
     try:
         if kind == "training":
@@ -111,20 +111,34 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
     calibration = calibration or shipped(refits=True)
     work = [(kind, row) for path in paths or published() for kind, rows in [read_rows(path)] for row in rows]
     scored: list[Scored] = []
+    left: Counter[str] = Counter()
     for i, (kind, row) in enumerate(work):
         if progress:
             progress(i, len(work), row.get("id", ""))
         one = score_row(kind, row, calibration)
-        if one is not None:
+        if one is None:
+            left[missing(kind, row)] += 1
+        else:
             scored.append(one)
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
     main = training if training or any(kind == "training" for kind, _ in work) else kernels
-    out = {"calibration": calibration.date, "rows_read": len(work), **sections(main)}
+    out = {"calibration": calibration.date, "rows_read": len(work), "not_eligible": dict(left.most_common()),
+           **sections(main)}
     if kernels:
-        out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if s.observed > 20e-6])}
+        out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6])}
     out["rows"] = [s.as_dict() for s in scored]
     return out
+
+
+def missing(kind: str, row: Mapping[str, str]) -> str:
+    """Why a row is not eligible, in words."""
+    if kind == "kernel":
+        return kernel_rows.why_not(row)
+    gaps = [k for k in training_rows.NEEDED if not row.get(k, "").strip()]
+    if not any(row.get(k, "").strip() for k in training_rows.RATES):
+        gaps.append("a rate")
+    return "no " + ", ".join(gaps)
 
 
 def sections(scored: Sequence[Scored]) -> dict[str, Any]:
@@ -153,7 +167,8 @@ def _by(scored: Iterable[Scored], field: str) -> dict[str, list[Scored]]:
 
 def summary(scored: Sequence[Scored], left_out: bool = False) -> dict[str, float | int | None]:
     """Counts and errors as fractions; `bias` is the mean of log(predicted / observed)."""
-    pairs = [(s.observed, e) for s in scored if (e := s.left_out if left_out else s.estimate) is not None]
+    pairs = [(s.observed, e) for s in scored
+             if s.observed is not None and (e := s.left_out if left_out else s.estimate) is not None]
     errors = [abs(e.value / observed - 1) for observed, e in pairs]
     return {
         "eligible": len(scored), "predicted": len(pairs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
 from chipwise.predict.bench import Bench
-from chipwise.predict.correction import names, sizes, step_factor
+from chipwise.predict.correction import learnt_factor
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.prediction import math_seconds
@@ -37,6 +38,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
         build(w.model, w.train.sequence),
         site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.flash),
         spent, float(w.train.global_batch), effects,
+        partial(learnt_factor, calibration, w, acc, row.stack, row.release),
     )
 
 
@@ -64,15 +66,14 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
     work = bench_of(row, calibrations[0])
     layout = layout_of_row(row, work)
     parts = work.components(Layouts.of([layout]))
-    where = sizes(row.workload, row.chips, layout, row.release)
-    who = names(row.workload, row.chip, row.stack)
+    acc = slice_for(row.chip, row.chips, row.slices)
     bound = math_seconds(work, row.chips)
     out = []
     for c in calibrations:
         if c.kernels is not calibrations[0].kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.step, _labels(row)))
-        factor = step_factor(c.correction.get("steps", {}), where, who)
+        factor = learnt_factor(c, row.workload, acc, row.stack, row.release, layout)
         out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip,
-                                 row.workload.model, row.stack, c))
+                                 row.workload, row.stack, c))
     return out

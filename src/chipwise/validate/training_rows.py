@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from chipwise.catalog import Chip, Stack, find_chip, find_stack
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.predict.layouts import Layout
+from chipwise.predict.site import RELEASE
 from chipwise.workload.model import Experts, Latent, Model, Train, Workload
 from chipwise.workload.params import count
 
@@ -267,11 +268,15 @@ def recompute_of(text: str) -> tuple[str, bool]:
     if "full" in low or "custom" in low or "checkpointing on" in low or "device" in low:
         return "full", True
     return "selective", True
-    if "full" in low or "on" in low.split() or "=true" in low or "checkpointing on" in low:
-        return "full", True
-    return "selective", True
 
 
+# When sources that name no release measured: by the dates of their tables, papers or revisions
+PUBLISHED = {
+    "VIA-Research/vTrain": 2022.5, "mosaicml/llm-foundry": 2023.4, "NVIDIA/DeepLearningExamples": 2021.8,
+    "sitar-lab/NeuSight": 2023.8, "calculon-ai/calculon": 2022.4, "AI-Hypercomputer/maxtext": 2023.9,
+    "AI-Hypercomputer/tpu-recipes": 2025.5, "AI-Hypercomputer/gpu-recipes": 2025.2, "NVIDIA/Megatron-LM": 2024.6,
+    "stas00/ml-engineering": 2026.3,
+}
 # MLPerf training rounds by the month of publication (mlcommons.org)
 _ROUNDS = {"0.7": 2020.6, "1.0": 2021.5, "3.0": 2023.5, "3.1": 2023.85, "4.0": 2024.45, "4.1": 2024.85,
            "5.0": 2025.4, "5.1": 2025.85}
@@ -325,11 +330,12 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     )
     layout = layout_of(row, chip, stack)
     _, known = recompute_of(row.get("remat", ""))
-    year = re.search(r"\((20\d\d)\)", framework)
-    old = bool(year and int(year.group(1)) <= 2022) or "2205.05198" in framework
-    flash = not old and (stack.flash if stack else True)
     chips = _positive(row, "chips")
     release = release_of(framework + " " + row.get("source_path", "") + " " + row.get("source_repo", ""))
+    if not release:
+        release = PUBLISHED.get(row.get("source_repo", ""), stack.release if stack else RELEASE)
+    # fused attention computes in 16 bits or less
+    flash = (stack is None or release >= stack.flash_since) and train.precision not in ("fp32", "tf32")
     slices = 1
     dcn = re.search(r"dp=(\d+) \(DCN\)", row.get("parallelism", ""))
     if dcn:
@@ -339,7 +345,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
         framework=framework, workload=Workload(row["id"], model, train), layout=layout,
         auto_recompute=not known, forward_backward_only="no optimizer" in words, flash=flash, slices=slices,
         observed_s=observed_seconds(row), group="|".join((row.get("source_repo", ""), row["model"], chip.id)),
-        release=release if release else stack.release if stack else 2024.0,
+        release=release,
     )
 
 
