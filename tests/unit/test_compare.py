@@ -7,11 +7,12 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
-from chipwise.compare import Candidate, Terms, compare, named_stack
+from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.flips import flips, pick_of, runner_up, score
 from chipwise.compare.rows import Place, Row
 from chipwise.compare.terms import at_least, ladder
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
+from chipwise.predict.bench import named_stack
 from chipwise.workload import load_workload
 
 DAY = date(2026, 9, 1)
@@ -170,3 +171,44 @@ def test_a_row_can_be_made_slower(several):
     assert half.prediction.mfu == pytest.approx(row.prediction.mfu / 2)
     assert half.ondemand.usd.value == pytest.approx(2 * row.ondemand.usd.value)
     assert replace(half, prediction=row.prediction, ondemand=row.ondemand, spot=row.spot) == row
+
+
+def test_counts_named_with_every_chip_are_not_called_assumed():
+    found = on("h100:16,v5e:16")
+    assert "counts: as named" in found.assumptions
+
+
+def test_frozen_base_weights_are_said():
+    found = on("h100:8", job(batch=64, lora={"rank": 16}))
+    assert any(a.startswith("LoRA of rank 16") for a in found.assumptions)
+
+
+@pytest.mark.parametrize("slower, faster", [("mi350x", "mi355x"), ("h100", "h200"), ("a100-40gb", "a100-80gb"), ("gb200", "gb300")])
+def test_a_sibling_with_better_figures_is_not_slower(slower, faster):
+    found = {r.accelerators.chip.id: r.prediction.step.value for r in on(f"{slower},{faster}", objective="time").rows}
+    assert found[faster] <= found[slower]
+
+
+def test_a_chip_that_only_serves_is_refused_for_training():
+    found = on("inferentia2,h100")
+    assert [(r.chip.id, "does not train" in r.reason) for r in found.refused] == [("inferentia2", True)]
+
+
+def test_a_serving_engine_is_not_a_training_stack():
+    with pytest.raises(UnknownName, match="megatron"):
+        named_stack(job(stack="vllm"))
+
+
+def test_spot_that_is_dearer_than_on_demand_is_not_shown():
+    for row in compare(job(), None, shipped(), Terms(), today=DAY).rows:
+        assert not (row.ondemand and row.spot) or row.spot.usd.value < row.ondemand.usd.value
+
+
+def test_a_run_of_years_is_called_long():
+    found = on("h100", job(steps=3_000_000), chips=8)
+    assert "more than a year" in found.words.pick
+
+
+def test_plain_stacks_are_assumed_for_models_that_are_not_language_models():
+    found = on("h100:8,v5e:8", job("bert-large", 4096, 512))
+    assert {r.prediction.stack.id for r in found.rows} == {"pytorch", "jax"}

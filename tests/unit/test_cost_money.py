@@ -59,3 +59,8 @@ def test_a_price_older_than_ninety_days_is_marked():
 
 def test_a_chip_nobody_lists_has_no_quote():
     assert quote(CHIPS["v7x"], 64, Estimate(1, 1, 1, "modelled")) is None
+
+
+def test_a_single_node_offer_does_not_price_a_run_over_many():
+    assert price_of(CHIPS["gh200"], 1, today=DAY) is not None
+    assert price_of(CHIPS["gh200"], 64, today=DAY) is None

@@ -2,7 +2,7 @@
 
 from chipwise.compare.comparison import Comparison, compare
 from chipwise.compare.flips import Flip
-from chipwise.compare.rows import Refused, Row, named_stack
+from chipwise.compare.rows import Refused, Row
 from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, every_chip
 from chipwise.compare.words import Words
 
@@ -18,5 +18,4 @@ __all__ = [
     "Words",
     "compare",
     "every_chip",
-    "named_stack",
 ]

@@ -9,15 +9,18 @@ from datetime import date
 from chipwise.catalog import Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.compare.flips import Flip, flips, pick_of
-from chipwise.compare.rows import Place, Refused, Row, named_stack
+from chipwise.compare.rows import Place, Refused, Row
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words, in_words
 from chipwise.cost import STALE_DAYS
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
+from chipwise.predict.bench import named_stack
+from chipwise.predict.prediction import lora_in_words
+from chipwise.units import format_money
 from chipwise.workload.model import Workload
 
 Progress = Callable[[int, int, str], None]
-HOLDS = "the smallest that holds it is "  # how a refusal for lack of memory ends
+HOLDS = "by doubling, the smallest that holds it is "  # how a refusal for lack of memory ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibrat
     pick = pick_of(ranked, terms.objective)
     found = flips(place, ranked, pick) if pick else ()
     return Comparison(workload, terms, tuple(ranked), tuple(refused), pick, found,
-                      in_words(place, ranked, pick, found), _assumptions(place, ranked))
+                      in_words(place, ranked, pick, found), _assumptions(place, ranked, all(c.fixed for c in chips)))
 
 
 def _rank(row: Row, objective: str) -> tuple[bool, float, str]:
@@ -68,15 +71,17 @@ def _rank(row: Row, objective: str) -> tuple[bool, float, str]:
     return by is None, value, str(row.accelerators)
 
 
-def _assumptions(place: Place, rows: Sequence[Row]) -> tuple[str, ...]:
+def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, ...]:
     t = place.workload.train
     stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
     said = [
-        f"counts: {place.terms.in_words()}",
+        "counts: as named" if fixed else f"counts (where not named): {place.terms.in_words()}",
         "software: " + (place.stack.name if place.stack else f"{', '.join(stacks)} (assumed: none was named)"),
-        "prices: the cheapest listed offer per chip-hour; storage, network, support and discounts come on top",
-        "spot: no interruptions are counted",
+        "prices: the cheapest listed offer per chip-hour of whole hosts; whether so many are free and joined by a "
+        "fast network is not known; storage, network, support and discounts come on top",
+        "spot: no interruptions are counted" + _on_spot(rows),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
+        *lora_in_words(place.workload),
         f"calibration of {place.calibration.date} on {place.calibration.rows:,} published rows",
     ]
     if any(r.prediction.step.evidence == "bounded" for r in rows):
@@ -85,6 +90,15 @@ def _assumptions(place: Place, rows: Sequence[Row]) -> tuple[str, ...]:
     if stale:
         said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")
     return tuple(said)
+
+
+def _on_spot(rows: Sequence[Row]) -> str:
+    """The cheapest row on spot, in words."""
+    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
+    if not priced:
+        return ""
+    usd, row = min(priced, key=lambda pair: pair[0])
+    return f"; the cheapest on spot is {row.accelerators} at {format_money(usd)}"
 
 
 def _nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
@@ -96,7 +110,10 @@ def _nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
     reason = f"none of the {len(refused)} chips compared can run {workload.name}"
     held = [r.unlock.removeprefix(HOLDS) for r in refused if r.unlock.startswith(HOLDS)]
     if held:
-        return DoesNotFit(reason + ": it does not fit", f"the smallest of each that hold it are {', '.join(held)}")
+        other = len(refused) - len(held)
+        also = f"; {other} more are refused for other reasons" if other else ""
+        return DoesNotFit(reason + ": it does not fit",
+                          f"by doubling, the smallest of each that hold it are {', '.join(held)}{also}")
     why = dict.fromkeys(f"{r.reason}; {r.unlock}" if r.unlock else r.reason for r in refused)
     first = next(iter(why))
     return Refusal(reason, f"for one, {first}")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from math import inf
 
-from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load
+from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, ladder
 from chipwise.cost import Quote, price_of, quote, run_cost
-from chipwise.errors import DoesNotFit, Refusal, UnknownName
+from chipwise.errors import DoesNotFit, Refusal
 from chipwise.layout import RESERVE, Enumeration, Found, SearchResult, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
 from chipwise.predict.bench import bench
@@ -86,14 +86,16 @@ class Place:
 
     def row(self, acc: Accelerators) -> Row:
         """The best layout on these chips, timed and priced; a `Refusal` where there is none."""
-        legal = self._legal(acc)
         work = bench(self.workload, acc, self.calibration, self.stack)
+        legal = self._legal(acc)
         found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
         if isinstance(found, Found):
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
         said = predict(self.workload, acc, found.best.layout, self.calibration, self.stack)
-        priced = [quote(acc.chip, acc.count, said.duration, spot, self.today) for spot in (False, True)]
-        return Row(acc, found, said, *priced)
+        ondemand, spot = (quote(acc.chip, acc.count, said.duration, spot, self.today) for spot in (False, True))
+        if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
+            spot = None  # another cloud's spot, dearer than this on demand: no use
+        return Row(acc, found, said, ondemand, spot)
 
     def _legal(self, acc: Accelerators) -> Enumeration:
         """The legal layouts, which depend on how many chips lie in which domains and not on their speed."""
@@ -220,17 +222,6 @@ class Place:
         return Refused(chip, least.accelerators, "budget",
                        f"{least.accelerators} costs up to {format_money(least.ondemand.usd.high)}",
                        f"the budget is {format_money(budget)}")
-
-
-def named_stack(workload: Workload, stack: str | None = None) -> Stack | None:
-    """The stack that was asked for, here or in the workload; None where none was."""
-    text = stack or workload.train.stack
-    if not text:
-        return None
-    found = find_stack(text)
-    if found is None:
-        raise UnknownName("stack", text, load().stacks)
-    return found
 
 
 def _scaled(q: Quote | None, factor: float) -> Quote | None:

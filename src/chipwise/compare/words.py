@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from chipwise.compare.flips import Flip, runner_up
 from chipwise.compare.rows import Place, Row
 from chipwise.predict.estimate import Estimate
-from chipwise.units import format_money, format_seconds
+from chipwise.units import DAY, format_money, format_seconds
+
+LONG_S = 366 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def in_words(place: Place, rows: Sequence[Row], pick: Row | None, flips: Sequenc
             f"The fastest is {fastest.accelerators}: {_shown(fastest, 'time')}.",
             "Any public price would decide.")
     second = runner_up(rows, pick, objective)
-    return Words(_pick(pick, rows, objective), _why(pick, second, objective),
+    return Words(_pick(pick, rows, objective), _why(place, pick, second, objective),
                  _flip(rows, pick, flips, objective))
 
 
@@ -55,6 +57,8 @@ def _pick(pick: Row, rows: Sequence[Row], objective: str) -> str:
     if objective == "energy":
         takes.append(_shown(pick, "energy"))
     text = f"Pick {pick.accelerators} with {pick.prediction.layout}: {', '.join(takes)}."
+    if pick.prediction.duration.value > LONG_S:
+        text += " That is more than a year: few runs are worth so long a wait."
     best = pick.by(objective)
     ahead = [r for r in rows if r is not pick and (by := r.by(objective)) and best and by.value < best.value]
     if ahead:
@@ -65,18 +69,21 @@ def _pick(pick: Row, rows: Sequence[Row], objective: str) -> str:
     return text
 
 
-def _why(pick: Row, second: Row | None, objective: str) -> str:
+def _why(place: Place, pick: Row, second: Row | None, objective: str) -> str:
     if second is None:
-        return "It is the only chip compared that can run it" + (
-            " and has a public price." if objective == "cost" else ".")
+        limits = " on these terms" if place.terms.deadline_s or place.terms.budget_usd else ""
+        priced = " and has a public price" if objective == "cost" else ""
+        return f"It is the only chip compared that can run it{limits}{priced}."
     mine, other = pick.by(objective), second.by(objective)
     assert mine is not None and other is not None
     less = 1 - mine.value / other.value
     verb = {"cost": "costs", "time": "takes", "energy": "uses"}[objective]
     unit = {"cost": "", "time": " time", "energy": " energy"}[objective]
     size = f"{abs(less):.0%}".replace("%", " %")
-    amount = f"{size} {'less' if less >= 0 else 'more'}{unit}"
-    text = (f"It {verb} {amount} than the runner-up {second.accelerators}"
+    if less < 0:  # only bounded evidence ranks behind by its high end
+        return (f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less{unit} by its value, but "
+                "nothing published backs it: the high end of its interval is the higher.")
+    text = (f"It {verb} {size} less{unit} than the next by the same rule, {second.accelerators}"
             f" at {_shown(second, objective)}: {_cause(pick, second, objective)}")
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
