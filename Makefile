@@ -38,7 +38,7 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
-picture: $(VENV)/installed ## Draw docs/img/compare.svg, the terminal of `make demo`
+picture: $(VENV)/installed ## Draw docs/img/compare.svg, six chips compared on a terminal
 	$(BIN)/python scripts/picture.py
 
 $(BIN)/python:

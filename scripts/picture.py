@@ -1,4 +1,4 @@
-"""Draw docs/img/compare.svg: what `make demo` prints on a terminal. Run by `make picture`."""
+"""Draw docs/img/compare.svg: six chips compared on a terminal. Run by `make picture`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.terminal_theme import MONOKAI
 
 from chipwise.catalog.calibration import shipped
 from chipwise.cli.compare import blocks
-from chipwise.cli.render import draw
+from chipwise.cli.terminal import draw
 from chipwise.compare import Candidate, compare
 from chipwise.workload import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
-CHIPS = "a100-80gb,h100,h200,b200,b300,mi300x,v5e,v5p,v6e,v7x"
+CHIPS = "a100-80gb,h100,h200,b200,v5p,v6e"
 
 
 def main() -> None:

@@ -80,7 +80,10 @@ def refreshed(page: Path) -> str:
             if not command.startswith("chipwise "):
                 lines += old
                 continue
-            new = run(command)[1].rstrip("\n").split("\n")
+            status, text = run(command)
+            if status not in (0, 2):
+                raise SystemExit(f"{page.name}: `{command}` left with {status}: {text.strip()}")
+            new = text.rstrip("\n").split("\n")
             keep = int(head[1]) if head else len(new)
             lines += new[:keep] + ([CUT] if len(new) > keep else [])
         return f"```console{block['options']}\n" + "\n".join(lines).rstrip("\n") + "\n```"

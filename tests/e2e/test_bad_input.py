@@ -26,6 +26,7 @@ CASES = {
     "an unknown chip": (("compare", EXAMPLE, "--on", "h10"), "did you mean h100"),
     "an unknown chip to show": (("chips", "zzz"), "chip: 'zzz'"),
     "an unknown model": (("compare", "llma-3.1-8b"), "did you mean llama-3.1-8b"),
+    "where models are listed": (("compare", "llma-3.1-8b"), "see `chipwise models`"),
     "an unknown model as a flag": ((*COMPARE, "--model", "llma-3.1-8b"), "did you mean llama-3.1-8b"),
     "an unknown stack": ((*COMPARE, "--stack", "megatrom"), "did you mean megatron"),
     "an unknown precision": ((*COMPARE, "--precision", "fp12"), "train.precision"),
@@ -69,6 +70,12 @@ CASES = {
     "two limits": ((*COMPARE, "--chips", "8", "--budget", "100"), "no other limit"),
     "a preset without a batch": (("compare", "llama-3.1-8b", "--tokens", "1T", "--sequence", "8192"), "--batch"),
     "a preset without a length": (("compare", "llama-3.1-8b", "--batch", "8", "--sequence", "8192"), "--tokens"),
+    "a preset with nothing": (("compare", "llama-3.1-8b"), "missing: --batch, --sequence, --tokens or --steps"),
+    "a vision preset with nothing": (("layouts", "resnet-50", "--on", "h100:8"), "missing: --batch, --samples or --steps"),
+    "samples and steps": ((*COMPARE, "--samples", "1M", "--steps", "5"), "not both"),
+    "adapters of no rank": ((*PREDICT, "--lora", "0"), "train.lora.rank: 0"),
+    "adapters of a cnn": (("predict", "resnet-50", "--steps", "9", "--batch", "64", "--lora", "8", "--on", "h100:8"), "train.lora"),
+    "no model of that name to list": (("models", "zzz"), "model: 'zzz'"),
     "a preset without a sequence": (("compare", "llama-3.1-8b", "--batch", "8", "--tokens", "1T"), "--sequence"),
     "a path that isn't there": (("compare", "nowhere.yaml"), "a file that exists"),
     "a config that isn't there": (("compare", "nowhere/config.json"), "a file that exists"),
@@ -95,6 +102,11 @@ def refused(arguments, said, folder):
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_one_line(case, tmp_path):
     refused(*CASES[case], tmp_path)
+
+
+def test_a_config_with_nothing_says_all_that_is_missing(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    refused(("predict", "config.json", "--on", "h100:8"), "missing: --batch, --sequence, --tokens or --steps", tmp_path)
 
 
 FILES = {

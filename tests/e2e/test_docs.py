@@ -70,7 +70,7 @@ def without_names(value):
 
 @pytest.mark.parametrize("arguments", [
     ("compare", EXAMPLE, "--on", "h100,v100"), ("predict", EXAMPLE, "--on", "h100:64"), ("layouts", EXAMPLE, "--on", "h100:64"),
-    ("chips", "v5e"),
+    ("chips", "v5e"), ("models", "gpt2"),
 ], ids=lambda a: a[0])
 def test_every_key_of_the_json_is_documented(arguments):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")

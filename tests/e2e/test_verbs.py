@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import stat
+import subprocess
 
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
@@ -11,6 +13,7 @@ from command import EXAMPLE, ROOT, chipwise, good
 from chipwise import __version__
 from chipwise.catalog import load
 from chipwise.cli.main import VERBS
+from chipwise.workload import preset_names
 
 FEW = ("--on", "h100,v5p:128")
 
@@ -83,6 +86,27 @@ def test_chips_lists_and_shows_sources():
     assert len(list(csv.DictReader(io.StringIO(good("chips", "-o", "csv"))))) == len(load().chips)
 
 
+def test_models_lists_and_filters():
+    listed = good("models")
+    assert all(f"{name} " in listed for name in preset_names())
+    rows = list(csv.DictReader(io.StringIO(good("models", "Llama 3.1", "-o", "csv"))))
+    assert {r["name"] for r in rows} == {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"}
+    one, = json.loads(good("models", "mixtral-8x7b", "-o", "json"))["models"]
+    assert one["active_parameters"] < one["parameters"] and one["source"] and one["date"]
+
+
+def test_adapters_and_samples_are_flags():
+    flags = ("--batch", "8", "--sequence", "1024", "--on", "h100:8", "-o", "json")
+    lora = json.loads(good("predict", "llama-3.1-8b", "--samples", "80", "--lora", "16", *flags))
+    every = json.loads(good("predict", "llama-3.1-8b", "--steps", "10", *flags))
+    assert lora["workload"]["lora_rank"] == 16 and lora["workload"]["steps"] == 10 == every["workload"]["steps"]
+    assert lora["memory_bytes"]["optimizer"] < every["memory_bytes"]["optimizer"] / 10
+
+
+def test_the_summary_of_each_verb_is_whole():
+    assert "..." not in good("--help").partition("Commands:")[2]
+
+
 def test_schema_is_the_committed_one():
     assert json.loads(good("schema"))["title"] == "chipwise workload"
     assert good("schema") == (ROOT / "src/chipwise/workload/data/workload.schema.json").read_text(encoding="utf-8")
@@ -147,3 +171,26 @@ def test_names_complete_in_the_shell():
     assert "mixtral-8x7b" in chipwise(env=env).stdout
     env |= {"COMP_WORDS": "chipwise compare x --on h100,b2", "COMP_CWORD": "4"}
     assert "h100,b200" in chipwise(env=env).stdout
+
+
+@pytest.mark.parametrize(("typed", "offered"), [
+    ("--by t", {"time"}), ("--precision fp", {"fp32", "fp16", "fp8", "fp4"}), ("-o c", {"csv"}), ("--output j", {"json"}),
+    ("--recompute s", {"selective"}), ("--optimizer l", {"lamb", "lars", "lion"}), ("--stack maxt", {"maxtext"}),
+])
+def test_fixed_lists_complete_in_the_shell(typed, offered):
+    env = {**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"chipwise compare x {typed}", "COMP_CWORD": "4"}
+    assert set(chipwise(env=env).stdout.split()) == offered
+
+
+def test_out_follows_a_link_and_leaves_devices_alone(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old", encoding="utf-8")
+    link.symlink_to(target)
+    good("chips", "v5e", "--out", str(link))
+    assert link.is_symlink() and target.read_text(encoding="utf-8") != "old"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        good("chips", "v5e", "--out", str(pipe))
+        assert "v5e" in reader.communicate(timeout=30)[0]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

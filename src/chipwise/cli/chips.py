@@ -10,7 +10,7 @@ from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Figure, Offer
-    from chipwise.cli.render import Block, Table
+    from chipwise.cli.render import Block
 
 EXAMPLES = """\b
 Examples:
@@ -21,6 +21,31 @@ Examples:
 """
 
 
+FIGURES = {  # what people call the figures
+    "memory_bytes": "memory",
+    "usable_bytes": "usable memory",
+    "bandwidth": "memory bandwidth",
+    "onchip_bytes": "on-chip memory",
+    "cores": "cores",
+    "mxu": "side of a systolic array",
+    "clock_hz": "clock",
+    "tdp_w": "power limit (TDP)",
+    "idle_w": "idle power",
+    "devices": "devices that software sees",
+    "fabric.domain": "chips that fast links join",
+    "fabric.scale_up": "fast links together, one way",
+    "fabric.link": "one fast link, one way",
+    "fabric.dims": "axes of the torus",
+    "fabric.wrap": "an axis wraps at multiples of",
+    "fabric.host_chips": "chips of a host",
+    "fabric.scale_out": "network of a chip, one way",
+    "fabric.host_link": "link to the host, one way",
+}
+CORES = {"nvidia": "SMs", "amd": "CUs", "google": "matrix units (MXUs)", "aws": "NeuronCores",
+         "intel": "matrix engines"}
+TORUS = ("fabric.dims", "fabric.wrap", "fabric.link")
+
+
 def chips(
     chip: Annotated[str | None, typer.Argument(
         metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips,
@@ -28,7 +53,10 @@ def chips(
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """List the chips known, or show one: figures with source and date, prices, software and limits."""
+    """List the chips known, or show everything about one.
+
+    About one: its figures with source, date and note, the cheapest offer of every cloud, software and known limits.
+    """
     from chipwise.catalog import find_chip, load
     from chipwise.cli import records
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
@@ -41,7 +69,7 @@ def chips(
         elif output == "csv":
             emit_csv([_flat(c) for c in known], out)
         else:
-            emit([_list(known)], out)
+            emit(_list(known), out)
         return
     found = find_chip(chip)
     if output == "json":
@@ -62,10 +90,11 @@ def _tera(rate: float) -> str:
 
 
 def _price(c: Chip, spot: bool) -> str:
+    from chipwise.cli import words
     from chipwise.cost import price_of
 
     price = price_of(c, c.fabric.host_chips, spot)
-    return "-" if price is None else f"{price.usd_h:.2f}{'*' if price.stale else ''}"
+    return "-" if price is None else words.price(price.usd_h) + ("*" if price.stale else "")
 
 
 def _flat(c: Chip) -> dict[str, Any]:
@@ -83,8 +112,9 @@ def _flat(c: Chip) -> dict[str, Any]:
     }
 
 
-def _list(known: list[Chip]) -> Table:
-    from chipwise.cli.render import Table
+def _list(known: list[Chip]) -> list[Block]:
+    from chipwise.cli.render import Table, Text
+    from chipwise.cli.words import plural
 
     headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
     rows = [[
@@ -92,22 +122,28 @@ def _list(known: list[Chip]) -> Table:
         f"{c.memory_bytes / 2**30:,.0f}", f"{c.bandwidth / 1e9:,.0f}", f"{c.fabric.scale_up / 1e9:,.0f}",
         f"{c.fabric.domain:,}", f"{c.tdp_w:,.0f}", _price(c, False), _price(c, True),
     ] for c in known]
-    return Table(headers, rows, frozenset({"chip", "name"}),
-                 title=f"{len(known)} chips. TFLOP/s: dense, 16-bit. $/h: cheapest per chip-hour, * older than "
-                       "90 days. Details: chipwise chips CHIP")
+    return [
+        Table(headers, rows, frozenset({"chip", "name"}), title=plural(len(known), "chip"),
+              drop=("name", "joins", "links GB/s", "W", "fp8", "spot $/h", "GB/s", "$/h", "GiB", "TFLOP/s")),
+        Text("TFLOP/s: dense, 16-bit. links: all fast links of a chip, one way; joins: chips they join."),
+        Text("$/h: one chip-hour of the cheapest offer among instances that hold a whole host, from price lists dated "
+             "within 90 days of the newest; where there is none, of any other. * marks prices older than 90 days."),
+        Text("Everything about one: chipwise chips CHIP"),
+    ]
 
 
 def _detail(c: Chip) -> list[Block]:
     from chipwise.catalog import load
     from chipwise.cli.render import Table, Text
+    from chipwise.cli.words import plural
 
     words = frozenset({"figure", "unit", "source", "note", "date"})
     out: list[Block] = [
         Text(f"{c.id}: {c.name}, {c.vendor} {c.architecture}, launched {c.launched}"),
         Text(f"also known as: {', '.join(c.aliases) or '-'}"),
         Table(["figure", "value", "date", "source", "note"],
-              [[name, _shown(f), f.date, f.source, f.note] for name, f in c.figures.items()], words,
-              title="Figures"),
+              [[_label(name, c), _shown(f), f.date, f.source, f.note] for name, f in c.figures.items()
+               if _means(name, c)], words, title="Figures", under=("source", "note")),
         _offers(c),
         Text("Software", True),
         Text(f"  frameworks: {', '.join(c.frameworks) or '-'}"),
@@ -118,9 +154,22 @@ def _detail(c: Chip) -> list[Block]:
     if slices:
         shapes = ", ".join("x".join(map(str, s)) for s in slices.shapes)
         cubes = f", and whole cubes of {slices.cube} a side" if slices.cube else ""
-        out += [Text("Slices", True), Text(f"  {shapes}{cubes}, up to {slices.max_chips:,} chips"),
+        out += [Text("Slices", True), Text(f"  {shapes}{cubes}, up to {plural(slices.max_chips, 'chip')}"),
                 Text(f"  {slices.source} ({slices.date})")]
     return out
+
+
+def _means(name: str, c: Chip) -> bool:
+    """Whether a figure says something about this chip: not all have a torus or a systolic array."""
+    if name == "mxu":
+        return c.mxu > 0
+    return c.fabric.dims > 0 or name not in TORUS
+
+
+def _label(name: str, c: Chip) -> str:
+    if name == "cores":
+        return CORES.get(c.vendor, "cores")
+    return f"peak {name[5:]}, dense" if name.startswith("peak.") else FIGURES.get(name, name)
 
 
 def _shown(f: Figure) -> str:
@@ -137,16 +186,17 @@ def _offers(c: Chip) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
     from chipwise.catalog import offers_for
     from chipwise.cli.render import Table, Text
+    from chipwise.cli.words import price
 
     best: dict[tuple[str, bool], Offer] = {}
     for spot in (False, True):
         for offer in offers_for(c.id, spot):
             best.setdefault((offer.cloud, spot), offer)
     rows = [[
-        o.cloud, "spot" if spot else "on demand", f"{o.price(spot):.2f}", f"{o.chips:g}", o.region, o.instance,
+        o.cloud, "spot" if spot else "on demand", price(o.price(spot) or 0.0), f"{o.chips:g}", o.region, o.instance,
         o.date, o.source] for (_, spot), o in sorted(best.items(), key=lambda x: (x[0][1], x[1].price(x[0][1])))]
     if not rows:
         return Text("Prices: no public price", True)
     return Table(["cloud", "kind", "$/chip-hour", "chips", "region", "instance", "date", "source"], rows,
                  frozenset({"cloud", "kind", "region", "instance", "date", "source"}),
-                 title="Prices: the cheapest of each cloud")
+                 title="Prices: the cheapest of each cloud", under=("source", "instance", "region"))

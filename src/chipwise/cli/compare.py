@@ -8,11 +8,13 @@ import typer
 
 from chipwise.cli.options import (
     BatchOpt,
+    LoraOpt,
     ModelOpt,
     OptimizerOpt,
     OutFile,
     PrecisionOpt,
     RecomputeOpt,
+    SamplesOpt,
     SequenceOpt,
     StackOpt,
     StepsOpt,
@@ -20,6 +22,7 @@ from chipwise.cli.options import (
     TokensOpt,
     WorkloadArg,
     complete_chips,
+    one_of,
 )
 
 if TYPE_CHECKING:
@@ -50,20 +53,26 @@ def compare(
         "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M.", show_default=False)] = None,
     by: Annotated[str | None, typer.Option(
         "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
-        show_default=False)] = None,
+        autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
     model: ModelOpt = None,
     batch: BatchOpt = None,
     sequence: SequenceOpt = None,
     precision: PrecisionOpt = None,
     tokens: TokensOpt = None,
     steps: StepsOpt = None,
+    samples: SamplesOpt = None,
     optimizer: OptimizerOpt = None,
     recompute: RecomputeOpt = None,
+    lora: LoraOpt = None,
     stack: StackOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Compare chips on a workload: best layout, time, energy and cost of each, and what to pick."""
+    """Compare chips on a workload, and say what to pick.
+
+    For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
+    why, and what would flip the decision.
+    """
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import records
     from chipwise.cli.progress import progress
@@ -83,7 +92,8 @@ def compare(
         candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
     work = read_workload(workload, {
         "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "optimizer": optimizer, "recompute": recompute, "stack": stack})
+        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
+        "stack": stack})
     with progress("comparing") as shown:
         found = run(work, candidates, shipped(), terms, progress=shown)
     if output == "json":
@@ -123,8 +133,9 @@ def blocks(c: Comparison) -> list[Block]:
     t = c.workload.train
     run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
            else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}")
+    kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
     out: list[Block] = [
-        Text(f"{c.workload.name}: {run}, global batch {t.global_batch:,}, {t.precision}; by {c.terms.objective}"),
+        Text(f"{c.workload.name}: {run}, global batch {t.global_batch:,}, {kind}; by {c.terms.objective}"),
         _table(c)]
     out += [Text("Decision", True), Text(c.words.pick), Text(c.words.why), Text(c.words.flip)]
     if c.refused:
@@ -141,7 +152,8 @@ def _table(c: Comparison) -> Table:
     headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]
     rows = [[str(i + 1), *_cells(row)] for i, row in enumerate(c.rows)]
     picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
-    return Table(headers, rows, frozenset({"chips", "layout", "evidence"}), picked)
+    return Table(headers, rows, frozenset({"chips", "layout", "evidence"}), picked, under=("layout",),
+                 drop=("kWh", "spot", rate, "90 %", "MFU"))
 
 
 def _cells(row: Row) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.cli.render import Block, Table, Text, bar
+from chipwise.cli.words import interval, plural
 from chipwise.cost import Quote
 from chipwise.predict.prediction import Prediction, collectives
 from chipwise.units import format_bytes, format_count, format_money, format_seconds
@@ -19,8 +20,6 @@ PARTS = {
     "expert_exchange": "expert all-to-all, exposed",
     "context": "context-parallel exchange, exposed",
     "pipe": "pipeline sends, exposed",
-    "shard": "gathers of sharded weights, exposed",
-    "reduce": "gradient reduction, exposed",
     "offload": "copies to the host, exposed",
     "bubble": "pipeline bubble",
     "optimizer": "optimiser",
@@ -31,9 +30,19 @@ COMMS = {
     "expert_exchange": "experts (all-to-all)",
     "context": "context parallel (ring)",
     "pipe": "pipeline (send)",
-    "shard": "sharded weights (all-gather)",
-    "reduce": "gradients (reduce-scatter or all-reduce)",
 }
+SHARD = {  # what travels between replicas in every micro-batch, by ZeRO stage
+    2: "gradients of each micro-batch (reduce-scatter)",
+    3: "weights (all-gather) and gradients (reduce-scatter)",
+}
+REDUCE = {  # and once a step
+    0: "gradients (all-reduce)",
+    1: "gradients (reduce-scatter) and updated weights (all-gather)",
+    2: "updated weights (all-gather)",
+    3: "gradients between sharded groups (all-reduce)",
+}
+LEAST_SHARE = 0.0005  # less shows as 0.0%
+LEAST_SECONDS = 5e-9  # less shows as 0.00 µs
 MEMORY = {
     "weights": "weights",
     "gradients": "gradients",
@@ -54,11 +63,11 @@ def explanation(p: Prediction, calibration: Calibration) -> list[Block]:
             ["T_math", _s(p.math_s), "the model's FLOPs at the dense peak of the chips"],
             ["T_comms", _s(wires), "everything on the wires, if nothing overlapped"],
             ["lower bound", _s(p.bound_s), "the longer of the two: no schedule is faster"],
-            ["estimate", _s(p.step.value), f"{_s(p.step.low)} to {_s(p.step.high)} in 9 of 10 cases"],
+            ["estimate", _s(p.step.value), f"{interval(p.step)} in 9 of 10 cases"],
         ], frozenset({"one step", "what it is"}), frozenset({3})),
         Text(f"evidence: {p.step.evidence} ({p.step.because}); published steps nearby correct the formulas by "
              f"{(p.learnt - 1) * 100:+.1f}%"),
-        _breakdown(p), _comms(comms), *_memory(p),
+        _breakdown(p), _comms(p, comms), *_memory(p),
         Text("Assumptions", True), *(Text(f"  {a}") for a in p.assumptions),
     ]
 
@@ -67,19 +76,31 @@ def _s(seconds: float) -> str:
     return format_seconds(max(seconds, 0.0))
 
 
+def _label(kind: str, p: Prediction, names: dict[str, str]) -> str:
+    """A part's name; what ZeRO sends depends on its stage."""
+    by_stage = {"shard": SHARD, "reduce": REDUCE}.get(kind)
+    if by_stage is None:
+        return names.get(kind, kind)
+    words = by_stage.get(p.layout.zero, kind)
+    if kind == "reduce" and p.layout.zero in (1, 2) and p.layout.shard < p.layout.dp:
+        words += ", gradients between sharded groups (all-reduce)"
+    return f"{words}, exposed" if names is PARTS else words
+
+
 def _breakdown(p: Prediction) -> Table:
-    rows = [[PARTS.get(name, name), _s(seconds), f"{seconds / p.step.value * 100:.1f}%"]
-            for name, seconds in p.parts.items() if seconds > 0]
+    shares = {name: seconds / p.step.value for name, seconds in p.parts.items()}
+    rows = [[_label(name, p, PARTS), _s(p.parts[name]), f"{share * 100:.1f}%"]
+            for name, share in shares.items() if share >= LEAST_SHARE]
     rows.append(["step", _s(p.step.value), "100.0%"])
     return Table(["where the step goes", "seconds", "share"], rows, frozenset({"where the step goes"}),
                  title="Breakdown")
 
 
-def _comms(comms: dict[str, dict[str, float]]) -> Block:
-    rows = [[COMMS[kind], _s(c["exposed"]), _s(c["hidden"])]
-            for kind, c in comms.items() if c["exposed"] + c["hidden"] > 0]
+def _comms(p: Prediction, comms: dict[str, dict[str, float]]) -> Block:
+    rows = [[_label(kind, p, COMMS), _s(c["exposed"]), _s(c["hidden"])]
+            for kind, c in comms.items() if c["exposed"] + c["hidden"] >= LEAST_SECONDS]
     if not rows:
-        return Text("Collectives: none, the chips do not talk to each other", True)
+        return Text("Collectives: none", True)
     return Table(["collective", "exposed", "hidden"], rows, frozenset({"collective"}), title="Collectives")
 
 
@@ -100,19 +121,24 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
     each = rate.value / p.accelerators.count
     lines = [
         ["layout", str(p.layout)],
-        ["step", f"{_s(p.step.value)} ({_s(p.step.low)} to {_s(p.step.high)}), {p.step.evidence}"],
+        ["step", f"{_s(p.step.value)} ({interval(p.step)}), {p.step.evidence}"],
         ["rate", f"{format_count(rate.value)} {unit}/s, {each:,.3g} per chip" if each < 100
          else f"{format_count(rate.value)} {unit}/s, {each:,.0f} per chip"],
         ["MFU", f"{p.mfu * 100:.1f}%"],
         ["memory", f"{format_bytes(p.memory['total'])} of {format_bytes(p.capacity)} a chip"],
-        ["run", f"{_s(p.duration.value)} ({_s(p.duration.low)} to {_s(p.duration.high)}), "
-                f"{p.workload.train.steps:,} steps"],
-        ["energy", f"{p.kwh.value:,.0f} kWh" if p.kwh.value >= 100 else f"{p.kwh.value:.3g} kWh"],
+        ["run", f"{_s(p.duration.value)} ({interval(p.duration)}), {plural(p.workload.train.steps, 'step')}"],
+        ["energy", _energy(p.kwh.value)],
         ["on demand", _cost(ondemand)],
         ["spot", _cost(spot)],
     ]
     return [Text(f"{p.workload.name} on {p.accelerators}"),
-            Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary")]
+            Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True)]
+
+
+def _energy(kwh: float) -> str:
+    if kwh >= 100:
+        return f"{kwh:,.0f} kWh"
+    return f"{kwh:.3g} kWh" if kwh >= 0.1 else f"{kwh * 1e3:.3g} Wh"
 
 
 def _cost(q: Quote | None) -> str:

@@ -8,11 +8,13 @@ import typer
 
 from chipwise.cli.options import (
     BatchOpt,
+    LoraOpt,
     ModelOpt,
     OptimizerOpt,
     OutFile,
     PrecisionOpt,
     RecomputeOpt,
+    SamplesOpt,
     SequenceOpt,
     StackOpt,
     StepsOpt,
@@ -48,57 +50,61 @@ def layouts(
     precision: PrecisionOpt = None,
     tokens: TokensOpt = None,
     steps: StepsOpt = None,
+    samples: SamplesOpt = None,
     optimizer: OptimizerOpt = None,
     recompute: RecomputeOpt = None,
+    lora: LoraOpt = None,
     stack: StackOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Search every legal layout: the best, the front of time against memory, and why others were refused."""
+    """Search every legal way to split the work over chips.
+
+    Shows the best layouts, the Pareto front of time against memory, and why others were refused.
+    """
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import records
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_workload
-    from chipwise.compare import named_stack
     from chipwise.layout import search
-    from chipwise.predict.prediction import predict
+    from chipwise.predict.bench import named_stack
 
     formats(output, "table", "json", "csv")
     acc = parse(on)
     work = read_workload(workload, {
         "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "optimizer": optimizer, "recompute": recompute, "stack": stack})
+        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
+        "stack": stack})
     found = search(work, acc, shipped(), named_stack(work), top)
-    learnt = predict(work, acc, found.best.layout, shipped(), named_stack(work)).learnt
-    found = found.scaled(learnt)
     if output == "json":
         emit_json(records.layouts(work, acc, found), out)
     elif output == "csv":
         front = [{"set": "front", **records.found(f, found)} for f in found.front]
         emit_csv([{"set": "top", **records.found(f, found)} for f in found.top] + front, out)
     else:
-        emit(blocks(work, acc, found, learnt), out)
+        emit(blocks(work, acc, found), out)
 
 
-def blocks(work: Workload, acc: Accelerators, r: SearchResult, learnt: float) -> list[Block]:
+def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
     """A search for people."""
     from chipwise.cli.render import Text
+    from chipwise.cli.words import plural
     from chipwise.layout import in_words
     from chipwise.units import format_bytes, format_seconds
 
     fits = r.evaluated - r.too_large
     out: list[Block] = [
-        Text(f"{work.name} on {acc}: the best of {r.evaluated:,} layouts is {r.best.layout}, "
+        Text(f"{work.name} on {acc}: the best of {plural(r.evaluated, 'layout')} is {r.best.layout}, "
              f"{format_seconds(r.best.seconds)} a step"),
         _table(r.top, r, "Best layouts, one per split"),
         _table(r.front, r, "Pareto front: nothing else is both faster and smaller"),
-        Text(f"Times are the formulas' with {(learnt - 1) * 100:+.1f}%, taught by published steps near the best"),
         Text("Evaluated and refused", True),
-        Text(f"  {r.evaluated:,} layouts of {r.splits:,} splits evaluated; {fits:,} fit in {format_bytes(r.limit)}"),
+        Text(f"  {plural(r.evaluated, 'layout')} of {plural(r.splits, 'split')} evaluated; {fits:,} fit in "
+             f"{format_bytes(r.limit)}"),
     ]
     if r.too_large:
-        out.append(Text(f"  {r.too_large:,} layouts need more memory (the smallest of all needs "
+        out.append(Text(f"  {plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "
                         f"{format_bytes(r.least_bytes)})"))
     return out + [Text(f"  {line}") for line in in_words(r.refused)]
 
@@ -109,4 +115,5 @@ def _table(found: tuple[Found, ...], r: SearchResult, title: str) -> Table:
 
     rows = [[str(f.layout), format_seconds(f.seconds), f"{f.seconds / r.best.seconds:.2f}x",
              format_bytes(f.bytes), format_bytes(max(r.headroom(f), 0.0))] for f in found]
-    return Table(["layout", "step", "of the best", "memory", "headroom"], rows, frozenset({"layout"}), title=title)
+    return Table(["layout", "step", "of the best", "memory", "headroom"], rows, frozenset({"layout"}), title=title,
+                 under=("layout",))

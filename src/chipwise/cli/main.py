@@ -5,6 +5,7 @@ Heavy modules (numpy, pydantic, yaml, rich) are imported inside the verbs, so th
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,13 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from chipwise import __version__
-from chipwise.cli import chips, compare, layouts, predict, schema, validate
+from chipwise.cli import chips, compare, layouts, models, predict, schema, validate
 from chipwise.cli.render import PipeClosed
 from chipwise.errors import ChipwiseError
 
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
 VERBS: dict[str, Any] = {
     "chips": chips.chips,
+    "models": models.models,
     "compare": compare.compare,
     "predict": predict.predict,
     "layouts": layouts.layouts,
@@ -62,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """The exit status of a command line; whatever went wrong is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that can't show a character shows another
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         status = app(arguments or ["--help"], standalone_mode=False, prog_name="chipwise")
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,15 @@ def complete_stacks(incomplete: str) -> list[str]:
     return [name for name in load().stacks if name.startswith(incomplete.lower())]
 
 
+def one_of(*words: str) -> Callable[[str], list[str]]:
+    """Completes to a fixed list of words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete.lower())]
+
+    return complete
+
+
 WorkloadArg = Annotated[
     str,
     typer.Argument(
@@ -68,7 +78,7 @@ SequenceOpt = Annotated[
 PrecisionOpt = Annotated[
     str | None,
     typer.Option("--precision", metavar="NAME", help="fp32, tf32, bf16, fp16, fp8, int8 or fp4.",
-                 show_default=False),
+                 autocompletion=one_of("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"), show_default=False),
 ]
 TokensOpt = Annotated[
     str | None, typer.Option("--tokens", metavar="N", help="Tokens of the run, such as 15T.", show_default=False)
@@ -76,14 +86,25 @@ TokensOpt = Annotated[
 StepsOpt = Annotated[
     str | None, typer.Option("--steps", metavar="N", help="Steps of the run.", show_default=False)
 ]
+SamplesOpt = Annotated[
+    str | None,
+    typer.Option("--samples", metavar="N", help="Images of the run (or sequences), such as 115M.",
+                 show_default=False),
+]
 OptimizerOpt = Annotated[
     str | None,
     typer.Option("--optimizer", metavar="NAME", help="adamw, adam, lamb, sgd, lars, lion, muon or adafactor.",
+                 autocompletion=one_of("adamw", "adam", "lamb", "sgd", "lars", "lion", "muon", "adafactor"),
                  show_default=False),
 ]
 RecomputeOpt = Annotated[
     str | None,
     typer.Option("--recompute", metavar="NAME", help="auto, none, selective, full or offload.",
+                 autocompletion=one_of("auto", "none", "selective", "full", "offload"), show_default=False),
+]
+LoraOpt = Annotated[
+    str | None,
+    typer.Option("--lora", metavar="RANK", help="Train adapters of that rank; the base weights are frozen.",
                  show_default=False),
 ]
 StackOpt = Annotated[
@@ -95,5 +116,11 @@ OutFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),
 ]
-TableJsonCsv = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or csv.")]
-TableJson = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")]
+TableJsonCsv = Annotated[
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or csv.",
+                      autocompletion=one_of("table", "json", "csv"))
+]
+TableJson = Annotated[
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.",
+                      autocompletion=one_of("table", "json"))
+]

@@ -8,11 +8,13 @@ import typer
 
 from chipwise.cli.options import (
     BatchOpt,
+    LoraOpt,
     ModelOpt,
     OptimizerOpt,
     OutFile,
     PrecisionOpt,
     RecomputeOpt,
+    SamplesOpt,
     SequenceOpt,
     StackOpt,
     StepsOpt,
@@ -52,28 +54,35 @@ def predict(
     precision: PrecisionOpt = None,
     tokens: TokensOpt = None,
     steps: StepsOpt = None,
+    samples: SamplesOpt = None,
     optimizer: OptimizerOpt = None,
     recompute: RecomputeOpt = None,
+    lora: LoraOpt = None,
     stack: StackOpt = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Predict the step time, memory, energy and cost of a workload on chips, with a 90 % interval."""
+    """Predict one workload on one set of chips.
+
+    Step time with a 90 % interval, rate, MFU, memory, time to train, energy and cost; with --explain, how the number
+    comes about.
+    """
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import records
     from chipwise.cli.explain import explanation, summary
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
-    from chipwise.compare import named_stack
     from chipwise.cost import quote
+    from chipwise.predict.bench import named_stack
     from chipwise.predict.prediction import collectives
 
     formats(output, "table", "json")
     acc = parse(on)
     work = read_workload(workload, {
         "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "optimizer": optimizer, "recompute": recompute, "stack": stack})
+        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
+        "stack": stack})
     found = _predict(work, acc, layout, shipped(), named_stack(work))
     ondemand, spot = (quote(acc.chip, acc.count, found.duration, s) for s in (False, True))
     if output == "json":

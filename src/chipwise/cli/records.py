@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chipwise.predict.estimate import Estimate
     from chipwise.predict.prediction import Prediction
     from chipwise.workload import Workload
+    from chipwise.workload.presets import Preset
 
 SCHEMA = 1
 
@@ -34,7 +35,7 @@ def workload(w: Workload) -> dict[str, Any]:
     return {
         "name": w.name, "model": w.model.name, "family": w.model.family, "global_batch": t.global_batch,
         "sequence": t.sequence, "steps": t.steps, "tokens": t.tokens, "precision": t.precision,
-        "optimizer": t.optimizer, "recompute": t.recompute, "unit": _unit(w),
+        "optimizer": t.optimizer, "recompute": t.recompute, "lora_rank": t.lora_rank, "unit": _unit(w),
     }
 
 
@@ -145,6 +146,16 @@ def layouts(w: Workload, acc: Accelerators, result: SearchResult) -> dict[str, A
         "evaluated": result.evaluated, "too_large": result.too_large, "least_bytes": result.least_bytes,
         "splits": result.splits, "refused_splits": dict(result.refused),
     }
+
+
+def model(e: Preset) -> dict[str, Any]:
+    """One model known by name."""
+    from chipwise.workload.params import count
+
+    m, params = e.model, count(e.model)
+    return {"name": m.name, "family": m.family, "parameters": params.total, "active_parameters": params.active,
+            "published_parameters": m.published_params, "aliases": list(e.aliases), "source": m.source,
+            "date": m.source_date}
 
 
 def chip(c: Chip) -> dict[str, Any]:

@@ -12,25 +12,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chipwise.errors import InputError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_ASCII = str.maketrans({"µ": "u", "×": "x", "–": "-", "→": "->", "█": "#", "░": ".", "≥": ">=", "²": "2"})
+ASCII = str.maketrans({"µ": "u", "×": "x", "–": "-", "→": "->", "█": "#", "░": ".", "≥": ">=", "²": "2", "─": "-"})
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; columns named in `left` are words, the others numbers. `strong` rows stand out."""
+    """A table; columns named in `left` are words, the others numbers. `strong` rows stand out.
+
+    On a terminal too narrow for it, columns `under` move to a line beneath each row, one after another, then columns
+    `drop` are left out in that order. A `bare` table shows no headers.
+    """
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: frozenset[str] = frozenset()
     strong: frozenset[int] = frozenset()
     title: str = ""
+    bare: bool = False
+    under: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
     if out is None and sys.stdout.isatty():
         from rich.console import Console
 
+        from chipwise.cli.terminal import draw
+
         draw(blocks, Console(highlight=False))
     else:
         write("\n".join(plain(block) for block in blocks) + "\n", out)
@@ -80,7 +86,10 @@ def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None) -> None
 
 
 def write(text: str, out: Path | None) -> None:
-    """Text to stdout, or to a file: under a temporary name first, so that a file is whole or absent."""
+    """Text to stdout, or to a file: under a temporary name first, so that a file is whole or absent.
+
+    A link is followed; a device or a pipe is written to as it is.
+    """
     if out is None:
         try:
             sys.stdout.write(text)
@@ -88,12 +97,17 @@ def write(text: str, out: Path | None) -> None:
         except BrokenPipeError:
             raise PipeClosed from None
         return
-    draft = out.parent / f".{out.name}.{os.getpid()}"
+    target = out.resolve()
+    draft = target.parent / f".{target.name}.{os.getpid()}"
     try:
-        if out.is_dir():
+        if target.is_dir():
             raise IsADirectoryError(EISDIR, "it is a folder")
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8") as device:
+                device.write(text)
+            return
         draft.write_text(text, encoding="utf-8")
-        draft.replace(out)
+        draft.replace(target)
     except (OSError, ValueError) as error:
         with suppress(OSError, ValueError):
             draft.unlink()
@@ -111,39 +125,20 @@ def plain(block: Block) -> str:
     v5e    16
     """
     if isinstance(block, Text):
-        return (f"\n{block.words}" if block.heading else block.words).translate(_ASCII)
-    cells = [[str(c).translate(_ASCII) for c in row] for row in [block.headers, *block.rows]]
+        return (f"\n{block.words}" if block.heading else block.words).translate(ASCII)
+    rows = block.rows if block.bare else [block.headers, *block.rows]
+    cells = [[str(c).translate(ASCII) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(block.headers))]
-    cells.insert(1, ["-" * width for width in widths])
+    if not block.bare:
+        cells.insert(1, ["-" * width for width in widths])
     lines = []
     for row in cells:
         pairs = zip(row, widths, block.headers, strict=True)
         lines.append("  ".join(
             cell.ljust(width) if header in block.left else cell.rjust(width) for cell, width, header in pairs
         ).rstrip())
-    title = [f"\n{block.title}".translate(_ASCII)] if block.title else []
+    title = [f"\n{block.title}".translate(ASCII)] if block.title else []
     return "\n".join(title + lines)
-
-
-def draw(blocks: Sequence[Block], console: Console) -> None:
-    """Blocks in colour on a terminal."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    for block in blocks:
-        if isinstance(block, Text):
-            console.print(f"\n[bold]{escape(block.words)}[/]" if block.heading else escape(block.words))
-            continue
-        grid = Grid(box=box.SIMPLE_HEAD, title=escape(block.title) or None, title_justify="left",
-                    title_style="bold", pad_edge=False)
-        for header in block.headers:
-            words = header in block.left
-            grid.add_column(escape(header), justify="left" if words else "right", no_wrap=not words,
-                            overflow="fold" if words else "ellipsis")
-        for i, row in enumerate(block.rows):
-            grid.add_row(*(escape(str(cell)) for cell in row), style="bold green" if i in block.strong else None)
-        console.print(grid)
 
 
 def bar(share: float, width: int = 24) -> str:

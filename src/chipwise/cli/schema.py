@@ -12,7 +12,7 @@ Examples:
 
 
 def schema(out: OutFile = None) -> None:
-    """Print the JSON Schema of the workload file, for editors and other programs."""
+    """Print the JSON Schema of the workload file."""
     from chipwise.cli.render import write
     from chipwise.workload.load import schema_text
 

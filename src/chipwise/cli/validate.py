@@ -23,7 +23,10 @@ def validate(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Score predictions against published results: error, coverage of the intervals, by chip and source."""
+    """Score predictions against published results.
+
+    Error, bias and how often the 90 % intervals held, over all rows, by chip and by source.
+    """
     from chipwise.cli.progress import progress
     from chipwise.cli.records import head
     from chipwise.cli.render import emit_json, formats, write

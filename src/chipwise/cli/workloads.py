@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import InputError
+from chipwise.errors import ChipwiseError, InputError, UnknownName
 
 if TYPE_CHECKING:
     from chipwise.workload import Workload
@@ -18,34 +18,49 @@ FLAGS = {  # flag -> key of the workload file
     "precision": "train.precision",
     "tokens": "train.tokens",
     "steps": "train.steps",
+    "samples": "train.samples",
     "optimizer": "train.optimizer",
     "recompute": "train.recompute",
+    "lora": "train.lora.rank",
     "stack": "train.stack",
 }
+LENGTHS = ("tokens", "steps", "samples")
 
 
 def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     """The workload that an argument and flags describe; every failure is one line."""
-    from chipwise.compare.rows import named_stack
+    from chipwise.predict.bench import named_stack
     from chipwise.workload import load_workload
-    from chipwise.workload.build import NOTHING
 
-    if flags.get("tokens") and flags.get("steps"):
-        raise InputError("--steps", flags["steps"], "either --tokens or --steps, not both")
+    lengths = [flag for flag in LENGTHS if flags.get(flag)]
+    if len(lengths) > 1:
+        first, second = lengths[:2]
+        raise InputError(f"--{second}", flags[second], f"either --{first} or --{second}, not both")
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in FLAGS.items()}
     source, model = _source(text)
     if flags.get("model"):
         model = _model(str(flags["model"]))
     if model is not None:
         overrides["model"] = model
-    try:
-        workload = load_workload(source, overrides)
-    except InputError as error:
-        if source is None and error.value is NOTHING:
-            raise InputError(error.field, NOTHING, f"{error.accepted} ({_hint(error.field)})") from None
-        raise
+    if source is None:
+        _complete(model, flags)
+    workload = load_workload(source, overrides)
     named_stack(workload)
     return workload
+
+
+def _complete(model: Any, flags: Mapping[str, str | None]) -> None:
+    """Without a workload file flags say how a model is trained: all that are missing, in one line."""
+    from chipwise.workload import from_hf_config, preset
+
+    images = (from_hf_config(model["hf"]) if isinstance(model, dict) else preset(model)).image_tokens
+    missing = [] if flags.get("batch") else ["--batch"]
+    if not images and not flags.get("sequence"):
+        missing.append("--sequence")
+    if not any(flags.get(flag) for flag in LENGTHS):
+        missing.append("--samples or --steps" if images else "--tokens or --steps")
+    if missing:
+        raise ChipwiseError(f"missing: {', '.join(missing)}")
 
 
 def _source(text: str) -> tuple[Path | None, Any]:
@@ -69,7 +84,10 @@ def _known(name: str) -> str:
     """The name of a known model: a wrong one is worth saying before anything else is missing."""
     from chipwise.workload import preset
 
-    return preset(name).name
+    try:
+        return preset(name).name
+    except UnknownName as error:
+        raise InputError(error.field, name, f"{error.accepted}; see `chipwise models`") from None
 
 
 def _config(path: Path) -> dict[str, str]:
@@ -90,8 +108,3 @@ def _exists(path: Path) -> bool:
 
 def _is_dir(path: Path) -> bool:
     return _exists(path) and path.is_dir()
-
-
-def _hint(field: str) -> str:
-    flag = next((f"--{flag}" for flag, key in FLAGS.items() if key == field), "--tokens or --steps")
-    return f"say {flag}, or write a workload file"

@@ -7,6 +7,8 @@ from chipwise.workload.params import count, lora_params
 
 _SMALL = 500e6  # parameters: below, a step on a few chips is short enough for fixed costs to show
 _LARGE = 10e9  # parameters: above, weights and optimiser state exceed one chip
+_FLOPS_PER_PARAM = 6  # forward and backward, per parameter and token
+_LONG_RUN = 1e22  # FLOPs: about a day on 512 chips of 400 TFLOP/s in use
 
 
 def metrics_that_matter(workload: Workload) -> list[str]:
@@ -42,7 +44,12 @@ def metrics_that_matter(workload: Workload) -> list[str]:
         said.append("memory size per chip: weights, gradients and optimiser state must be split")
     if params.total >= _LARGE:
         said.append("interconnect: inside a node or slice for tensor parallelism, between them for the rest")
-        said.append("cost per token and days to finish: the run is long, so failures and spare chips count")
+    flops = _FLOPS_PER_PARAM * params.active * t.tokens
+    if m.family != "cnn" and flops >= _LONG_RUN:
+        said.append(
+            f"cost per {'image' if m.image_tokens else 'token'} and days to finish: {flops:.0e}".replace("e+", "e")
+            + " FLOPs are a long run, so failures and spare chips count"
+        )
     if params.total < _SMALL:
         said.append("launch and host overhead: the work per step is small, so compiled or captured steps win")
         said.append("price per hour of a small allocation: few chips are enough")
