@@ -59,7 +59,7 @@ def keys(value, out):
     return out
 
 
-NAMES = {"parts_seconds", "collectives_seconds", "memory_bytes", "refused_splits", "figures"}  # whose keys are names
+NAMES = {"by_chip", "by_family", "by_source", "not_eligible", "refusals", "parts_seconds", "collectives_seconds", "memory_bytes", "refused_splits", "figures"}  # whose keys are names
 
 
 def without_names(value):
@@ -70,7 +70,7 @@ def without_names(value):
 
 @pytest.mark.parametrize("arguments", [
     ("compare", EXAMPLE, "--on", "h100,v100"), ("predict", EXAMPLE, "--on", "h100:64"), ("layouts", EXAMPLE, "--on", "h100:64"),
-    ("chips", "v5e"), ("models", "gpt2"),
+    ("chips", "v5e"), ("models", "gpt2"), ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
 ], ids=lambda a: a[0])
 def test_every_key_of_the_json_is_documented(arguments):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")

@@ -231,7 +231,7 @@ def element_wise(ops, site, x):
         moved = s.count * s.bytes_per_row * site.numerics.act_bytes / 2 * x.micro_batch * s.rows / x.cp
         moved /= x.tp if split else 1
         if s.place == "head":
-            head += moved * (0.3 if t.fused_loss else 1)
+            head += moved
         else:
             layers += moved
     return layers, head
@@ -469,7 +469,7 @@ def memory(ops, site, x, global_batch, costs):
     layer = full / max(ops.model.layers, 1) * split
     working = layer * (2 if x.recompute in ("full", "offload") else 1)
     scored = ops.rows * (0.15 if ops.model.family == "encoder" else 1.0)
-    logits = ops.model.vocab * scored * split * (num.act_bytes + 4) * (0.25 if t.fused_loss else 1)
+    logits = ops.model.vocab * scored * split * (num.act_bytes + 4)
     one_layer = p.per_layer_dense / x.tp + p.per_layer_experts / (x.tp * x.ep)
     out = {
         "weights": kept(3) * num.weight_bytes,

@@ -19,7 +19,7 @@ from chipwise.predict.layouts import Layout, Layouts
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 
-TRAITS = st.builds(Traits, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+TRAITS = st.builds(Traits, st.booleans(), st.booleans(), st.booleans())
 
 
 def check(work, layouts, rows):

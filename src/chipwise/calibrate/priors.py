@@ -14,16 +14,18 @@ BASE: dict[str, tuple[float, float]] = {
     # routing imbalance, padding and small groups; grouped products reach about half of a plain one's rate
     # (ai-dynamo/aiconfigurator moe tables, 2026-08)
     "expert": (2.0, 0.5),
+    # guesses, held loosely: kernels in a step are a little slower than alone, streams are fused or not
     "attention": (1.2, 0.3),
     "stream": (1.3, 0.4),
     "launch_s": (4e-6, 0.5),  # one kernel launch from a graph or a compiled program
+    # guesses, held loosely: gathers are prefetched by every stack, the others overlap as stacks choose to
     "overlap_shard": (0.85, 1.0),
     "overlap_reduce": (0.60, 1.0),
     "overlap_tensor": (0.10, 1.0),
     "overlap_expert": (0.20, 1.0),
     "overlap_pipe": (0.50, 1.0),
     "overlap_context": (0.70, 1.0),
-    "fixed_s": (5e-3, 1.0),
+    "fixed_s": (5e-3, 1.0),  # a guess: data loading, logging and synchronisation of a step
     "optimizer": (1.2, 0.3),
 }
 

@@ -22,7 +22,6 @@ class Stack:
     flash_since: float = 2022.9  # the year from which its attention is one fused kernel
     flash2: bool = False  # its attention kernels predate Hopper (FlashAttention-2)
     sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
-    fused_loss: bool = False  # logits never written whole
     reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
     release: float = 2026.0  # the version people run, in years
 
@@ -42,7 +41,6 @@ def stack_from_table(table: dict[str, Any]) -> Stack:
         flash_since=float(table.get("flash_since", 2022.9)),
         flash2=table.get("flash2", False),
         sequence_parallel=table.get("sequence_parallel", True),
-        fused_loss=table.get("fused_loss", False),
         reduce_bytes=float(table.get("reduce_bytes", 2)),
         release=float(table["release"]),
     )

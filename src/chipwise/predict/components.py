@@ -24,6 +24,10 @@ from chipwise.predict.layouts import Layouts
 from chipwise.predict.precision import Numerics
 
 Array = NDArray[np.float64]
+# Counts of passes and launches. They set the shape of a step; its size is fitted (calibrate/priors.py).
+SCORE_PASSES = 4.5  # unfused attention: mask and softmax read and write, dropout reads, writes and keeps its mask
+STREAM_BACK = 1.5  # kernels of an element-wise operation's backward pass for one forward
+STEP_LAUNCHES = 10.0  # multi-tensor kernels of an optimiser step and its gradient norm
 LAST = ("mlp_out", "expert_out", "shared_out")
 PROJECTIONS = ("qkv", "latent_down", "q_up", "kv_up")  # kept on the host by `offload`, with the layer inputs
 
@@ -34,7 +38,6 @@ class Traits:
 
     flash: bool = True  # fused attention
     sequence_parallel: bool = True  # norms and residuals are split with tensor parallelism
-    fused_loss: bool = False
     compiled: bool = False  # a compiler leaves out of recomputation what the backward pass does not need
 
 
@@ -140,7 +143,7 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
             else 1.0
         moved = st.count * st.bytes_per_row * (num.act_bytes / 2) * mbs * st.rows / cp / sp
         if st.place == "head":
-            head_bytes = head_bytes + moved * (0.3 if site.traits.fused_loss else 1.0)
+            head_bytes = head_bytes + moved
         else:
             layer_bytes = layer_bytes + moved
     bandwidth = site.high.bandwidth * site.high.coefficients.memory
@@ -238,8 +241,7 @@ def _attention_table(ops: OpTable, site: Site, mbs: Array, tp: Array, cp: Array)
                                  *(site.numerics.act_bytes,) * 3)
             f = f + core.count * (one + two)
             b = b + core.count * 2 * (one + two)
-            # scores: mask and softmax read and write, dropout reads, writes and keeps its mask
-            stream = stream + core.count * mbs * heads * queries * span * site.numerics.act_bytes * 4.5
+            stream = stream + core.count * mbs * heads * queries * span * site.numerics.act_bytes * SCORE_PASSES
     return f, b, stream
 
 
@@ -319,4 +321,4 @@ def _launches(ops: OpTable, site: Site) -> tuple[float, float, float]:
     mm = sum(m.count for m in ops.matmuls if m.place == "layer")
     at = sum(a.count for a in ops.attention) * (1 if site.traits.flash else 5)
     st = sum(s.count * s.kernels for s in ops.streams if s.place == "layer")
-    return mm + at + st, 2 * mm + 2 * at + 1.5 * st, 10.0
+    return mm + at + st, 2 * mm + 2 * at + STREAM_BACK * st, STEP_LAUNCHES

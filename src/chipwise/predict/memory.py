@@ -14,6 +14,10 @@ from chipwise.predict.precision import Numerics
 
 Array = NDArray[np.float64]
 
+SQUARES = 2.5  # unfused attention keeps scores, probabilities and a one-byte dropout mask (Korthikanti et al. 2022)
+NARROW = 0.5  # of the inputs of a layer's last product, the part that `selective` recomputes from its activation
+BLOCK_INPUTS = 0.25  # of a CNN's maps, those between residual blocks of four: kept by `full` recomputation
+
 # Kept free for the runtime, communication buffers and fragmentation, which the bookkeeping does not count.
 # An assumption, not a measurement.
 RESERVE = 0.06
@@ -51,15 +55,15 @@ def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None)
     core = sum(c.count * c.queries * (c.heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim))
                for c in ops.attention)
     square = 0.0 if flash else sum(
-        c.count * c.queries * min(c.span, c.queries) * c.heads * 2.5 for c in ops.attention)
+        c.count * c.queries * min(c.span, c.queries) * c.heads * SQUARES for c in ops.attention)
     d, n = ops.model.d_model, ops.model.layers
     wide = sum(m.count * m.rows * m.n for m in layer if m.name in ("mlp_in", "shared_in", "expert_in"))
     cheap = 2 * n * ops.rows * d + wide  # inputs of the norms, input of the activation
     if ops.model.family == "cnn":
         cheap = sum(m.count * m.rows * m.n for m in layer)
-        return act * (inputs * 0 + 2 * cheap), act * cheap, act * cheap * 0.25
+        return act * 2 * cheap, act * cheap, act * cheap * BLOCK_INPUTS
     everything = act * (inputs + core + square + cheap)
-    return everything, act * (inputs - 0.5 * narrow + core), act * n * ops.rows * d
+    return everything, act * (inputs - NARROW * narrow + core), act * n * ops.rows * d
 
 
 def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
@@ -115,8 +119,6 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
     activations = scale + working
     scored = ops.rows * (MASKED if ops.model.family == "encoder" else 1.0)
     logits = ops.model.vocab * scored * mbs / (cp * tp) * (num.act_bytes + 4.0)
-    if traits.fused_loss:
-        logits = logits * 0.25
     layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)
     gathered = np.where((layouts.zero == 3) & (group > 1), 2 * layer_weights * num.gather_bytes, 0.0)
     total = weights + gradients + optimizer + activations + logits + gathered

@@ -62,7 +62,7 @@ def traits(stack: Stack, flash: bool | None = None) -> Traits:
     """What the stack does that changes the arithmetic of a step."""
     return Traits(
         flash=stack.release >= stack.flash_since if flash is None else flash, sequence_parallel=stack.sequence_parallel,
-        fused_loss=stack.fused_loss, compiled=stack.compiled,
+        compiled=stack.compiled,
     )
 
 

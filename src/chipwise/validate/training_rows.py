@@ -19,6 +19,9 @@ from chipwise.workload.params import count
 COLUMNS = frozenset({"id", "accelerator", "chips", "layers", "d_model", "seq_len", "global_batch", "precision"})
 NEEDED = ("chips", "layers", "d_model", "heads", "d_ff", "seq_len", "global_batch", "precision")
 RATES = ("step_time_s", "tokens_per_s_per_chip", "samples_per_s")
+# Beyond these a number is a slip, not a model or a machine
+LARGEST = {"chips": 1_000_000, "layers": 10_000, "d_model": 1_000_000, "heads": 100_000, "seq_len": 100_000_000,
+           "global_batch": 100_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,10 @@ def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
 
 
 def _positive(row: Mapping[str, str], key: str) -> int:
-    value = int(_number(row, key))
-    if value < 1:
-        raise InputError(key, row.get(key, ""), "a whole number of at least 1")
-    return value
+    value = _number(row, key)
+    if not 1 <= value <= LARGEST[key]:
+        raise InputError(key, row.get(key, ""), f"a whole number from 1 to {LARGEST[key]:,}")
+    return int(value)
 
 
 _PLAIN = re.compile(r"gpt[ -]?(2|3|l\d|\d)|\bmpt|bert|opt[_ -]|gpt2|gpt3|maxtext gpt|falcon|bloom|pythia|"
@@ -104,9 +107,12 @@ def model_of(row: Mapping[str, str]) -> Model:
     if _MLA.search(name):
         latent = Latent(0 if re.search(r"2-16b|lite", name, re.I) else 1536, 512, 128, 64, 128)
     vocab = int(_number(row, "vocab", 51200))
+    kv_heads = int(_number(row, "kv_heads", heads)) or heads
+    if kv_heads > heads:
+        raise InputError("kv_heads", kv_heads, f"at most the row's {heads} heads")
     m = Model(
         name=name, family="encoder" if encoder else "decoder", layers=layers, d_model=d, heads=heads,
-        kv_heads=int(_number(row, "kv_heads", heads)) or heads,
+        kv_heads=kv_heads,
         head_dim=int(_number(row, "head_dim")) or d // heads,
         d_ff=_dense_ff(row, name), vocab=vocab, gated=not old, bias=old,
         norm_params=2 if old else 1, causal=not encoder,
@@ -144,7 +150,10 @@ def _experts(row: Mapping[str, str], name: str, layers: int) -> Experts | None:
         shared = 3 * width
     elif "nemotron" in low:
         shared = 2 * width
-    return Experts(n, int(_number(row, "experts_per_token", 1)) or 1, width, shared, min(first, layers), every)
+    each = int(_number(row, "experts_per_token", 1)) or 1
+    if each > n:
+        raise InputError("experts_per_token", each, f"at most the row's {n} experts")
+    return Experts(n, each, width, shared, min(first, layers), every)
 
 
 def _dense_ff(row: Mapping[str, str], name: str) -> int:
