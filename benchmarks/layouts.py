@@ -9,8 +9,9 @@ Searches over several global batches repeat until a million layouts have been ti
 llm-analysis takes one layout a call: step time and memory of every layout of the 4,096 H100 that both tools can
 express (all global batches), called one after the other as its users do, with its log switched off.
 
-Two ratios compare the rates, CPU time both. On the same layouts: chipwise times just those llm-analysis timed, given
-as arrays, its set-up included. Over the whole space: what a search for the best layout gains. Both have a bar.
+Two ratios compare the rates, CPU time both, medians of several turns. On the same layouts: chipwise times just those
+llm-analysis timed, given as arrays, its set-up included. Over the whole space: what a search for the best layout gains.
+Both have a bar.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import time
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import cycle
+from statistics import median
 
 import numpy as np
 
@@ -41,6 +43,7 @@ from chipwise.workload.presets import preset
 MODEL, SEQUENCE = "llama-3.1-70b", 8192
 PLACES = ("h100:4096", "v5p:4096")
 BATCHES = (1024, 1536, 2048, 2560, 3072, 4096)
+MORE_BATCHES = (512, 768, 1024, 1280, 1536, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192)  # for the peer
 ENOUGH = 1_000_000
 BAR, RATIO_BAR = 1_000_000, 300
 ROUNDS = 4
@@ -76,7 +79,7 @@ class Rate:
 def comparable(place: str) -> list[tuple[Layout, int]]:
     """Every layout, with its global batch, that llm-analysis can express too, in a random order."""
     out = []
-    for batch in BATCHES:
+    for batch in MORE_BATCHES:
         legal = enumerate_layouts(preset(MODEL), Train(batch, SEQUENCE), parse(place)).layouts
         both = (legal.cp == 1) & (legal.vpp == 1) & (legal.tp <= 8) & (legal.recompute != 3) & ~legal.pipe_inner
         both &= (legal.zero == 0) | (legal.shard == legal.dp)
@@ -130,12 +133,15 @@ def main() -> int:
         Rate().run(place, 1)  # imports and caches
     peer_seconds(sample[:2], model)
     sample_seconds(sample[:2], model)
-    rates, peer, ours = {place: Rate() for place in PLACES}, 0.0, 0.0
+    rates = {place: Rate() for place in PLACES}
+    peers: list[float] = []
+    mine: list[float] = []
     for turn in range(ROUNDS):  # in turns, so that a busy machine slows all alike
         for place, rate in rates.items():
             rate.run(place, ENOUGH // ROUNDS)
-        peer += peer_seconds(sample[turn::ROUNDS], model) / ROUNDS
-        ours += sum(sample_seconds(sample, model) for _ in range(5)) / 5 / ROUNDS
+        peers.append(peer_seconds(sample[turn::ROUNDS], model))
+        mine += [sample_seconds(sample, model) for _ in range(5)]
+    peer, ours = median(peers), median(mine)
     speed = {place: rate.layouts / rate.search for place, rate in rates.items()}
     ratio, same = speed[PLACES[0]] * peer, peer / ours
     if "--json" in sys.argv:

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernels import fit_kernels
 from chipwise.calibrate.steps import (
     Steps,
+    believed,
     corrected,
     fit,
     learn,
     mean_error,
     median_error,
     prepare,
+    residuals,
 )
 from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
 from chipwise.errors import BrokenFile
@@ -49,9 +51,10 @@ def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
     steps = prepare(rows, base)
     every = np.arange(len(rows))
     effects = fit(steps, every)
+    before = residuals(steps, every, believed(steps))
+    say(f"training steps: {len(rows)} rows; by priors alone: mean {mean_error(before):.1%}")
     folds, refits, cross = _cross_validated(steps)
-    say(f"training steps: {len(rows)} rows; by group left out: mean {mean_error(cross):.1%}, "
-        f"median {median_error(cross):.1%}")
+    say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
     without, blind_kernels = _kernels_left_out(root, kernel)
     blind = _sources_left_out(rows, steps, without)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")

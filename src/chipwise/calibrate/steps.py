@@ -164,6 +164,12 @@ def _effects(design: _Design, theta: Array) -> Effects:
     return out
 
 
+def believed(steps: Steps) -> Effects:
+    """The effects before any training row is seen: the priors alone."""
+    design = _Design.of(steps.labels)
+    return _effects(design, design.mean)
+
+
 def residuals(steps: Steps, rows: Rows, effects: Effects) -> Array:
     """log(observed / predicted) of the chosen rows."""
     coefficients = [step_coefficients(effects, steps.labels[i]) for i in rows]

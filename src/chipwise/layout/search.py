@@ -101,7 +101,8 @@ def search_in(work: Bench, legal: Enumeration, limit: float, top: int = 10) -> S
 
 def _learnt(work: Bench, found: list[Found]) -> list[Found]:
     """Times as they are answered: corrected by what published steps near each layout taught."""
-    return [replace(f, seconds=f.seconds * work.factor(f.layout)) for f in found]
+    factors = work.factors([f.layout for f in found])
+    return [replace(f, seconds=f.seconds * float(factor)) for f, factor in zip(found, factors, strict=True)]
 
 
 def _on_front(found: list[Found]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.errors import Refusal, UnknownName
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, Site, components
-from chipwise.predict.correction import learnt_factor
+from chipwise.predict.correction import Array, learnt_factors
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.memory import MemoryUse, memory
 from chipwise.predict.schedule import Breakdown, StepCoefficients, schedule
@@ -29,7 +29,7 @@ class Bench:
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
-    factor: Callable[[Layout], float]  # what published steps near a layout taught
+    factors: Callable[[Sequence[Layout]], Array]  # what published steps near layouts taught
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
@@ -60,7 +60,7 @@ def bench(workload: Workload, acc: Accelerators, calibration: Calibration,
         build(workload.model, train.sequence),
         site(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
-        partial(learnt_factor, calibration, workload, acc, stack, stack.release),
+        partial(learnt_factors, calibration, workload, acc, stack, stack.release),
     )
 
 

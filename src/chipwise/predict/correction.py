@@ -6,7 +6,7 @@ leaves the ranking of layouts to the formulas: it corrects the answer that is sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Any
 
@@ -55,24 +55,16 @@ def covariance(x: Array, n: NDArray[np.str_], y: Array, o: NDArray[np.str_]) -> 
     return np.asarray(np.exp(-0.5 * np.maximum(square, 0.0)))
 
 
-def step_factor(table: Mapping[str, Any], x: list[float], n: list[str]) -> float:
-    """The factor on a predicted step; 1 without a table.
-
-    >>> step_factor({}, [0.0], ["a"])
-    1.0
-    """
+def learnt_factors(calibration: Calibration, workload: Workload, acc: Accelerators, stack: Stack | None,
+                   release: float, layouts: Sequence[Layout]) -> Array:
+    """The factors on the steps of some layouts at a place; 1 where the calibration learnt none."""
+    table = calibration.correction.get("steps")
     if not table:
-        return 1.0
-    near = covariance(np.array([x]), np.array([n]), *_arrays(table))
-    learnt = AMPLITUDE**2 * float(near[0] @ np.asarray(table["alpha"]))
-    return float(np.exp(np.clip(learnt, -LIMIT, LIMIT)))
-
-
-def learnt_factor(calibration: Calibration, workload: Workload, acc: Accelerators, stack: Stack | None,
-                  release: float, layout: Layout) -> float:
-    """The factor on the step of `layout` at a place."""
-    return step_factor(calibration.correction.get("steps", {}), sizes(workload, acc.count, layout, release),
-                       names(workload, acc.chip, stack))
+        return np.ones(len(layouts))
+    x = np.array([sizes(workload, acc.count, layout, release) for layout in layouts])
+    near = covariance(x, np.array([names(workload, acc.chip, stack)]), *_arrays(table))
+    learnt = AMPLITUDE**2 * near @ np.asarray(table["alpha"])
+    return np.asarray(np.exp(np.clip(learnt, -LIMIT, LIMIT)))
 
 
 _held: dict[int, tuple[Any, Array, NDArray[np.str_]]] = {}  # arrays of the tables used so far, by identity

@@ -82,7 +82,7 @@ def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: 
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
     total, hidden = parts.pop("total"), parts.pop("hidden")
-    learnt = work.factor(layout)
+    learnt = float(work.factors([layout])[0])
     parts = {name: seconds * learnt for name, seconds in parts.items()}
     total, hidden = total * learnt, hidden * learnt
     math_s = math_seconds(work, acc.count)

@@ -13,7 +13,7 @@ from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
 from chipwise.predict.bench import Bench
-from chipwise.predict.correction import learnt_factor
+from chipwise.predict.correction import learnt_factors
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.prediction import math_seconds
@@ -38,7 +38,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
         build(w.model, w.train.sequence),
         site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.flash),
         spent, float(w.train.global_batch), effects,
-        partial(learnt_factor, calibration, w, acc, row.stack, row.release),
+        partial(learnt_factors, calibration, w, acc, row.stack, row.release),
     )
 
 
@@ -73,7 +73,7 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
         if c.kernels is not calibrations[0].kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.step, _labels(row)))
-        factor = learnt_factor(c, row.workload, acc, row.stack, row.release, layout)
+        factor = float(learnt_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
         out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip,
                                  row.workload, row.stack, c))
     return out
