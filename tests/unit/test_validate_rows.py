@@ -2,6 +2,8 @@
 
 import pytest
 
+from chipwise.catalog import load
+from chipwise.predict.site import traits
 from chipwise.validate.score import published, read_rows
 from chipwise.validate.training_rows import eligible, layout_of, read, recompute_of, release_of
 
@@ -77,3 +79,10 @@ def test_every_eligible_published_row_is_read():
 def test_the_header_tells_the_kind():
     assert read_rows(published()[0])[0] == "training"
     assert read_rows(published()[1])[0] == "kernel"
+
+
+def test_old_releases_and_wide_precisions_do_not_fuse_attention():
+    stack = load().stacks["pytorch"]
+    assert traits(stack, "bf16", 2026.0).flash
+    assert not traits(stack, "bf16", 2022.0).flash
+    assert not traits(stack, "fp32", 2026.0).flash

@@ -12,7 +12,6 @@ from chipwise.predict.kernel import Kernel
 from chipwise.validate.kernel_rows import KernelRow, try_read
 
 TABLES = "ai-dynamo/aiconfigurator"  # the source of gemm, attention and collectives.csv (Apache-2.0)
-TPU_POINTS = "AI-Hypercomputer/tpu-recipes"
 
 # the tables' names of systems; b60 has no catalog entry
 SYSTEMS = {

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from chipwise.workload.model import OPTIMIZER_STATES, PRECISIONS, RECOMPUTE
+
 
 def complete_chips(incomplete: str) -> list[str]:
     """Chip names that begin with what was typed; after a comma, the next of a list."""
@@ -77,8 +79,8 @@ SequenceOpt = Annotated[
 ]
 PrecisionOpt = Annotated[
     str | None,
-    typer.Option("--precision", metavar="NAME", help="fp32, tf32, bf16, fp16, fp8, int8 or fp4.",
-                 autocompletion=one_of("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"), show_default=False),
+    typer.Option("--precision", metavar="NAME", help=f"One of {', '.join(PRECISIONS)}.",
+                 autocompletion=one_of(*PRECISIONS), show_default=False),
 ]
 TokensOpt = Annotated[
     str | None, typer.Option("--tokens", metavar="N", help="Tokens of the run, such as 15T.", show_default=False)
@@ -93,14 +95,14 @@ SamplesOpt = Annotated[
 ]
 OptimizerOpt = Annotated[
     str | None,
-    typer.Option("--optimizer", metavar="NAME", help="adamw, adam, lamb, sgd, lars, lion, muon or adafactor.",
-                 autocompletion=one_of("adamw", "adam", "lamb", "sgd", "lars", "lion", "muon", "adafactor"),
+    typer.Option("--optimizer", metavar="NAME", help=f"One of {', '.join(OPTIMIZER_STATES)}.",
+                 autocompletion=one_of(*OPTIMIZER_STATES),
                  show_default=False),
 ]
 RecomputeOpt = Annotated[
     str | None,
-    typer.Option("--recompute", metavar="NAME", help="auto, none, selective, full or offload.",
-                 autocompletion=one_of("auto", "none", "selective", "full", "offload"), show_default=False),
+    typer.Option("--recompute", metavar="NAME", help=f"One of {', '.join(RECOMPUTE)}.",
+                 autocompletion=one_of(*RECOMPUTE), show_default=False),
 ]
 LoraOpt = Annotated[
     str | None,

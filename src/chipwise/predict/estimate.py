@@ -13,12 +13,14 @@ from chipwise.workload.model import Model, Workload
 
 FEWEST = 15  # published steps on a chip, or in a group, from which its own errors set the interval
 
-EVIDENCE = ("measured", "compiled", "modelled", "bounded")  # best first
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`value` with a 90 % interval from `low` to `high`, the evidence behind it, and why in words."""
+    """`value` with a 90 % interval from `low` to `high`, the evidence behind it, and why in words.
+
+    Evidence, best first: ``measured``, ``compiled``, ``modelled``, ``bounded``.
+    """
 
     value: float
     low: float
@@ -43,15 +45,6 @@ class Estimate:
         """
         return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence,
                         self.because)
-
-
-def weakest(*evidence: str) -> str:
-    """The evidence of a sum: that of its weakest part.
-
-    >>> weakest("measured", "modelled")
-    'modelled'
-    """
-    return max(evidence, key=EVIDENCE.index)
 
 
 def group_of(chip: Chip, model: Model) -> str:

@@ -58,23 +58,22 @@ def wires(acc: Accelerators, calibration: Calibration) -> Wires:
     return Wires(chip.fabric, acc.count, shape, wraps(chip, shape) if shape else (), coefficients)
 
 
-def traits(stack: Stack, flash: bool | None = None) -> Traits:
-    """What the stack does that changes the arithmetic of a step."""
-    return Traits(
-        flash=stack.release >= stack.flash_since if flash is None else flash, sequence_parallel=stack.sequence_parallel,
-        compiled=stack.compiled,
-    )
+def traits(stack: Stack, precision: str, release: float) -> Traits:
+    """What a release of the stack does that changes the arithmetic of a step."""
+    fused = release >= stack.flash_since and precision not in ("fp32", "tf32")  # fused attention takes 16 bits
+    return Traits(flash=fused, sequence_parallel=stack.sequence_parallel, compiled=stack.compiled)
 
 
 def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Stack | None = None,
-         state: str = "fp32", flash: bool | None = None) -> Site:
-    """Everything about the place that a step's time depends on."""
+         state: str = "fp32", release: float | None = None) -> Site:
+    """Everything about the place that a step's time depends on; the stack's own release unless given."""
     stack = stack or stack_for(acc.chip)
     num = numerics(precision, state, stack.reduce_bytes)
     low, high = peaks(acc.chip, num)
     return Site(
         engine(acc.chip, num.compute, low, calibration), engine(acc.chip, num.base, high, calibration),
-        wires(acc, calibration), num, traits(stack, flash), acc.chip.fabric.host_link,
+        wires(acc, calibration), num,
+        traits(stack, precision, stack.release if release is None else release), acc.chip.fabric.host_link,
     )
 
 

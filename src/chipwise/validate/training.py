@@ -36,7 +36,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
     effects = step_coefficients(calibration.step, _labels(row))
     return Bench(
         build(w.model, w.train.sequence),
-        site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.flash),
+        site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
         spent, float(w.train.global_batch), effects,
         partial(learnt_factors, calibration, w, acc, row.stack, row.release),
     )

@@ -38,7 +38,6 @@ class TrainingRow:
     layout: Layout | None  # None: not stated, take the best
     auto_recompute: bool  # not stated: the least that fits
     forward_backward_only: bool
-    flash: bool
     slices: int
     observed_s: float
     group: str  # rows of one (source, model, accelerator)
@@ -343,8 +342,6 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     release = release_of(framework + " " + row.get("source_path", "") + " " + row.get("source_repo", ""))
     if not release:
         release = PUBLISHED.get(row.get("source_repo", ""), stack.release if stack else RELEASE)
-    # fused attention computes in 16 bits or less
-    flash = (stack is None or release >= stack.flash_since) and train.precision not in ("fp32", "tf32")
     slices = 1
     dcn = re.search(r"dp=(\d+) \(DCN\)", row.get("parallelism", ""))
     if dcn:
@@ -352,7 +349,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     return TrainingRow(
         id=row["id"], source=row.get("source_repo", ""), chip=chip, chips=chips, stack=stack,
         framework=framework, workload=Workload(row["id"], model, train), layout=layout,
-        auto_recompute=not known, forward_backward_only="no optimizer" in words, flash=flash, slices=slices,
+        auto_recompute=not known, forward_backward_only="no optimizer" in words, slices=slices,
         observed_s=observed_seconds(row), group="|".join((row.get("source_repo", ""), row["model"], chip.id)),
         release=release,
     )
