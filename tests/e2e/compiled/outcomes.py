@@ -1,0 +1,27 @@
+"""Compiles many small programs in one process, for tests of messages: ``outcomes.py CASES.json RESULTS.json``.
+
+Chipwise itself gives each compile a process; these cases only differ in what the tracer or the compiler says.
+"""
+
+import faulthandler
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from chipwise.catalog.names import parse
+from chipwise.compiled.job import Job, Spec, outcome_as_json
+from chipwise.compiled.seen import Seen
+from chipwise.compiled.targets import target_of
+from chipwise.compiled.worker import outcome_of
+
+if __name__ == "__main__":
+    faulthandler.dump_traceback_later(240, exit=True)  # says where, should a compiler ever hang
+    results = {}
+    for label, case in json.loads(Path(sys.argv[1]).read_text()).items():
+        spec = Spec(case["kind"], case["name"], case["data"])
+        job = Job(spec, target_of(parse(case["on"])), case["options"], case["mesh"])
+        print(label, file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            results[label] = outcome_as_json(outcome_of(job, Path(folder), Seen(), lambda stage: None))
+    Path(sys.argv[2]).write_text(json.dumps(results))

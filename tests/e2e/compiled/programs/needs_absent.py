@@ -1,0 +1,5 @@
+import a_module_nobody_has  # here
+
+
+def make():
+    return a_module_nobody_has.step, ()
