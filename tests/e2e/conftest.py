@@ -1,7 +1,19 @@
-"""The package must be found from any folder, installed or not."""
+"""The package must be found from any folder, installed or not; compiles go to a cache of the tests' own."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).resolve().parents[2] / "src"), os.environ.get("PYTHONPATH")]))
+
+# programs of users: imported by worker processes only, since some need jax or torch and some end the process
+collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]
+
+CACHE = Path(tempfile.mkdtemp(prefix="chipwise-tests-"))
+os.environ["CHIPWISE_CACHE"] = str(CACHE)
+
+
+def pytest_unconfigure():
+    shutil.rmtree(CACHE, ignore_errors=True)
