@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,6 +14,7 @@ from chipwise.errors import BrokenFile
 
 SCHEMA = 1
 REFITS = ".refits.json"  # kept apart: only validation reads them
+COMPILED = ".compiled.json"  # kept apart: fitting it takes the vendors' compilers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Calibration:
     intervals: Mapping[str, Any]  # quantiles of what remains, by group
     without: Mapping[str, Mapping[str, Any]]  # source -> what was refitted with that source left out
     refits: tuple[Mapping[str, Any], ...] = ()  # step model refitted without a fold of groups
+    compiled: Mapping[str, Any] = field(default_factory=dict)  # what turns compiled modules into time
 
     def leaving_out(self, source: str) -> Calibration:
         """Everything refitted without `source`; this calibration where the source taught it nothing."""
@@ -51,21 +53,26 @@ class Calibration:
         fold = self.folds.get(group)
         return self if fold is None else self._refitted(self.refits[fold])
 
+    def leaving_out_compiled(self, group: str) -> Calibration:
+        """The intervals of compiled steps without `group` of published rows; this one where it taught nothing."""
+        other = self.compiled.get("without", {}).get(group)
+        return self if other is None else replace(self, compiled={**self.compiled, "intervals": other})
+
     def _refitted(self, other: Mapping[str, Any]) -> Calibration:
         steps = {**self.correction["steps"], "alpha": other["alpha"]}
         return replace(self, step=other["step"], correction={**self.correction, "steps": steps},
                        intervals=other.get("intervals", self.intervals))
 
 
-def from_raw(raw: Any, name: str, refits: Any = None) -> Calibration:
-    """A calibration from its JSON form, with the refits that leave rows out where given."""
+def from_raw(raw: Any, name: str, refits: Any = None, compiled: Any = None) -> Calibration:
+    """A calibration from its JSON form, with the refits that leave rows out and the compilers' part where given."""
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
         raise BrokenFile("calibration", name, f"schema {SCHEMA} (found {found})")
     more = refits or {"folds": {}, "without": {}, "refits": []}
     return Calibration(
         raw["date"], raw["rows"], raw["kernels"], raw["links"], raw["step"], more["folds"], raw["correction"],
-        raw["intervals"], more["without"], tuple(more["refits"]),
+        raw["intervals"], more["without"], tuple(more["refits"]), compiled or {},
     )
 
 
@@ -80,7 +87,9 @@ def _load(path: Traversable) -> Any:
 def shipped(refits: bool = False) -> Calibration:
     """The newest calibration in the package; `refits` adds those that leave published rows out."""
     folder = files("chipwise.catalog").joinpath("data", "calibration")
-    dated = (p for p in folder.iterdir() if p.name.endswith(".json") and not p.name.endswith(REFITS))
+    dated = (p for p in folder.iterdir() if p.name.endswith(".json") and not p.name.endswith((REFITS, COMPILED)))
     newest = max(dated, key=lambda p: p.name)
-    more = _load(folder.joinpath(newest.name.removesuffix(".json") + REFITS)) if refits else None
-    return from_raw(_load(newest), newest.name, more)
+    stem = newest.name.removesuffix(".json")
+    more = _load(folder.joinpath(stem + REFITS)) if refits else None
+    compiled = folder.joinpath(stem + COMPILED)
+    return from_raw(_load(newest), newest.name, more, _load(compiled) if compiled.is_file() else None)

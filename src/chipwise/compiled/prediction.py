@@ -1,0 +1,76 @@
+"""A prediction whose step comes from the compiler: the same layout, timed by the schedule XLA made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from chipwise.catalog.calibration import Calibration
+from chipwise.compiled.compiler import Limits, Progress, compile_job, kept_job
+from chipwise.compiled.job import Compiled, Refused
+from chipwise.compiled.reference import training_job
+from chipwise.compiled.schedule import Schedule
+from chipwise.compiled.step import CompiledStep, compiled_step
+from chipwise.errors import DoesNotFit, MissingCompiler, Refusal
+from chipwise.predict.prediction import Prediction
+
+EVIDENCE = ("modelled", "compiled", "auto")
+# The parts of a prediction that classes of compiled ops belong to; anything else is bound by memory
+PARTS = {"matmul": "matmul", "conv": "matmul", "attention": "attention", "host": "offload"}
+WIRES = {"gather": "shard", "scatter": "shard", "reduce": "reduce", "exchange": "expert_exchange", "permute": "pipe"}
+
+Compile = Callable[[Prediction], Compiled | Refused | None]
+
+
+def compile_prediction(p: Prediction, limits: Limits | None = None,
+                       progress: Progress | None = None) -> Compiled | Refused:
+    """Compile the prediction's layout, or find it in the cache; a `Refusal` where no reference program does it."""
+    _timed(p)
+    return compile_job(training_job(p.workload, p.accelerators, p.layout), limits, progress)
+
+
+def kept_prediction(p: Prediction) -> Compiled | Refused | None:
+    """The prediction's layout if it was compiled before; never compiles."""
+    try:
+        _timed(p)
+        return kept_job(training_job(p.workload, p.accelerators, p.layout))
+    except (Refusal, MissingCompiler):
+        return None
+
+
+def _timed(p: Prediction) -> None:
+    if p.accelerators.chip.family != "tpu":
+        raise Refusal(f"compiled times are known for TPUs; XLA says of {p.accelerators.chip.id} whether a program "
+                      "compiles and fits, not how long it takes", "see `chipwise check`")
+
+
+def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Calibration) -> Prediction:
+    """The prediction with the compiler's schedule and memory; a `DoesNotFit` or `Refusal` where it refused."""
+    if isinstance(made, Refused):
+        kind = DoesNotFit if made.stage == "memory" else Refusal
+        raise kind(f"the compiler refuses {p.workload.name} on {p.accelerators} with {p.layout}: {made.reason}",
+                   made.change)
+    step = compiled_step(Schedule.from_json(made.schedule), p.accelerators, calibration, p.workload)
+    devices = p.accelerators.chip.devices
+    memory = {name: made.memory.get(name, 0.0) * devices for name in ("arguments", "temporaries", "code")}
+    memory["outputs"] = max(made.memory.get("outputs", 0.0) - made.memory.get("aliased", 0.0), 0.0) * devices
+    memory["total"] = sum(memory.values())
+    versions = ", ".join(f"{name} {made.versions[name]}" for name in ("jax", "libtpu") if name in made.versions)
+    said = [a for a in p.assumptions if not a.startswith("software:")]
+    return replace(
+        p, step=step.estimate, parts=parts_of(step), learnt=1.0, hidden_s=sum(step.timing.hidden.values()),
+        memory=memory, assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
+
+
+def parts_of(step: CompiledStep) -> dict[str, float]:
+    """Exposed seconds by the parts that a modelled prediction has; they add up to the step."""
+    names = ("matmul", "attention", "stream", "offload", "shard", "reduce", "expert_exchange", "pipe")
+    parts = dict.fromkeys(names, 0.0)
+    for kind, seconds in step.timing.by_kind.items():
+        if kind != "collective":
+            parts[PARTS.get(kind, "stream")] += seconds
+    for c in step.timing.collectives:
+        parts[WIRES[c.op]] += c.exposed
+    parts["reduce"] += step.between_slices
+    parts["stream"] += step.estimate.value - sum(parts.values())  # waits for what no op is named for
+    return parts

@@ -1,0 +1,144 @@
+"""A workload on chips as a job for the compiler: our reference program, its mesh, and the options it runs with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from math import prod
+from typing import Any
+
+from chipwise.catalog import Accelerators
+from chipwise.compiled.job import Job, Option, Spec
+from chipwise.compiled.targets import CUDA, target_of
+from chipwise.errors import InputError, Refusal
+from chipwise.predict.layouts import Layout
+from chipwise.workload.model import Model, Workload
+
+# Options people run these generations with: the scoped VMEM limit of the tuned recipes
+# (AI-Hypercomputer/tpu-recipes, trillium and ironwood folders, 2025-06); the others at the compiler's defaults.
+TUNED: dict[str, dict[str, Option]] = {
+    "v6e": {"xla_tpu_scoped_vmem_limit_kib": "98304"},
+    "v7x": {"xla_tpu_scoped_vmem_limit_kib": "65536"},
+}
+BLOCKS = {"v6e": 2048, "v7x": 2048}  # splash blocks of the same recipes; 512 elsewhere (MaxText's default)
+
+KEPT = ("query_proj", "key_proj", "value_proj", "context", "out_proj", "mlpwo")  # "selective" keeps these and dots
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """What the backward pass finds of the forward: ``none`` (all kept), ``dots``, or only what is named."""
+
+    policy: str = "named"  # "none", "dots" or "named"
+    keep: tuple[str, ...] = ()
+    offload: tuple[str, ...] = ()
+
+
+RECOMPUTE = {
+    "none": Recompute("none"),
+    "selective": Recompute("dots"),
+    "full": Recompute(),
+    "offload": Recompute(offload=("decoder_layer_input",)),
+}
+
+
+def training_job(workload: Workload, acc: Accelerators, layout: Layout, recompute: Recompute | None = None,
+                 options: Mapping[str, Option] | None = None) -> Job:
+    """The training step of a workload, split by `layout` inside one slice.
+
+    Slices are joined by the data-centre network: the step of one is compiled, and their gradients' sum is timed by
+    the link model. Refuses what the reference programs can't do, with the reason.
+    """
+    model, train = workload.model, workload.train
+    if layout.pp > 1 or layout.cp > 1:
+        raise Refusal(f"the reference program splits by data, fsdp, tensor and expert axes, not {layout}: "
+                      "pipeline and context parallelism are modelled, not compiled")
+    if train.lora_rank:
+        raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
+    if train.precision not in ("bf16", "fp32"):
+        raise Refusal(f"the reference program computes in bf16 or fp32; {train.precision} is modelled, not compiled")
+    if model.family not in ("decoder", "encoder", "vit", "cnn"):
+        raise Refusal(f"there is no reference program of a {model.family} yet; it is modelled, not compiled")
+    one = Accelerators(acc.chip, prod(acc.shape), acc.shape, 1) if acc.shape else acc
+    target = target_of(one)
+    mesh = mesh_of(layout, acc, target.devices)
+    devices_a_chip = target.devices // one.count
+    replica = mesh["data"] * mesh["fsdp"] * mesh["expert"] * acc.slices
+    local = train.global_batch / replica
+    micro = min(layout.micro_batch / (devices_a_chip if devices_a_chip > 1 else 1), local)
+    if local != int(local) or local < 1:
+        raise Refusal(f"the global batch {train.global_batch} gives {local:g} samples to each of {replica} devices: "
+                      "the reference program needs whole samples")
+    micro = max(int(micro), 1)
+    while int(local) % micro:
+        micro -= 1
+    inside = replace(train, global_batch=train.global_batch // acc.slices, steps=1, stack="")
+    spec = {
+        "model": asdict(model), "train": asdict(inside), "micro_batch": micro, "accumulate": int(local) // micro,
+        "recompute": asdict(recompute or RECOMPUTE[layout.recompute]),
+        "block": BLOCKS.get(acc.chip.id, 512), "mode": "train", "platform": target.platform,
+    }
+    tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
+    return Job(Spec("workload", model.name, spec), target, {**tuned, **(options or {})}, mesh)
+
+
+def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
+    """Sizes of the reference program's axes inside one slice."""
+    tensor = layout.tp
+    expert = layout.ep
+    replicas = devices // tensor
+    scale = devices // (acc.count // acc.slices)  # devices of a chip
+    if layout.zero == 3 or layout.shard > 1:
+        shard = min(layout.shard * scale, replicas)
+    else:
+        shard = 1
+    fsdp = max(shard // expert, 1)
+    return {"data": replicas // (fsdp * expert), "fsdp": fsdp, "expert": expert, "tensor": tensor}
+
+
+def model_from(data: Mapping[str, Any]) -> Any:
+    """The model that `dataclasses.asdict` wrote down."""
+    from chipwise.workload.model import Conv, Experts, Latent, Model
+
+    out = dict(data)
+    for name, kind in (("experts", Experts), ("latent", Latent)):
+        if out[name]:
+            out[name] = kind(**out[name])
+    out["convs"] = tuple(Conv(**c) for c in out["convs"])
+    return Model(**out)
+
+
+SERVED = ("bf16", "int8")  # precisions weights are served in
+
+
+def serving_job(served: Workload | Model, acc: Accelerators, tensor: int, batch: int, context: int, mode: str,
+                precision: str = "bf16", options: Mapping[str, Option] | None = None) -> Job:
+    """Prefill of prompts of `context` tokens, or one step of decoding with a cache of that length.
+
+    `batch` sequences on all the chips; `tensor` devices share each of them, the others have their own.
+    """
+    model = served.model if isinstance(served, Workload) else served
+    for name, value in (("tensor", tensor), ("batch", batch), ("context", context)):
+        if value < 1:
+            raise InputError(name, value, "a whole number of at least 1")
+    if mode not in ("prefill", "decode"):
+        raise InputError("mode", mode, "prefill or decode")
+    if precision not in SERVED:
+        raise InputError("precision", precision, "one of " + ", ".join(SERVED))
+    if model.family != "decoder":
+        raise Refusal(f"prefill and decode are of decoders; {model.name} is of the {model.family} family")
+    target = target_of(acc)
+    if target.slices > 1:
+        raise Refusal("the reference program serves within one slice")
+    if target.devices % tensor or model.heads % tensor:
+        raise InputError("tensor", tensor, f"a divisor of the {target.devices} devices and the {model.heads} heads")
+    data = target.devices // tensor
+    if batch % data:
+        raise InputError("batch", batch, f"a multiple of the {data} groups of devices that share no sequence")
+    if model.learned_positions and context > model.learned_positions:
+        raise InputError("context", context, f"at most the {model.learned_positions} positions {model.name} learned")
+    spec = {"model": asdict(model), "mode": mode, "batch": batch, "context": context, "precision": precision,
+            "block": BLOCKS.get(acc.chip.id, 512), "platform": target.platform}
+    tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
+    mesh = {"data": data, "fsdp": 1, "expert": 1, "tensor": tensor}
+    return Job(Spec("workload", f"{model.name} {mode}", spec), target, {**tuned, **(options or {})}, mesh)
