@@ -6,7 +6,7 @@ function per equation, in the order a step is put together, so that a change of 
 
 from __future__ import annotations
 
-from math import ceil, floor, prod
+from math import ceil, exp, floor, log2, prod
 
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (16, 64))
 SPLITS = (1, 2, 4, 8)
@@ -25,14 +25,57 @@ def blend(a, b, power):
 
 def matmul(e, m, n, k, batch, in_bytes, weight_bytes, out_bytes):
     c = e.coefficients
+    traffic = batch * (in_bytes * m * k + weight_bytes * n * k + out_bytes * m * n)
+    memory = traffic / (e.bandwidth * c.memory)
+    if e.table is not None:
+        return max(compiled(e, m / e.devices, n, k, batch, in_bytes, weight_bytes) * c.cycles, memory)
     if e.mxu:
         w = e.mxu
         work = 2 * batch * (ceil(m / 8) * 8) * (ceil(n / w) * w) * (ceil(k / w) * w)
         compute = work / (e.peak * c.matmul) + c.wave_s
     else:
         compute = min(tile(e, m, n, k, batch, *shape, split) for shape in TILES for split in SPLITS)
-    traffic = batch * (in_bytes * m * k + weight_bytes * n * k + out_bytes * m * n)
-    return blend(compute, traffic / (e.bandwidth * c.memory), 4) + c.launch_s
+    return blend(compute, memory, 4) + c.launch_s
+
+
+def compiled(e, m, n, k, batch, in_bytes, weight_bytes):
+    """A product on one device by its compiler's table: arithmetic, memory, a start, and what the grid says there."""
+    t, w, peak, bandwidth = e.table, e.mxu, e.peak / e.devices, e.bandwidth / e.devices
+
+    def streamed(rows, cols):
+        return (ceil(rows / 8) * 8 + t.fill) * ceil(cols / w) * w
+
+    def stored(rows, cols):
+        return batch * min(ceil(a / 8) * 8 * ceil(b / 128) * 128 for a, b in ((rows, cols), (cols, rows)))
+
+    compute = 2 * batch * min(streamed(m, n), streamed(n, m)) * (ceil(k / w) * w + t.drain) / (peak * t.share)
+    if t.ragged is not None and k % 128 > 0:
+        compute *= t.ragged
+    small, large = sorted((in_bytes * stored(m, k), weight_bytes * stored(k, n)))
+    room = t.room_tuned if m * n * k >= 2048**3 else t.room
+    ahead = next((operand for operand in (large, small) if operand <= room), 0.0)
+    moved = (large + small - ahead) / (bandwidth * t.reads) + 2 * stored(m, n) / (bandwidth * t.writes)
+    factor = exp(grid(t.factors.tolist(), m, n, k) + (t.batched if batch > 1 else 0.0))
+    longer = blend(compute, moved, 6)
+    alone = min(compute, moved) * t.step / (t.step + longer)
+    return max((longer + alone + t.start) * factor, 2 * batch * m * n * k / (peak * 0.99))
+
+
+def grid(values, m, n, k):
+    """Linear between the octaves: 8, 16, 32... of the rows, 16, 32... of the others."""
+
+    def place(size, first, octaves):
+        at = min(max(log2(size) - first, 0), octaves)
+        low = min(floor(at), octaves - 1)
+        return low, at - low
+
+    (row, x), (col, y), (deep, z) = place(m, 3, 14), place(n, 4, 13), place(k, 4, 13)
+
+    def plane(sheet):
+        near, far = (line[deep] * (1 - z) + line[deep + 1] * z for line in (sheet[col], sheet[col + 1]))
+        return near * (1 - y) + far * y
+
+    return plane(values[row]) * (1 - x) + plane(values[row + 1]) * x
 
 
 def tile(e, m, n, k, batch, rows, cols, split):
@@ -415,7 +458,7 @@ def step(ops, site, x, global_batch, costs, k):
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
-def saved(ops, num, flash):
+def saved(ops, num, flash, xla):
     """Bytes a sequence leaves for the backward pass: everything, without the cheap ones, layer inputs alone."""
     act, d, n = num.act_bytes, ops.model.d_model, ops.model.layers
     layer = [m for m in ops.matmuls if m.place == "layer"]
@@ -431,7 +474,8 @@ def saved(ops, num, flash):
         square += 0 if flash else act * 2.5 * c.count * c.queries * min(c.span, c.queries) * c.heads
     wide = sum(m.count * m.rows * m.n for m in layer if m.name in ("mlp_in", "shared_in", "expert_in"))
     cheap = act * (2 * n * ops.rows * d + wide)
-    return inputs + core + square + cheap, inputs - 0.5 * narrow + core, act * n * ops.rows * d
+    some = core + act * (wide + n * ops.rows * d) if xla else inputs - 0.5 * narrow + core
+    return inputs + core + square + cheap, some, act * n * ops.rows * d
 
 
 def fullest_stage(ops, x):
@@ -459,7 +503,7 @@ def memory(ops, site, x, global_batch, costs):
         return dense / group + experts / max(group / x.ep, 1) if x.zero >= stage else dense + experts
 
     master = costs.state_bytes if costs.state_bytes > num.weight_bytes else 0
-    full, some, inputs = saved(ops, num, t.flash)
+    full, some, inputs = saved(ops, num, t.flash, t.xla)
     split = x.micro_batch / (x.cp * x.tp)
     whole = split if t.sequence_parallel else x.micro_batch / x.cp
     held = {"none": full * split, "selective": some * split, "full": inputs * whole, "offload": 0.0}[x.recompute]
@@ -471,12 +515,18 @@ def memory(ops, site, x, global_batch, costs):
     scored = ops.rows * (0.15 if ops.model.family == "encoder" else 1.0)
     logits = ops.model.vocab * scored * split * (num.act_bytes + 4)
     one_layer = p.per_layer_dense / x.tp + p.per_layer_experts / (x.tp * x.ep)
+    sharded = x.zero == 3 and x.shard * x.cp > 1
+    whole_inputs = 0.0
+    if t.xla:
+        whole_head = 2 * (p.head or p.embedding) / x.tp * num.gather_bytes * site.devices
+        logits = min(logits, 0.75e9 * site.devices) + (whole_head if sharded else 0.0)
+        whole_inputs = 3 * ops.rows * ops.model.d_model * num.act_bytes * x.micro_batch / x.cp * (1 - 1 / x.tp)
     out = {
         "weights": kept(3) * num.weight_bytes,
         "gradients": kept(2) * num.grad_bytes * costs.trained,
         "optimizer": kept(1) * (master + costs.states * costs.state_bytes) * costs.trained,
-        "activations": held * flight / x.pp + working,
+        "activations": held * flight / x.pp + working + whole_inputs,
         "head": logits,
-        "gathered": 2 * one_layer * num.gather_bytes if x.zero == 3 and x.shard * x.cp > 1 else 0.0,
+        "gathered": 2 * one_layer * num.gather_bytes * site.devices if x.zero == 3 and x.shard * x.cp > 1 else 0.0,
     }
     return out | {"total": sum(out.values())}

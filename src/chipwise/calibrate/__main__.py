@@ -7,16 +7,20 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.calibrate.run import calibrate, write
+from chipwise.calibrate.tpu_rows import FILE
+from chipwise.calibrate.tpu_sweep import complete
 from chipwise.errors import ChipwiseError
 
 SOURCE = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Calibrate in a checkout; the rows are under ``validation``."""
+    """Calibrate in a checkout; the rows are under ``validation``, the compilers' sweep beside the calibration."""
     day = arguments[0] if arguments else date.today().isoformat()
+    folder = SOURCE / "catalog" / "data" / "calibration"
     try:
-        paths = write(calibrate(SOURCE.parents[1] / "validation", day), SOURCE / "catalog" / "data" / "calibration")
+        complete(folder / FILE)
+        paths = write(calibrate(SOURCE.parents[1] / "validation", day, sweep=folder / FILE), folder)
     except ChipwiseError as error:
         print(f"chipwise: {error}", file=sys.stderr)
         return 2

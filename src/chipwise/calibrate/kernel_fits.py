@@ -13,6 +13,7 @@ from chipwise.catalog import Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.kernel import BYTES, NARROWEST, cached_share, device_engine
 from chipwise.predict.kernels import KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.systolic import Table
 
 Array = NDArray[np.float64]
 
@@ -22,12 +23,15 @@ COUNTED_S = 20e-6  # shorter kernels are mostly launch: they count less
 
 
 def trial(
-    kernels: Entries, links: Mapping[str, Mapping[str, float]], learnt: Mapping[str, Any]
+    kernels: Entries,
+    links: Mapping[str, Mapping[str, float]],
+    learnt: Mapping[str, Any],
+    compiled: Mapping[str, Any] | None = None,
 ) -> Calibration:
     """A calibration for trying out coefficients."""
     return Calibration(
         date="", rows=0, kernels=kernels, links=links, step={}, folds={}, correction={"kernels": learnt},
-        intervals={}, without={},
+        intervals={}, without={}, compiled=compiled or {},
     )
 
 
@@ -48,9 +52,11 @@ def least(residual: Callable[[Array], Array], start: Any, low: Array, high: Arra
     return np.asarray(np.exp(bounded(lambda x: residual(np.exp(x)), x0, lo, hi)))
 
 
-def gemm_times(chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients) -> Array:
+def gemm_times(
+    chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: Table | None = None
+) -> Array:
     """The formula's seconds of products on one chip in one precision."""
-    engine = device_engine(chip, dtype, rows[0].kernel.devices, c)
+    engine = device_engine(chip, dtype, rows[0].kernel.devices, c, table)
     sizes = np.array([(*sorted((p.kernel.m, p.kernel.n)), p.kernel.k, p.rotated) for p in rows])
     m, n, k, rotated = sizes.T
     each = np.array([BYTES[p.kernel.in_dtype or dtype] for p in rows])

@@ -1,4 +1,4 @@
-"""Measured kernels as calibration reads them: the published rows, NVIDIA's tables, a few TPU products."""
+"""Measured kernels as calibration reads them: the published rows and NVIDIA's tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Point:
 def points(root: Path, without: str | None = None) -> list[Point]:
     """Every measured kernel under `root` (it holds ``rows`` and ``kernels``), less one source."""
     found = [Point(row) for row in _published(root)]
-    found += [*_gemm(root), *_attention(root), *_collectives(root), *_tpu(root)]
+    found += [*_gemm(root), *_attention(root), *_collectives(root)]
     return [p for p in found if p.row.source != without]
 
 
@@ -125,13 +125,3 @@ def _collectives(root: Path) -> Iterator[Point]:
         received = data if ops[r["op"]] == "reduce" else data * (ranks - 1) / ranks
         kernel = Kernel(ops[r["op"]], "fp16", chips=ranks, data=received, library="nccl-tests")
         yield _point(load().chips[SYSTEMS[r["system"]]], kernel, float(r["time_us"]) * 1e-6)
-
-
-def _tpu(root: Path) -> Iterator[Point]:
-    for r in _rows(root / "kernels" / "tpu_gemm.csv"):
-        chip = load().chips[r["chip"]]
-        m, n, k = float(r["m"]), float(r["n"]), float(r["k"])
-        kernel = Kernel("gemm", r["precision"], m=m, n=n, k=k, devices=int(r["devices"]), library="JAX/XLA")
-        yield Point(
-            KernelRow("", r["source_repo"], chip, kernel, 2 * m * n * k / (float(r["tflops"]) * 1e12), "")
-        )

@@ -34,9 +34,10 @@ def fit_benches(
     measured: Sequence[Point],
     kernels: Entries,
     links: Mapping[str, Mapping[str, float]],
+    compiled: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Factor and added seconds of each way of measuring, on chips that were measured in another way too."""
-    plain = trial(kernels, links, {})
+    plain = trial(kernels, links, {}, compiled)
     tables = {(p.chip.id, p.kernel.op) for p in measured if p.kernel.bench in ("graph", "")}
     out: dict[str, dict[str, float]] = {}
     for name, (factor, add) in ASSUMED.items():
@@ -84,9 +85,10 @@ def fit_shapes(
     kernels: Entries,
     links: Mapping[str, Mapping[str, float]],
     learnt: Mapping[str, Any],
+    compiled: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Weights of the smooth residuals, by kind of kernel: a Gaussian process on a subset of the points."""
-    fitted = trial(kernels, links, learnt)
+    fitted = trial(kernels, links, learnt, compiled)
     pools: dict[str, list[tuple[Point, float]]] = defaultdict(list)
     for p in measured:
         if p.chip.family != "gpu" or p.kernel.bench == "best" or p.kernel.pairs:

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.kernel_attention import fit_attention, fit_variants
-from chipwise.calibrate.kernel_fits import Array, gemm_times, least, row_weights
+from chipwise.calibrate.kernel_fits import Array, gemm_times, least, row_weights, trial
 from chipwise.calibrate.kernel_points import Point, points
 from chipwise.calibrate.kernel_shapes import fit_benches, fit_shapes
 from chipwise.calibrate.link_fits import fit_links
 from chipwise.catalog import Chip, load
+from chipwise.catalog.calibration import Calibration
+from chipwise.predict import systolic
 from chipwise.predict.kernels import KernelCoefficients
-from chipwise.predict.site import architecture
+from chipwise.predict.site import architecture, table_of
 
 Table = dict[str, dict[str, dict[str, float]]]
 
@@ -31,6 +33,10 @@ PRIOR = np.array((0.5, 1.0, 0.7, 0.7, 0.12))  # standard deviations around the s
 # Large products on TPUs without published ones: the compiler keeps the arrays busy. Assumed, 2026-11.
 TPU_MATMUL = 0.95
 TPU_MEMORY = 0.87  # AI-Hypercomputer/tpu-recipes: TPU7x copies at 6.4 of 7.38 TB/s, v6e at 1.36 of 1.64
+TRUSTED_FROM = 1024.0**3  # the compiler's cycles of smaller products are 1.2 to 1.9 times what they take
+# Where no product is published the compiler's cycles are taken at the datasheet's clock; on v7x at the 1.9 GHz that
+# its compiler counts with instead of the 2.2 GHz that its datasheet peak means (chipwise compiler runs, 2026-11)
+UNMEASURED = {"v7x": 2.2 / 1.9}
 TPU = KernelCoefficients(TPU_MATMUL, 0.0, 2e-6, 1.5e-6, TPU_MEMORY, 0.55, 0.80, 0.5, 256.0, 5e-6)
 # Chips that only have a best-of-shapes figure, or none: attention reaches this part of what products reach
 ATTENTION_OF_MATMUL = 0.65
@@ -41,24 +47,25 @@ DESIGN_OF = {"cdna2": 0.70, "cdna3": 0.60, "cdna4": 0.62}  # assumed share of pe
 
 
 def fit_kernels(
-    root: Path, without: str | None = None
+    root: Path, without: str | None = None, compiled: Mapping[str, Any] | None = None
 ) -> tuple[Table, dict[str, dict[str, float]], dict[str, Any]]:
     """Coefficients of kernels and links and learnt residuals, from what was measured less one source.
 
     `root` holds ``rows/kernels.csv`` and the tables in ``kernels``; the residuals belong into a calibration's
-    ``correction["kernels"]``.
+    ``correction["kernels"]``. `compiled` holds the tables of products that TPU compilers gave.
     """
     measured = points(root, without)
-    kernels = _products(measured)
+    known = trial({}, {}, {}, compiled)
+    kernels = _products(measured, known)
     _fill(kernels)
     _add_attention(kernels, measured)
     links = fit_links(measured)
-    benches = fit_benches(measured, kernels, links)
+    benches = fit_benches(measured, kernels, links, known.compiled)
     _best_only(kernels, measured, benches)
     variants = fit_variants(kernels, measured)
     _prefer_published(kernels, variants)
     learnt: dict[str, Any] = {"benches": benches, "attention": variants, "shapes": {}}
-    learnt["shapes"] = fit_shapes(measured, kernels, links, learnt)
+    learnt["shapes"] = fit_shapes(measured, kernels, links, learnt, known.compiled)
     return _rounded(kernels), links, learnt
 
 
@@ -72,7 +79,7 @@ def _gemm_groups(measured: Sequence[Point]) -> dict[tuple[str, str], list[Point]
     return {key: by["graph"] if "graph" in by else max(by.values(), key=len) for key, by in found.items()}
 
 
-def _products(measured: Sequence[Point]) -> Table:
+def _products(measured: Sequence[Point], known: Calibration) -> Table:
     groups = _gemm_groups(measured)
     table: Table = defaultdict(dict)
     pooled = [(load().chips[c], rows) for (c, d), rows in groups.items() if d == "fp32"]
@@ -84,7 +91,8 @@ def _products(measured: Sequence[Point]) -> Table:
         if dtype == "fp32" and chip_id in table and "fp32" in table[chip_id]:
             continue
         if chip.mxu:
-            table[chip_id][dtype] = _fit_systolic(chip, dtype, rows)
+            found = table_of(chip, dtype, known)
+            table[chip_id][dtype] = _fit_cycles(chip, dtype, rows, found) if found else _fit_systolic(chip, dtype, rows)
         elif len(rows) >= ENOUGH:
             table[chip_id][dtype] = _fit_one(chip, dtype, rows)
     return dict(table)
@@ -145,6 +153,17 @@ def _fit_systolic(chip: Chip, dtype: str, rows: Sequence[Point]) -> dict[str, fl
     return asdict(replace(TPU, matmul=float(x[0]), wave_s=float(x[1])))
 
 
+def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.Table) -> dict[str, float]:
+    """Seconds of real products over the compiler's: one number, on products whose cycles can be trusted."""
+    large = [p for p in rows if p.kernel.m * p.kernel.n * p.kernel.k > TRUSTED_FROM] or list(rows)
+    observed = np.array([p.row.observed_s for p in large])
+    x = 1.0
+    for _ in range(8):
+        times = gemm_times(chip, dtype, large, replace(TPU, cycles=x), table)
+        x *= float(np.exp(np.mean(np.log(observed / times))))
+    return asdict(replace(TPU, cycles=x))
+
+
 def _fill(table: Table) -> None:
     """Entries for every design and family, so that each chip of the catalog finds a relative."""
     chips = load().chips
@@ -176,7 +195,7 @@ def _fill(table: Table) -> None:
         if chip.family == "tpu":
             own = table.setdefault(chip.id, {})
             for dtype in (*chip.peak, "fp32"):
-                own.setdefault(dtype, own.get("bf16", asdict(TPU)))
+                own.setdefault(dtype, own.get("bf16", asdict(replace(TPU, cycles=UNMEASURED.get(chip.id, 1.0)))))
     table["family:tpu"] = {"any": asdict(TPU)}
     table["family:other"] = {"any": asdict(replace(TPU, matmul=0.80))}
     table["family:gpu"] = {"fp32": vector, "any": lead}

@@ -31,7 +31,8 @@ BASE: dict[str, tuple[float, float]] = {
 
 # coefficient -> kind of label -> spread
 EFFECTS: dict[str, dict[str, float]] = {
-    "matmul": {"arch": 0.05, "dtype": 0.05, "arch/dtype": 0.05, "stack": 0.06, "power": 0.15, "release": 0.015},
+    "matmul": {"arch": 0.05, "family": 0.05, "dtype": 0.05, "arch/dtype": 0.05, "stack": 0.06, "power": 0.15,
+               "release": 0.015},
     "attention": {"arch": 0.075, "family": 0.10, "stack": 0.125, "flash1": 0.1, "flash2": 0.1},
     "stream": {"arch": 0.05, "family": 0.15, "dtype": 0.075, "stack": 0.15, "eager": 0.15, "release": 0.05},
     "expert": {"family": 0.15, "stack": 0.10, "release": 0.05},
@@ -49,6 +50,8 @@ MEANS: dict[tuple[str, str], float] = {
     # an eager layer launches about twice the kernels counted (transposes, biases, dropout, casts), each through
     # Python and autograd: about 50 us for each counted one
     ("launch_s", "eager"): 2.6,
+    # TPUs hold their clock, and their tables come from the compiler, not from a burst: no factor
+    ("matmul", "family:tpu"): -0.14,
     # rate against watts: a chip held at its power limit slows in proportion
     ("matmul", "power"): 0.8,
     # FlashAttention-2 against FlashAttention-3 and cuDNN on H100: log ratio 0.46 (Dao-AILab/flash-attention

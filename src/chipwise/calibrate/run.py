@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.compiled_file import compiled_path, merge
+from chipwise.calibrate.compiled_steps import compiled_errors, compiled_intervals
 from chipwise.calibrate.kernels import fit_kernels
 from chipwise.calibrate.steps import (
     Steps,
@@ -25,6 +27,8 @@ from chipwise.calibrate.steps import (
     prepare,
     residuals,
 )
+from chipwise.calibrate.tpu_rows import read_rows
+from chipwise.calibrate.tpu_tables import corrections, tables, told, usable
 from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
@@ -41,12 +45,14 @@ FOLDS = 10
 SOME = 5  # published steps on a design of chips from which it counts as known
 
 
-def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
-    """Everything a calibration file holds, fitted on the rows under `root`."""
+def calibrate(root: Path, date: str, say: Say = print, sweep: Path | None = None) -> dict[str, Any]:
+    """Everything a calibration file holds, fitted on the rows under `root` and a sweep through TPU compilers."""
     rows = _training(root)
     kernel = _kernels(root)
-    kernels, links, learnt = fit_kernels(root)
-    base = _bare(kernels, links, learnt)
+    compiled = _compiled(sweep, say)
+    kernels, links, learnt = fit_kernels(root, compiled=compiled)
+    compiled.update(corrections(kernels, compiled))
+    base = _bare(kernels, links, learnt, compiled)
     say(f"kernels: {len(kernel)} published rows, {len(kernels)} tables")
     steps = prepare(rows, base)
     every = np.arange(len(rows))
@@ -55,8 +61,8 @@ def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
     say(f"training steps: {len(rows)} rows; by priors alone: mean {mean_error(before):.1%}")
     folds, refits, cross = _cross_validated(steps)
     say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
-    without, blind_kernels = _kernels_left_out(root, kernel)
-    blind = _sources_left_out(rows, steps, without)
+    without, blind_kernels = _kernels_left_out(root, kernel, compiled)
+    blind = _sources_left_out(rows, steps, without, compiled)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
     intervals = _intervals(rows, cross, blind)
     where = np.array([folds[g] for g in steps.group])
@@ -70,17 +76,35 @@ def calibrate(root: Path, date: str, say: Say = print) -> dict[str, Any]:
         others = np.array([r.source != source for r in rows])
         pair = list(quantile_pair(list(blind[others])))
         entry["intervals"] = {"architectures": [], "stacks": [], "groups": {}, "unknown": pair}
+    scored = compiled_errors(root, base)
+    if scored:
+        compiled.update(compiled_intervals(scored))
+        errors = np.array([error for _, error in scored])
+        say(f"compiled steps: {len(scored)} rows, nothing fitted to them: mean {mean_error(errors):.1%}, "
+            f"median {median_error(errors):.1%}")
     return {
         "schema": SCHEMA, "date": date, "rows": len(rows), "kernels": kernels, "links": links, "step": effects,
-        "folds": folds, "refits": refits, "without": without, "intervals": intervals,
+        "folds": folds, "refits": refits, "without": without, "intervals": intervals, "compiled": compiled,
         "correction": {"kernels": learnt, "steps": {
             "sizes": steps.sizes.tolist(), "names": steps.names.tolist(),
             "alpha": learn(steps, every, effects).tolist()}},
     }
 
 
-def _bare(kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any]) -> Calibration:
-    return Calibration("", 0, kernels, links, {}, {}, {"kernels": learnt}, {}, {})
+def _bare(kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any],
+          compiled: Mapping[str, Any]) -> Calibration:
+    return Calibration("", 0, kernels, links, {}, {}, {"kernels": learnt}, {}, {}, compiled=compiled)
+
+
+def _compiled(sweep: Path | None, say: Say) -> dict[str, Any]:
+    """The tables of products that TPU compilers gave; none without a sweep."""
+    rows = usable(read_rows(sweep)) if sweep else []
+    if not rows:
+        return {}
+    made = tables(rows)
+    for line in told(made):
+        say(line)
+    return {"tables": made}
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -117,12 +141,14 @@ def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]]
     return folds, refits, errors
 
 
-def _sources_left_out(rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]]) -> Array:
+def _sources_left_out(rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]],
+                      compiled: Mapping[str, Any]) -> Array:
     """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
     errors = np.zeros(len(every.observed))
     for source in sorted(set(every.source.tolist())):
-        tables = without.get(source, {}).get("kernel_tables")
-        steps = prepare(rows, _bare(tables["kernels"], tables["links"], tables["residuals"])) if tables else every
+        found = without.get(source, {}).get("kernel_tables")
+        blind = _bare(found["kernels"], found["links"], found["residuals"], compiled) if found else None
+        steps = prepare(rows, blind) if blind else every
         seen, unseen = np.flatnonzero(steps.source != source), np.flatnonzero(steps.source == source)
         effects = fit(steps, seen)
         alpha = learn(steps, seen, effects)
@@ -147,13 +173,14 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
     }
 
 
-def _kernels_left_out(root: Path, rows: Sequence[KernelRow]) -> tuple[dict[str, dict[str, Any]], Array]:
+def _kernels_left_out(root: Path, rows: Sequence[KernelRow],
+                      compiled: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], Array]:
     """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
     without: dict[str, dict[str, Any]] = {}
     errors = np.zeros(len(rows))
     for source in sorted({r.source for r in rows}):
-        kernels, links, learnt = fit_kernels(root, source)
-        blind = _bare(kernels, links, learnt)
+        kernels, links, learnt = fit_kernels(root, source, compiled)
+        blind = _bare(kernels, links, learnt, compiled)
         for i, row in enumerate(rows):
             if row.source == source:
                 errors[i] = log(row.observed_s / predict_kernel(row.kernel, row.chip, blind))
@@ -178,7 +205,7 @@ def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write the calibration and its refits under their date, under temporary names first."""
     folder.mkdir(parents=True, exist_ok=True)
     apart = {key: content[key] for key in ("folds", "refits", "without")}
-    main = {key: value for key, value in content.items() if key not in apart}
+    main = {key: value for key, value in content.items() if key not in apart and key != "compiled"}
     out = []
     for name, part in ((f"{content['date']}.json", main), (content["date"] + REFITS, apart)):
         scratch = folder / (name + ".tmp")
@@ -186,6 +213,8 @@ def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
         scratch.write_text(text + "\n", encoding="utf-8")
         scratch.replace(folder / name)
         out.append(folder / name)
+    if content["compiled"]:
+        out.append(merge(compiled_path(folder, content["date"]), content["compiled"]))
     return out
 
 

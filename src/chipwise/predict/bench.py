@@ -45,7 +45,7 @@ class Bench:
         """Bytes per chip by class."""
         c, s = self.costs, self.site
         return memory(self.ops, s.numerics, s.traits, layouts, self.global_batch, c.states, c.state_bytes,
-                      c.trained, c.frozen)
+                      c.trained, c.frozen, s.devices)
 
 
 def bench(workload: Workload, acc: Accelerators, calibration: Calibration,

@@ -39,6 +39,7 @@ class Traits:
     flash: bool = True  # fused attention
     sequence_parallel: bool = True  # norms and residuals are split with tensor parallelism
     compiled: bool = False  # a compiler leaves out of recomputation what the backward pass does not need
+    xla: bool = False  # one XLA program a step: it keeps results of products, and takes the loss in chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Site:
     numerics: Numerics
     traits: Traits
     host_link: float
+    devices: int = 1  # of a chip: each holds its own copy of what is gathered
 
 
 @dataclass(frozen=True, slots=True)

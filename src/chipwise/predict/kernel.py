@@ -32,7 +32,8 @@ from chipwise.predict.kernels import (
     stream_seconds,
 )
 from chipwise.predict.residuals import correction
-from chipwise.predict.site import architecture, kernel_coefficients, slice_for, wires
+from chipwise.predict.site import architecture, kernel_coefficients, slice_for, table_of, wires
+from chipwise.predict.systolic import Table
 
 BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "": 2.0}
 POOL = {
@@ -171,7 +172,9 @@ def pool_of(kernel: Kernel) -> str:
     )
 
 
-def device_engine(chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients) -> Engine:
+def device_engine(
+    chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients, table: Table | None = None
+) -> Engine:
     """The part of a chip that `devices` of its devices are."""
     peak = chip.peak.get(dtype)
     if peak is None and dtype == "fp32" and chip.family == "tpu":
@@ -180,7 +183,10 @@ def device_engine(chip: Chip, dtype: str, devices: int, coefficients: KernelCoef
         has = ", ".join(d for d in chip.peak if d != "fp64")
         raise PrecisionMissing(f"{chip.id} has no {dtype} rate", f"it has {has}")
     share = min(devices / chip.devices, 1.0)
-    return Engine(peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients)
+    used = max(share * chip.devices, 1.0)
+    return Engine(
+        peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients, used, table
+    )
 
 
 def cached_share(traffic: Any, onchip_bytes: float) -> Any:
@@ -190,7 +196,11 @@ def cached_share(traffic: Any, onchip_bytes: float) -> Any:
 
 def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     engine = device_engine(
-        chip, kernel.dtype, kernel.devices, kernel_coefficients(chip, kernel.dtype, calibration)
+        chip,
+        kernel.dtype,
+        kernel.devices,
+        kernel_coefficients(chip, kernel.dtype, calibration),
+        table_of(chip, kernel.dtype, calibration),
     )
     each = BYTES[kernel.in_dtype or kernel.dtype]
     out = 4.0 if kernel.dtype == "fp32" and not kernel.in_dtype else 2.0

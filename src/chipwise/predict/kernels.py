@@ -1,7 +1,8 @@
 """How long one kernel takes on one chip: matrix products, attention, memory streams. All arrays.
 
-A GPU runs a matrix product as tiles over its cores in waves; a TPU pads it to its systolic arrays. Both are
-bounded by memory. The few coefficients (`KernelCoefficients`) come from calibration files.
+A GPU runs a matrix product as tiles over its cores in waves; a TPU pads it to its systolic arrays, as its compiler's
+own cycles say where they were swept (`predict.systolic`). Both are bounded by memory. The few coefficients
+(`KernelCoefficients`) come from calibration files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from chipwise.predict.systolic import Products, Table, systolic_seconds
 
 Array = NDArray[np.float64]
 
@@ -38,6 +41,7 @@ class KernelCoefficients:
     attention_head: float = 0.35  # exponent of the head size: small heads are bound by the softmax
     attention_ramp: float = 250.0  # keys' worth of time it takes to start and finish a row of tiles
     attention_launch_s: float = 5.0e-6  # floor of one fused attention kernel
+    cycles: float = 1.0  # seconds of real products over the compiler's cycles at the chip's clock (TPUs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Engine:
     cores: float
     mxu: int
     coefficients: KernelCoefficients
+    devices: float = 1.0  # that share the rows of a product
+    table: Table | None = None  # what the chip's compiler says of products
 
 
 def matmul_seconds(
@@ -64,9 +70,14 @@ def matmul_seconds(
 ) -> Array:
     """Seconds of `batch` products (m x k)(k x n) with the launch; `cached` of the traffic stays on chip."""
     c = engine.coefficients
-    compute = _systolic(engine, m, n, k, batch) if engine.mxu else _tiled(engine, m, n, k, batch)
     traffic = batch * (in_bytes * m * k + weight_bytes * n * k + out_bytes * m * n)
     memory = traffic * (1 - cached) / (engine.bandwidth * c.memory)
+    if engine.table is not None:  # the compiler's cycles know of memory and of their start
+        products = Products(m / engine.devices, n, k, batch, in_bytes, weight_bytes)
+        peak, bandwidth = engine.peak / engine.devices, engine.bandwidth / engine.devices
+        compiled = systolic_seconds(engine.table, peak, bandwidth, engine.mxu, products) * c.cycles
+        return np.asarray(np.maximum(compiled, memory))
+    compute = _systolic(engine, m, n, k, batch) if engine.mxu else _tiled(engine, m, n, k, batch)
     return np.asarray((compute**BLEND + memory**BLEND) ** (1 / BLEND) + c.launch_s)
 
 

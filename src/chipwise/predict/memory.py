@@ -18,6 +18,9 @@ SQUARES = 2.5  # unfused attention keeps scores, probabilities and a one-byte dr
 NARROW = 0.5  # of the inputs of a layer's last product, the part that `selective` recomputes from its activation
 BLOCK_INPUTS = 0.25  # of a CNN's maps, those between residual blocks of four: kept by `full` recomputation
 
+CHUNK = 0.75e9  # logits of a chunk of the sequence, 4 bytes each, and their gradient in 2 (compiled/programs)
+WHOLE = 3.0  # inputs of a layer made whole over the tensor axis: forward's, made again, and their gradient
+
 # Kept free for the runtime, communication buffers and fragmentation, which the bookkeeping does not count.
 # An assumption, not a measurement.
 RESERVE = 0.06
@@ -40,11 +43,14 @@ class MemoryUse:
         return {f.name: float(getattr(self, f.name)[i]) for f in fields(self)}
 
 
-def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None) -> tuple[float, float, float]:
+def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None,
+                xla: bool = False) -> tuple[float, float, float]:
     """Bytes a sequence leaves for the backward pass, all layers: (all, without cheap ones, layer inputs).
 
     Every product keeps its input; norms, activations and attention keep theirs. `selective` recomputation
-    drops what streams and attention keep; `full` keeps the input of each layer.
+    drops what streams and attention keep; `full` keeps the input of each layer. XLA's `selective` keeps the
+    results of products that the backward pass needs (queries, keys, values, the wide ones of the MLP) and the input
+    of each layer (jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims, as XLA allocates it).
     """
     layer = [m for m in ops.matmuls if m.place == "layer"]
     low = act if low is None else min(low, act)
@@ -63,7 +69,8 @@ def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None)
         cheap = sum(m.count * m.rows * m.n for m in layer)
         return act * 2 * cheap, act * cheap, act * cheap * BLOCK_INPUTS
     everything = act * (inputs + core + square + cheap)
-    return everything, act * (inputs - NARROW * narrow + core), act * n * ops.rows * d
+    some = core + wide + n * ops.rows * d if xla else inputs - NARROW * narrow + core
+    return everything, act * some, act * n * ops.rows * d
 
 
 def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
@@ -83,8 +90,9 @@ def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
 
 
 def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global_batch: float,
-           states: float, state_bytes: float, trained: float = 1.0, frozen: bool = False) -> MemoryUse:
-    """Bytes per chip of every layout; `states` optimiser moments a trained parameter."""
+           states: float, state_bytes: float, trained: float = 1.0, frozen: bool = False,
+           devices: int = 1) -> MemoryUse:
+    """Bytes per chip of every layout; `states` optimiser moments a trained parameter, `devices` of a chip."""
     tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
     pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
     p = ops.params
@@ -103,7 +111,7 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
         master = state_bytes if state_bytes > num.weight_bytes else 0.0
     gradients = kept(layouts.zero >= 2) * num.grad_bytes * trained
     optimizer = kept(layouts.zero >= 1) * (master + states * state_bytes) * trained
-    full, some, inputs = saved_bytes(ops, num.act_bytes, traits.flash, num.low_bytes)
+    full, some, inputs = saved_bytes(ops, num.act_bytes, traits.flash, num.low_bytes, traits.xla)
     per = mbs / (cp * tp)
     # layer inputs stay whole without sequence parallelism
     whole = mbs / cp if not traits.sequence_parallel else per
@@ -120,6 +128,12 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
     scored = ops.rows * (MASKED if ops.model.family == "encoder" else 1.0)
     logits = ops.model.vocab * scored * mbs / (cp * tp) * (num.act_bytes + 4.0)
     layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)
-    gathered = np.where((layouts.zero == 3) & (group > 1), 2 * layer_weights * num.gather_bytes, 0.0)
+    sharded = (layouts.zero == 3) & (group > 1)
+    gathered = np.where(sharded, 2 * layer_weights * num.gather_bytes * devices, 0.0)
+    if traits.xla:  # the loss is taken in chunks; its weights, and a tensor-parallel layer's input, are made whole
+        whole_head = 2 * (p.head or p.embedding) / tp * num.gather_bytes * devices
+        logits = np.minimum(logits, CHUNK * devices) + np.where(sharded, whole_head, 0.0)
+        stream = ops.rows * ops.model.d_model * num.act_bytes * mbs / cp
+        activations = activations + np.where(tp > 1, WHOLE * stream * (1 - 1 / tp), 0.0)
     total = weights + gradients + optimizer + activations + logits + gathered
     return MemoryUse(weights, gradients, optimizer, activations, logits, gathered, total)

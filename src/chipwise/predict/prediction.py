@@ -103,8 +103,12 @@ def math_seconds(work: Bench, chips: int) -> float:
 def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:
     """Seconds of each kind of collective on the wire: exposed, and hidden behind compute.
 
-    The whole time on the wire is that of the same step with every overlap switched off.
+    The whole time on the wire is that of the same step with every overlap switched off. A compiled step knows what
+    it hides in one sum, booked with the sharded weights.
     """
+    if p.step.evidence == "compiled":
+        return {kind: {"exposed": p.parts[kind], "hidden": p.hidden_s if kind == "shard" else 0.0}
+                for kind in COLLECTIVES if kind in p.parts}
     work = bench(p.workload, p.accelerators, calibration, p.stack)
     alone = replace(work, coefficients=replace(work.coefficients, **dict.fromkeys(OVERLAPS, 0.0)))
     times = alone.schedule(alone.components(Layouts.of([p.layout])))

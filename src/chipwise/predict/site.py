@@ -12,6 +12,7 @@ from chipwise.predict.fabric import LinkCoefficients, Wires
 from chipwise.predict.kernels import Engine, KernelCoefficients
 from chipwise.predict.precision import numerics, peaks
 from chipwise.predict.schedule import StepCoefficients
+from chipwise.predict.systolic import Table, table_from
 
 RELEASE = 2024.0  # software releases are counted from here, in years
 
@@ -45,7 +46,14 @@ def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> Ker
 
 def engine(chip: Chip, dtype: str, peak: float, calibration: Calibration) -> Engine:
     """The chip's figures and coefficients for one precision."""
-    return Engine(peak, chip.bandwidth, float(chip.cores), chip.mxu, kernel_coefficients(chip, dtype, calibration))
+    return Engine(peak, chip.bandwidth, float(chip.cores), chip.mxu, kernel_coefficients(chip, dtype, calibration),
+                  float(chip.devices), table_of(chip, dtype, calibration))
+
+
+def table_of(chip: Chip, dtype: str, calibration: Calibration) -> Table | None:
+    """What the chip's compiler says of products, where it was swept."""
+    entry = calibration.compiled.get("tables", {}).get("chips", {}).get(chip.id)
+    return table_from(entry, dtype, chip.clock_hz) if entry else None
 
 
 def wires(acc: Accelerators, calibration: Calibration) -> Wires:
@@ -61,7 +69,8 @@ def wires(acc: Accelerators, calibration: Calibration) -> Wires:
 def traits(stack: Stack, precision: str, release: float) -> Traits:
     """What a release of the stack does that changes the arithmetic of a step."""
     fused = release >= stack.flash_since and precision not in ("fp32", "tf32")  # fused attention takes 16 bits
-    return Traits(flash=fused, sequence_parallel=stack.sequence_parallel, compiled=stack.compiled)
+    return Traits(flash=fused, sequence_parallel=stack.sequence_parallel, compiled=stack.compiled,
+                  xla=stack.frameworks[:1] == ("jax",))
 
 
 def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Stack | None = None,
@@ -74,6 +83,7 @@ def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Sta
         engine(acc.chip, num.compute, low, calibration), engine(acc.chip, num.base, high, calibration),
         wires(acc, calibration), num,
         traits(stack, precision, stack.release if release is None else release), acc.chip.fabric.host_link,
+        acc.chip.devices if acc.chip.family == "tpu" else 1,
     )
 
 

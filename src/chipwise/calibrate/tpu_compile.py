@@ -1,0 +1,123 @@
+"""One chip's products through libtpu, in a process of its own: ``python -m chipwise.calibrate.tpu_compile CHIP FILE``.
+
+Each product is a module of its own, compiled for one device, so that its cycles are its alone. Rows are written as
+they come; a run that was cut short goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from chipwise.calibrate.tpu_rows import Row, key_of, read_rows, write_rows
+from chipwise.calibrate.tpu_shapes import Asked, design
+from chipwise.catalog import load
+from chipwise.compiled.extract import extract
+from chipwise.compiled.hlo import parse
+from chipwise.compiled.reference import TUNED
+from chipwise.compiled.targets import Target, topology_arguments
+from chipwise.errors import ChipwiseError
+
+# the smallest topology of each generation; one device of it does the work
+TOPOLOGIES = {"v4": "v4:2x2x1", "v5e": "v5e:2x2", "v5p": "v5p:2x2x1", "v6e": "v6e:2x2", "v7x": "tpu7x:2x2x1"}
+POLITE = 15  # niceness: a whole sweep takes about twenty CPU minutes
+PRODUCTS = ("matmul", "conv")
+
+
+def main(arguments: list[str]) -> int:
+    """Compile what is missing in FILE for CHIP; a third argument ends it after so many products."""
+    chip, path = load().chips[arguments[0]], Path(arguments[1])
+    most = int(arguments[2]) if len(arguments) > 2 else sys.maxsize
+    try:
+        rows = read_rows(path)
+    except ChipwiseError as error:
+        print(f"chipwise: {error}", file=sys.stderr)
+        return 2
+    known = {row.key for row in rows if row.chip == chip.id}
+    todo = [asked for asked in design(chip) if key_of(asked) not in known][:most]
+    if not todo:
+        return 0
+    compile_one = _compiler(chip.id)
+    for i, asked in enumerate(todo):
+        start = time.process_time()
+        made = compile_one(asked)
+        rows.append(made)
+        write_rows(path, rows)
+        print(f"{chip.id} {i + 1}/{len(todo)} {asked.kind} {asked.dtype} {asked.batch}x{asked.m}x{asked.n}x{asked.k} "
+              f"{asked.order}: {made.cycles:.0f} cycles, {time.process_time() - start:.1f} s", flush=True)  # fmt: skip
+    return 0
+
+
+def _compiler(chip_id: str) -> Callable[[Asked], Row]:
+    """A function that compiles one product for a chip; jax is imported here and nowhere else."""
+    import jax
+    from jax.experimental import topologies
+    from jax.sharding import SingleDeviceSharding
+
+    config = "megacore" if chip_id == "v4" else ""
+    target = Target(chip_id, "tpu", TOPOLOGIES[chip_id], 1, chip_config=config)
+    devices = topologies.get_topology_desc(**topology_arguments(target)).devices
+    place = SingleDeviceSharding(devices[0])
+    versions = (version("jax"), version("libtpu"))
+
+    def run(asked: Asked) -> Row:
+        step, shapes, dtype = program(asked)
+        arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes]
+        options: dict[str, Any] = dict(TUNED.get(chip_id, {})) if asked.tuned else {}
+        compiled = jax.jit(step).lower(*arguments).compile(compiler_options=options)
+        named = " ".join(f"{name}={value}" for name, value in options.items())
+        return _row(chip_id, asked, compiled.as_text() or "", named, versions)
+
+    return run
+
+
+def program(asked: Asked) -> tuple[Callable[..., Any], list[tuple[int, ...]], Any]:
+    """The function, the shapes of its two arguments and their type."""
+    import jax
+    import jax.numpy as jnp
+
+    types = {"bf16": jnp.bfloat16, "fp32": jnp.float32, "int8": jnp.int8, "fp8": jnp.float8_e4m3fn}
+    out = {"bf16": jnp.bfloat16, "fp32": jnp.float32, "int8": jnp.int32, "fp8": jnp.bfloat16}[asked.dtype]
+    precision = "highest" if asked.dtype == "fp32" else None  # six passes, as the catalog counts fp32
+    if asked.kind == "conv":
+        images, side, cin, cout, kernel, stride = asked.window
+
+        def convolve(x: Any, w: Any) -> Any:
+            return jax.lax.conv_general_dilated(x, w, (stride, stride), "SAME",
+                                                dimension_numbers=("NHWC", "HWIO", "NHWC"))  # fmt: skip
+
+        return convolve, [(images, side, side, cin), (kernel, kernel, cin, cout)], types[asked.dtype]
+    lead = (asked.batch,) if asked.batch > 1 or asked.kind == "attention" else ()
+    left = (asked.k, asked.m) if asked.order == "tn" else (asked.m, asked.k)
+    right = (asked.n, asked.k) if asked.order == "nt" else (asked.k, asked.n)
+    at = len(lead)
+    contract = ((at if asked.order == "tn" else at + 1,), (at + 1 if asked.order == "nt" else at,))
+    batch = (tuple(range(at)), tuple(range(at)))
+
+    def multiply(a: Any, b: Any) -> Any:
+        return jax.lax.dot_general(a, b, (contract, batch), precision=precision, preferred_element_type=out)
+
+    return multiply, [(*lead, *left), (*lead, *right)], types[asked.dtype]
+
+
+def _row(chip_id: str, asked: Asked, text: str, options: str, versions: tuple[str, str]) -> Row:
+    """What the optimised module says of its product."""
+    ops = [op for op, _ in extract(parse(text)).ops()]
+    products = [op for op in ops if op.kind in PRODUCTS]
+    cycles = sum(op.cycles for op in products)
+    moved = sum(op.hbm for op in products)
+    beside = sum(op.hbm for op in ops if op.kind not in PRODUCTS and op.kind != "wait")
+    names = ("kind", "dtype", "batch", "m", "n", "k", "order", "window")
+    what: dict[str, Any] = dict(zip(names, asked.key, strict=True))
+    return Row(chip=chip_id, **what, cycles=cycles, hbm_bytes=moved, beside_bytes=beside, parts=len(products),
+               options=options, jax=versions[0], libtpu=versions[1])  # fmt: skip
+
+
+if __name__ == "__main__":
+    os.nice(POLITE)
+    sys.exit(main(sys.argv[1:]))
