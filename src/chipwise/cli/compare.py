@@ -8,6 +8,7 @@ import typer
 
 from chipwise.cli.options import (
     BatchOpt,
+    EvidenceOpt,
     LoraOpt,
     ModelOpt,
     OptimizerOpt,
@@ -35,6 +36,7 @@ Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p --deadline 30d
   chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
 """
 
@@ -65,6 +67,7 @@ def compare(
     recompute: RecomputeOpt = None,
     lora: LoraOpt = None,
     stack: StackOpt = None,
+    evidence: EvidenceOpt = "modelled",
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -75,6 +78,7 @@ def compare(
     """
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import records
+    from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_workload
@@ -83,6 +87,7 @@ def compare(
     from chipwise.errors import InputError
 
     formats(output, "table", "json", "csv")
+    known_evidence(evidence)
     terms = _terms(chips, deadline, budget, by)
     candidates = None
     if on is not None:
@@ -95,7 +100,7 @@ def compare(
         "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
         "stack": stack})
     with progress("comparing") as shown:
-        found = run(work, candidates, shipped(), terms, progress=shown)
+        found = run(work, candidates, shipped(), terms, progress=shown, change=mixing(evidence, shipped()))
     if output == "json":
         emit_json(records.comparison(found), out)
     elif output == "csv":

@@ -109,6 +109,11 @@ LoraOpt = Annotated[
     typer.Option("--lora", metavar="RANK", help="Train adapters of that rank; the base weights are frozen.",
                  show_default=False),
 ]
+EvidenceOpt = Annotated[
+    str,
+    typer.Option("--evidence", metavar="KIND", autocompletion=one_of("modelled", "compiled", "auto"),
+                 help="modelled; compiled: TPU steps by the vendor's compiler (minutes); auto: compiled where cached."),
+]
 StackOpt = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME", help="Software stack, such as megatron or maxtext.",

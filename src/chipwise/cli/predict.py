@@ -8,6 +8,7 @@ import typer
 
 from chipwise.cli.options import (
     BatchOpt,
+    EvidenceOpt,
     LoraOpt,
     ModelOpt,
     OptimizerOpt,
@@ -35,6 +36,7 @@ Examples:
   chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:128 --explain
   chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:128 --layout fsdp=128 --explain
   chipwise predict llama-3.1-70b --steps 1 --batch 512 --sequence 8192 --on h100:512 --layout tp=8,pp=4
+  chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:64 --evidence compiled
   chipwise predict my-model/config.json --tokens 1T --batch 1024 --sequence 4096 --on h200:64 -o json
 """
 
@@ -59,6 +61,7 @@ def predict(
     recompute: RecomputeOpt = None,
     lora: LoraOpt = None,
     stack: StackOpt = None,
+    evidence: EvidenceOpt = "modelled",
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -70,6 +73,7 @@ def predict(
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import records
+    from chipwise.cli.evidence import known_evidence, with_evidence
     from chipwise.cli.explain import explanation, summary
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
@@ -78,12 +82,13 @@ def predict(
     from chipwise.predict.prediction import collectives
 
     formats(output, "table", "json")
+    known_evidence(evidence)
     acc = parse(on)
     work = read_workload(workload, {
         "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
         "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
         "stack": stack})
-    found = _predict(work, acc, layout, shipped(), named_stack(work))
+    found = with_evidence(_predict(work, acc, layout, shipped(), named_stack(work)), evidence, shipped())
     ondemand, spot = (quote(acc.chip, acc.count, found.duration, s) for s in (False, True))
     if output == "json":
         document = {**records.head("predict"), "workload": records.workload(work), **records.prediction(found),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 AFTER_S = 2.0
@@ -19,9 +19,12 @@ class Progress:
 
     def __call__(self, done: int, total: int, what: str) -> None:
         """Show how far the work is."""
+        self.say(f"{self.verb} {done}/{total}: {what}")
+
+    def say(self, line: str) -> None:
+        """Show a line in place of the last."""
         if not self.shown or time.monotonic() - self.start < AFTER_S:
             return
-        line = f"{self.verb} {done}/{total}: {what}"
         sys.stderr.write("\r" + line.ljust(self.width))
         sys.stderr.flush()
         self.width = len(line)
@@ -39,5 +42,19 @@ def progress(verb: str) -> Iterator[Progress]:
     line = Progress(verb)
     try:
         yield line
+    finally:
+        line.clear()
+
+
+@contextmanager
+def stages(verb: str) -> Iterator[Callable[[str, float], None]]:
+    """A line for work known by stage and seconds, gone when the work ends."""
+    line = Progress(verb)
+
+    def shown(stage: str, seconds: float) -> None:
+        line.say(f"{verb}: {stage}, {seconds:.0f} s")
+
+    try:
+        yield shown
     finally:
         line.clear()

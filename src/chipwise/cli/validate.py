@@ -12,6 +12,8 @@ from chipwise.cli.options import OutFile, TableJson
 EXAMPLES = """\b
 Examples:
   chipwise validate
+  chipwise validate --evidence compiled
+  chipwise validate --evidence compiled --row T0039 --recompile
   chipwise validate --rows validation/rows/training.csv -o json --out scoreboard.json
 """
 
@@ -20,6 +22,16 @@ def validate(
     rows: Annotated[list[Path] | None, typer.Option(
         "--rows", metavar="FILE", help="Rows to score, may be repeated; those shipped unless said.",
         show_default=False)] = None,
+    evidence: Annotated[str, typer.Option(
+        "--evidence", metavar="KIND", help="modelled (all rows), or compiled: TPU training rows by the schedules that "
+        "XLA made of them.")] = "modelled",
+    row: Annotated[list[str] | None, typer.Option(
+        "--row", metavar="ID", help="Score this row only, may be repeated.", show_default=False)] = None,
+    recompile: Annotated[bool, typer.Option(
+        "--recompile", help="With compiled: run the compiler again instead of reading the kept schedules.")] = False,
+    compile_missing: Annotated[bool | None, typer.Option(
+        "--compile/--no-compile", help="With compiled: compile rows of which no schedule is kept (minutes each). Done "
+        "for rows named by --rows or --row unless said.", show_default=False)] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -30,15 +42,22 @@ def validate(
     from chipwise.cli.progress import progress
     from chipwise.cli.records import head
     from chipwise.cli.render import emit_json, formats, write
-    from chipwise.errors import BrokenFile
+    from chipwise.errors import BrokenFile, InputError
     from chipwise.validate import report, score
+    from chipwise.validate.compiled import compile_now
 
     formats(output, "table", "json")
+    if evidence not in ("modelled", "compiled"):
+        raise InputError("--evidence", evidence, "modelled or compiled")
+    missing = bool(rows or row or recompile) if compile_missing is None else compile_missing
+    compiling = None if evidence == "modelled" else (compile_now if missing else None, recompile)
+    if compiling is None and (recompile or compile_missing is not None):
+        raise InputError("--recompile" if recompile else "--compile", "given", "only with --evidence compiled")
     for path in rows or ():
         if not path.is_file():
             raise BrokenFile("--rows", str(path), "a file that exists")
     with progress("scoring") as shown:
-        found = score(rows or None, shown)
+        found = score(rows or None, shown, ids=row or (), compiling=compiling)
     if output == "json":
         emit_json({**head("validate"), **found}, out)
     else:

@@ -9,7 +9,7 @@ from datetime import date
 from chipwise.catalog import Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.compare.flips import Flip, flips, pick_of
-from chipwise.compare.rows import Place, Refused, Row
+from chipwise.compare.rows import Change, Place, Refused, Row
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words, in_words
 from chipwise.cost import STALE_DAYS
@@ -39,8 +39,11 @@ class Comparison:
 
 def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibration: Calibration,
             terms: Terms | None = None, stack: Stack | None = None, today: date | None = None,
-            progress: Progress | None = None) -> Comparison:
-    """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it."""
+            progress: Progress | None = None, change: Change | None = None) -> Comparison:
+    """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it.
+
+    `change` gives each row's prediction better evidence where there is some; it may find that it doesn't fit.
+    """
     terms = terms or Terms()
     chips = list(candidates) if candidates is not None else every_chip()
     place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today())
@@ -50,6 +53,8 @@ def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibrat
         if progress:
             progress(i, len(chips), candidate.chip.id)
         got = place.evaluate(candidate)
+        if change and isinstance(got, Row):
+            got = place.changed(got, change)
         if isinstance(got, Row):
             rows.append(got)
         else:
@@ -86,6 +91,10 @@ def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, .
     ]
     if any(r.prediction.step.evidence == "bounded" for r in rows):
         said.append("bounded rows are ranked by value and picked by the high end of their interval")
+    uncompiled = {a: None for r in rows for a in r.prediction.assumptions if a.startswith("not compiled")}
+    if any(r.prediction.step.evidence == "compiled" for r in rows) or uncompiled:
+        said.append("layouts are chosen by the model; compiled rows time that layout by the compiler's schedule")
+        said += uncompiled
     stale = [q.price.offer.date for r in rows for q in (r.ondemand, r.spot) if q and q.price.stale]
     if stale:
         said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from math import inf
@@ -19,6 +20,7 @@ from chipwise.predict.prediction import Prediction, model_flops, predict
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
+Change = Callable[[Prediction], Prediction]
 USUAL_MFU = 0.4  # where the ladder of counts is entered; the count found does not depend on it
 
 
@@ -91,11 +93,20 @@ class Place:
         found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
         if isinstance(found, Found):
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
-        said = predict(self.workload, acc, found.best.layout, self.calibration, self.stack)
+        return self._priced(acc, found, predict(self.workload, acc, found.best.layout, self.calibration, self.stack))
+
+    def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> Row:
         ondemand, spot = (quote(acc.chip, acc.count, said.duration, spot, self.today) for spot in (False, True))
         if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
             spot = None  # another cloud's spot, dearer than this on demand: no use
         return Row(acc, found, said, ondemand, spot)
+
+    def changed(self, row: Row, change: Change) -> Row | Refused:
+        """The row with its prediction changed, and priced anew."""
+        try:
+            return self._priced(row.accelerators, row.search, change(row.prediction))
+        except DoesNotFit as refusal:
+            return Refused(row.accelerators.chip, row.accelerators, refusal.kind, refusal.reason, refusal.unlock)
 
     def _legal(self, acc: Accelerators) -> Enumeration:
         """The legal layouts, which depend on how many chips lie in which domains and not on their speed."""

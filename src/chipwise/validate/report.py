@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+TPU_PARTS = {"tpu_products_over_1024": "tpu products over 1024^3", "tpu_products_to_1024": "tpu products to 1024^3",
+             "tpu_memory": "tpu memory", "tpu_collectives": "tpu collectives", "tpu_over_slices": "tpu over slices"}
 HEAD = ("", "eligible", "predicted", "median error", "mean error", "bias", "90 % interval covers")
 
 
@@ -14,7 +16,14 @@ def report(result: Mapping[str, Any]) -> str:
     lines = [f"Calibration of {result['calibration']}; {result['rows_read']:,} rows read, {left:,} not eligible.",
              "A training row that taught the calibration is scored by the refit that left its group (source, model,",
              "chip) out; kernel rows by the calibration they taught, and with their source left out.", ""]
+    if result.get("evidence") == "compiled":
+        lines[1:3] = ["TPU training rows by the schedules XLA made of their programs. Nothing is fitted to training",
+                      "rows; a row's interval comes from the errors of other groups (source, model, chip)."]
     lines += _block("All", result, markdown=False)
+    if "memory" in result and result["memory"]["mean_difference"] is not None:
+        m = result["memory"]
+        lines += ["", f"Memory: our bookkeeping is {m['mean_difference'] * 100:.1f} % from the compiler's own on "
+                      f"average (median {m['median_difference'] * 100:.1f} %), over {m['programs']} programs."]
     if "kernels" in result and result["kernels"]["summary"] != result["summary"]:
         lines += ["", "Kernels", *_block("All kernels", result["kernels"], markdown=False)]
     return "\n".join(lines)
@@ -41,6 +50,7 @@ def _block(title: str, part: Mapping[str, Any], markdown: bool) -> list[str]:
     rows = [(title, part["summary"]), (title + ", source left out", left["summary"])]
     if "over_20us" in part:
         rows.insert(1, ("over 20 us", part["over_20us"]))
+    rows += [(title, part[name]) for name, title in TPU_PARTS.items() if name in part]
     for family, some in part["by_family"].items():
         rows.append((family, some))
     for family, some in left["by_family"].items():

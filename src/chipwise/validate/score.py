@@ -14,13 +14,16 @@ from statistics import mean, median
 from typing import Any
 
 from chipwise.catalog.calibration import Calibration, shipped
-from chipwise.errors import BrokenFile, ChipwiseError
+from chipwise.errors import BrokenFile, ChipwiseError, InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.validate import kernel_rows, training_rows
+from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.kernels import predict_kernel_row
+from chipwise.validate.tpu_kernels import split
 from chipwise.validate.training import predict_row
 
 Progress = Callable[[int, int, str], None]
+Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all anew
 LARGEST = 200_000_000  # bytes of a file of rows
 
 
@@ -37,6 +40,7 @@ class Scored:
     estimate: Estimate | None
     left_out: Estimate | None  # predicted with the row's source left out of the calibration
     refusal: str
+    compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
 
     def as_dict(self) -> dict[str, Any]:
         """The row for JSON."""
@@ -48,6 +52,7 @@ class Scored:
             "evidence": e.evidence if e else None, "refusal": self.refusal or None,
             "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high}
             if other else None,
+            **({"compiled": self.compiled.as_dict()} if self.compiled else {}),
         }
 
 
@@ -80,21 +85,28 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
                      + ", ".join(missing))
 
 
-def score_row(kind: str, row: Mapping[str, str], calibration: Calibration) -> Scored | None:
+def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
+              compiling: Compiling | None = None) -> Scored | None:
     """One row scored, or None where it isn't eligible.
 
     A row that taught the calibration is predicted by the refit that left its group out.
     """
-    reader: Any = training_rows if kind == "training" else kernel_rows
+    reader = reader_of(kind)
     if not reader.eligible(row):
+        return None
+    if compiling is not None and (kind != "training" or "tpu" not in row.get("accelerator", "").lower()):
         return None
     try:
         known = reader.read(row)
     except ChipwiseError as error:
         return Scored(row.get("id", ""), kind, row.get("source_repo", ""), "", "", None, None, None, str(error))
+    compiled: CompiledRow | None = None
     base = (known.id, kind, known.source, known.chip.id, known.chip.family, known.observed_s)
     try:
-        if kind == "training":
+        if compiling is not None:
+            compiled = compiled_row(known, row, calibration.leaving_out_compiled(known.group), *compiling)
+            mine = other = compiled.step.estimate
+        elif kind == "training":
             mine, other = predict_row(known, (calibration.leaving_out_group(known.group),
                                               calibration.leaving_out(known.source)))
         else:
@@ -102,33 +114,52 @@ def score_row(kind: str, row: Mapping[str, str], calibration: Calibration) -> Sc
             other = predict_kernel_row(known, calibration.leaving_out_kernels(known.source))
     except ChipwiseError as error:
         return Scored(*base, None, None, str(error))
-    return Scored(*base, mine, other, "")
+    return Scored(*base, mine, other, "", compiled)
 
 
 def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
-          calibration: Calibration | None = None) -> dict[str, Any]:
-    """Score the rows of these files (the published ones by default); everything `validate -o json` prints."""
+          calibration: Calibration | None = None, ids: Sequence[str] = (),
+          compiling: Compiling | None = None) -> dict[str, Any]:
+    """Score the rows of these files (the published ones by default); everything `validate -o json` prints.
+
+    `ids` names the only rows to score; `compiling` scores TPU training rows by their compiled schedules.
+    """
     calibration = calibration or shipped(refits=True)
-    work = [(kind, row) for path in paths or published() for kind, rows in [read_rows(path)] for row in rows]
+    work = [(kind, row) for path in paths or published() for kind, rows in [read_rows(path)] for row in rows
+            if not ids or row.get("id") in ids]
+    for name in ids:
+        if all(row.get("id") != name for _, row in work):
+            raise InputError("--row", name, "the id of a row in the files scored")
     scored: list[Scored] = []
     left: Counter[str] = Counter()
     for i, (kind, row) in enumerate(work):
         if progress:
             progress(i, len(work), row.get("id", ""))
-        one = score_row(kind, row, calibration)
+        one = score_row(kind, row, calibration, compiling)
         if one is None:
-            left[missing(kind, row)] += 1
+            left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
             scored.append(one)
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
     main = training if training or any(kind == "training" for kind, _ in work) else kernels
-    out = {"calibration": calibration.date, "rows_read": len(work), "not_eligible": dict(left.most_common()),
-           **sections(main)}
+    out = {"calibration": calibration.date, "evidence": "modelled" if compiling is None else "compiled",
+           "rows_read": len(work), "not_eligible": dict(left.most_common()), **sections(main)}
     if kernels:
-        out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6])}
+        of = split([row for kind, row in work if kind == "kernel"],
+                   lambda ids: summary([s for s in kernels if s.id in ids]))
+        out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6]),
+                          **of}
+    if compiling is not None:
+        made = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
+        out["memory"] = memory_summary(list(made.values()))
     out["rows"] = [s.as_dict() for s in scored]
     return out
+
+
+def reader_of(kind: str) -> Any:
+    """The module that reads rows of a kind."""
+    return training_rows if kind == "training" else kernel_rows
 
 
 def missing(kind: str, row: Mapping[str, str]) -> str:

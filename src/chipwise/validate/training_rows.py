@@ -335,6 +335,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     train = Train(
         global_batch=_positive(row, "global_batch"), sequence=_positive(row, "seq_len"), steps=1,
         precision=precision_of(row["precision"]), lora_rank=16 if lora else 0,
+        state_precision="bf16" if "weight_dtype bfloat16" in row.get("notes", "") else "fp32",
     )
     layout = layout_of(row, chip, stack)
     _, known = recompute_of(row.get("remat", ""))
