@@ -6,16 +6,19 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test lint calibration benchmarks scoreboard golden docs picture clean
+.PHONY: help demo test test-slow lint calibration benchmarks scoreboard golden docs picture clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
 
 demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
 	$(BIN)/chipwise compare $(EXAMPLE)
 
-test: lint ## Run every check and test
-	$(BIN)/python -m pytest
+test: lint ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes
+	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/installed-dev ## Run the linters and the type checker
 	$(BIN)/ruff check
@@ -31,6 +34,7 @@ scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, a
 benchmarks: $(VENV)/installed-dev ## Print the CPU time of commands and the layouts timed per second
 	$(BIN)/python benchmarks/cli.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
+	$(BIN)/python benchmarks/check.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py

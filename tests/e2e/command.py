@@ -11,7 +11,7 @@ EXAMPLE = str(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
 def chipwise(*arguments, cwd=ROOT, env=None):
     """The finished process of `chipwise ARGUMENTS`."""
     line = [sys.executable, "-m", "chipwise", *map(str, arguments)]
-    return subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 def good(*arguments, **more):

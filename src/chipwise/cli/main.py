@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from chipwise import __version__
-from chipwise.cli import chips, compare, layouts, models, predict, schema, validate
+from chipwise.cli import check, chips, compare, doctor, layouts, models, predict, schema, validate
 from chipwise.cli.render import PipeClosed
 from chipwise.errors import ChipwiseError
 
@@ -25,6 +25,8 @@ VERBS: dict[str, Any] = {
     "compare": compare.compare,
     "predict": predict.predict,
     "layouts": layouts.layouts,
+    "check": check.check,
+    "doctor": doctor.doctor,
     "validate": validate.validate,
     "schema": schema.schema,
 }
