@@ -46,8 +46,9 @@ def main(arguments: list[str]) -> int:
     for i, asked in enumerate(todo):
         start = time.process_time()
         made = compile_one(asked)
-        rows.append(made)
-        write_rows(path, rows)
+        # read anew: another sweep may have written
+        others = [row for row in read_rows(path) if (row.chip, row.key) != (made.chip, made.key)]
+        write_rows(path, [*others, made])
         print(f"{chip.id} {i + 1}/{len(todo)} {asked.kind} {asked.dtype} {asked.batch}x{asked.m}x{asked.n}x{asked.k} "
               f"{asked.order}: {made.cycles:.0f} cycles, {time.process_time() - start:.1f} s", flush=True)  # fmt: skip
     return 0
