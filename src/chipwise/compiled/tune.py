@@ -16,13 +16,11 @@ NOISE = 0.001  # a smaller gain is not worth an option
 
 _FUSION = "xla_tpu_enable_async_collective_fusion"
 _WINDOWS = "xla_jf_spmd_threshold_for_windowed_einsum_mib"
-# Collectives run inside products. v5e does so by itself: there these change nothing, and turning them off costs time.
+# Collectives run inside products. v5e does so by itself, v7x leaves them to its SparseCores: these change nothing there.
 _FUSED: dict[str, Option] = {
     _FUSION: "true", f"{_FUSION}_fuse_all_gather": "true", f"{_FUSION}_multiple_steps": "true",
     "xla_tpu_overlap_compute_collective_tc": "true", "xla_enable_async_all_gather": "true",
 }
-_SPARSE = "xla_tpu_enable_sparse_core_collective_offload"  # collectives on the SparseCores, beside the TensorCores
-_OFFLOADED: dict[str, Option] = {f"{_SPARSE}_all_gather": "true", f"{_SPARSE}_reduce_scatter": "true"}
 
 
 def _vmem(*kib: int) -> tuple[dict[str, Option], ...]:
@@ -30,12 +28,13 @@ def _vmem(*kib: int) -> tuple[dict[str, Option], ...]:
 
 
 # Options seen to change the module of a sharded training step on that generation (libtpu 0.0.42.1, an FSDP step of
-# three layers on 2x2 chips), those that gain most first. 16384 is v5e's own VMEM limit, 32768 that of v6e.
+# three layers on four chips), those that gain most first; the threshold of windowed einsums matters to larger products.
+# The VMEM limit is 16384 unless said on v5e and v5p, 32768 on v6e.
 OPTIONS: Mapping[str, tuple[dict[str, Option], ...]] = {
     "v5e": (*_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
-    "v5p": (_FUSED, _OFFLOADED, *_vmem(32768, 65536, 98304), {_WINDOWS: "1000000"}),
-    "v6e": (_OFFLOADED, _FUSED, *_vmem(65536, 98304, 16384), {_WINDOWS: "1000000"}),
-    "v7x": (_OFFLOADED, _FUSED, *_vmem(65536, 32768, 16384), {_WINDOWS: "1000000"}),
+    "v5p": (_FUSED, *_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
+    "v6e": (_FUSED, *_vmem(65536, 98304, 16384), {_WINDOWS: "1000000"}),
+    "v7x": (*_vmem(16384, 65536, 8192), {_WINDOWS: "1000000"}),
 }
 
 
