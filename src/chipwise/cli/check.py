@@ -101,7 +101,7 @@ def check(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Compile a program for chips you don't have, and say what is wrong.
+    """Compile a program for chips you don't have.
 
     For each target: does it compile, does it fit, how long does it take, where the time and memory go, what is
     padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't,

@@ -30,7 +30,7 @@ def doctor(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Show the compilers installed here, their versions and what each enables.
+    """Show the compilers installed, and what each enables.
 
     For a missing one, the command that installs it, and under which licence it comes.
     """

@@ -16,7 +16,7 @@ NOISE = 0.001  # a smaller gain is not worth an option
 
 _FUSION = "xla_tpu_enable_async_collective_fusion"
 _WINDOWS = "xla_jf_spmd_threshold_for_windowed_einsum_mib"
-# Collectives run inside products. v5e does so by itself, v7x leaves them to its SparseCores: these change nothing there.
+# Collectives run inside products. v5e does so by itself, v7x leaves them to its SparseCores: no change there.
 _FUSED: dict[str, Option] = {
     _FUSION: "true", f"{_FUSION}_fuse_all_gather": "true", f"{_FUSION}_multiple_steps": "true",
     "xla_tpu_overlap_compute_collective_tc": "true", "xla_enable_async_all_gather": "true",
