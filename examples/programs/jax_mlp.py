@@ -37,17 +37,21 @@ def shapes() -> tuple[dict[str, jax.ShapeDtypeStruct], jax.ShapeDtypeStruct]:
     return params, jax.ShapeDtypeStruct((BATCH, WIDTH), jnp.bfloat16)
 
 
-def train() -> dict[str, Any]:
-    """The step with its shapes, its mesh (all devices on one axis) and how each argument lies on it."""
+def train(weights: str = "sharded") -> dict[str, Any]:
+    """The step with its shapes, its mesh (all devices on one axis) and how each argument lies on it.
+
+    `choices` names what ``--tune`` may pick: weights this small may be faster whole on every device.
+    """
     params, batch = shapes()
-    weights = P("data", None)
+    placed = P("data", None) if weights == "sharded" else P(None, None)
     return {
         "step": step,
         "args": (params, params, batch, batch),
         "axes": {"data": -1},
-        "shardings": (weights, weights, ("data", None), ("data", None)),
-        "out_shardings": (weights, weights, None),
+        "shardings": (placed, placed, ("data", None), ("data", None)),
+        "out_shardings": (placed, placed, None),
         "donate": (0, 1),
+        "choices": {"weights": ["sharded", "replicated"]},
     }
 
 

@@ -101,6 +101,7 @@ def test_one_per_cent_too_much_memory_is_refused_and_one_less_fits():
 def test_a_gpu_is_checked_with_no_gpu_and_its_memory_is_compared():
     row = one(f"{PROGRAMS}/jax_mlp.py:inference", "h100:1")
     assert row["ok"] and row["usable_bytes"] > 70 * 2**30
+    assert 0.2 < row["cross_check"]["sol_seconds"] / row["cross_check"]["our_seconds"] < 5
     small = checked(f"{PROGRAMS}/jax_oom.py:over", "l4:1")
     assert all(each["memory_bytes"]["total"] < each["usable_bytes"] for each in small["rows"])
 
@@ -141,6 +142,7 @@ def test_tuning_prints_a_command_that_works():
     found = checked(f"{PROGRAMS}/jax_mlp.py:train", "v6e:2x2", "--tune", "--tune-limit", "3")
     (tuning,) = found["tunings"]
     assert len(tuning["trials"]) <= 3 and tuning["left"] > 0
+    assert any(trial["set"] == {"weights": "replicated"} for trial in tuning["trials"]), "the program's own choice"
     assert tuning["best"]["seconds"] <= tuning["base"]["seconds"]
     words = shlex.split(tuning["use"])
     assert words[:2] == ["chipwise", "check"]

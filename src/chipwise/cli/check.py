@@ -198,8 +198,7 @@ def _tuned(asked: Asked, found: Report, ask: Callable[[Question], Row], limit: i
         job = row.question.job
         if not isinstance(job, Job) or not isinstance(row.outcome, Compiled):
             continue
-        offered = getattr(row.outcome, "choices", {})
-        alternatives = [*choice_alternatives(offered, job.spec.data.get("choices", {})),
+        alternatives = [*choice_alternatives(row.outcome.choices, job.spec.data.get("choices", {})),
                         *asked.alternatives(row.question), *option_alternatives(job)]
         made = tune(row.question, alternatives, ask, limit)
         out.append(replace(made, use=asked.command(row.question, made.best.changes)))

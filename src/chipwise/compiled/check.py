@@ -14,16 +14,14 @@ from chipwise.compiled.gpu import speed_of_light
 from chipwise.compiled.job import Compiled, Job, Refused
 from chipwise.compiled.kernels import Kernels, timed
 from chipwise.compiled.padding import Waste, padding
-from chipwise.compiled.schedule import Loop, Schedule
-from chipwise.compiled.step import UNSCORED, slice_seconds
+from chipwise.compiled.schedule import Schedule
+from chipwise.compiled.step import interval_of, loops_in_words, open_loops, slice_seconds
 from chipwise.compiled.targets import CUDA
 from chipwise.compiled.timing import Pace, Timing, op_seconds, pace_of, time_schedule
 from chipwise.predict.estimate import Estimate
 from chipwise.units import format_seconds
 from chipwise.workload.model import Workload
 
-# XLA for GPUs tunes nothing without the card and gives no cycles: a wider guess where no published step has scored it
-UNSCORED_GPU = (-0.35, 0.5)
 VARIES = "varies: "  # how the worker begins a note on shapes that vary
 
 Progress = Callable[[str, str, float], None]  # the target, the stage, and seconds since it began
@@ -157,7 +155,7 @@ def row_of(
         timing, kernels = timed(schedule, timing, pace, module_text(job, cache))
     if question.workload is not None and acc.slices > 1:
         timing = _between(timing, slice_seconds(question.workload, acc, calibration))
-    loops = sum(1 for items in schedule.blocks.values() for item in items if isinstance(item, Loop) and not item.known)
+    loops = open_loops(schedule)
     return Row(
         question, outcome, memory, fits,
         estimate(timing, kernels, calibration, acc, loops),
@@ -179,16 +177,14 @@ def memory_of(outcome: Compiled, acc: Accelerators) -> Memory:
 
 def estimate(timing: Timing, kernels: Kernels, calibration: Calibration, acc: Accelerators, loops: int) -> Estimate:
     """The time of one call with its interval; wider where kernels are unknown."""
-    learnt, family = calibration.compiled.get("intervals", {}), acc.chip.family
-    low, high = learnt.get(family) or (UNSCORED_GPU if family == "gpu" else UNSCORED)
-    scored = f"errors on {learnt['rows']} published steps" if family in learnt else "no published step has scored it"
-    why = [f"XLA's schedule for {acc}; {scored}"]
+    low, high, scored = interval_of(acc, calibration)
+    why = [scored]
     if kernels.unknown:
         names = ", ".join(sorted(kernels.unknown)[:3])
         why.append(f"of {names} only the shapes are known: {format_seconds(kernels.low)} to "
                    f"{format_seconds(kernels.high)} of the time")
     if loops:
-        why.append(f"{loops} loop{'s' * (loops > 1)} whose length depends on data, counted once")
+        why.append(loops_in_words(loops))
     known = timing.seconds - kernels.middle
     return Estimate(timing.seconds, known * exp(low) + kernels.low, known * exp(high) + kernels.high, "compiled",
                     "; ".join(why))

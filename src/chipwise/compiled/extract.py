@@ -27,7 +27,11 @@ _FREE = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
     "optimization-barrier", "domain", "add-dependency", "opt-barrier", "get-dimension-size",
 })
-_FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding"})
+_FREE_CALLS = frozenset({
+    "AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding", "PrepareAsyncCallStart",
+    "PrepareAsyncCallDone",
+})
+_MOVING_CALLS = ("X64Split", "X64Combine")  # halves of 64-bit values, taken apart and put together
 _SLICES = frozenset({"dynamic-slice", "slice", "gather"})
 _KINDS = {"all-gather": "gather", "reduce-scatter": "scatter", "all-reduce": "reduce", "all-to-all": "exchange",
           "ragged-all-to-all": "exchange", "collective-permute": "permute", "collective-broadcast": "gather"}
@@ -147,6 +151,8 @@ class _Reader:
             return None
         where, moved = _where(shown), _plain_bytes(shown, computation)
         op_name = real.metadata.op_name
+        if target.startswith(_MOVING_CALLS):
+            return Op("stream", shown.name, 0.0, moved, source=where, op_name=op_name, pair=pair)
         attention = _attention(real, shown, computation)
         if attention:
             return Op("attention", shown.name, 0.0, moved, (), None, attention, where, op_name, pair)

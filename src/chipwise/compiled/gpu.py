@@ -173,21 +173,6 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0][:80]
 
 
-def needed_bytes(memory: Mapping[str, float]) -> float:
-    """What a program takes of one device, from `Compiled.memory`. XLA:GPU refuses nothing, so compare it yourself.
-
-    >>> needed_bytes({"arguments": 8.0, "outputs": 8.0, "aliased": 6.0, "temporaries": 5.0})
-    15.0
-    """
-    held = sum(memory.get(name, 0.0) for name in ("arguments", "outputs", "temporaries", "code"))
-    return held - memory.get("aliased", 0.0)
-
-
-def available_bytes(chip_id: str) -> float:
-    """What the driver gives of a card's memory. JAX takes three quarters of it unless told otherwise."""
-    return load().chips[chip_id].usable_bytes
-
-
 @dataclass(frozen=True, slots=True)
 class SpeedOfLight:
     """XLA's own estimate for one instruction: what the card's rates allow."""

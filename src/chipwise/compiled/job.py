@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -61,6 +61,7 @@ class Compiled:
     memory: Mapping[str, float]  # arguments, outputs, aliased, temporaries, code, host_*: bytes of one device
     schedule: Mapping[str, Any]  # chipwise.compiled.schedule.Schedule as JSON; empty if it could not be read
     notes: tuple[str, ...] = ()
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what the program lets a search pick
     cached: bool = False
 
     def as_json(self) -> dict[str, Any]:
@@ -73,6 +74,7 @@ class Compiled:
             "memory": dict(self.memory),
             "schedule": dict(self.schedule),
             "notes": list(self.notes),
+            "choices": {name: list(values) for name, values in self.choices.items()},
         }
 
     @classmethod

@@ -19,8 +19,6 @@ from chipwise.compiled.timing import LAUNCH_S, Pace, Timing, op_seconds
 STREAMS = 5.0  # times its bytes over the bandwidth: what a kernel bound by memory takes at most
 HALF = 0.5  # of the peak: what a kernel bound by arithmetic reaches at least
 _LIBRARY = (0.55, 0.9)  # of the peak: what a library's large products reach
-_MOVES = ("X64Split", "X64Combine")  # they only move data
-_NOTHING = ("PrepareAsyncCall",)  # marks of the schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +96,8 @@ def _of(instruction: Instruction, computation: Computation, pace: Pace) -> Range
     outputs = list(instruction.shape.leaves())
     moved = sum(leaf.bytes for leaf in (*inputs, *outputs)) / pace.bandwidth
     cycles = float(instruction.estimated_cycles or 0) * pace.cycles / pace.clock
-    if instruction.custom_call_target.startswith(_NOTHING):
-        return Range(LAUNCH_S, LAUNCH_S, True)
     if cycles:
         return Range(cycles + LAUNCH_S, cycles + LAUNCH_S, True)
-    if instruction.custom_call_target.startswith(_MOVES):
-        return Range(moved + LAUNCH_S, moved + LAUNCH_S, True)
     stated = _library_flops(instruction, computation)
     if stated:
         slow, fast = (stated / (pace.peak * share) for share in _LIBRARY)

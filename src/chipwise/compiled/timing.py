@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip
+from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.schedule import Branch, Item, Loop, Op, Schedule
 from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
-from chipwise.predict.kernels import Engine, head_factor
+from chipwise.predict.kernels import head_factor
 from chipwise.predict.site import engine, wires
 
 LANES = {"collective": "wires", "host": "host", "copy": "memory", "kernel": "core", "attention": "core"}
@@ -209,9 +209,3 @@ def time_schedule(schedule: Schedule, pace: Pace) -> Timing:
     order = sorted(walk.sources.items(), key=lambda pair: -pair[1])
     return Timing(total, dict(walk.kinds), dict(order), dict(walk.hidden),
                   tuple(sorted(collectives, key=lambda c: -c.seconds)), walk.unknown)
-
-
-def ideal_seconds(schedule: Schedule, chip: Chip, made: Engine) -> float:
-    """Arithmetic of the products and attention at the chip's dense peak: no schedule is faster."""
-    flops = sum(times * (attention_flops(op) if op.attention else op.flops) for op, times in schedule.ops())
-    return flops / (made.peak / chip.devices)

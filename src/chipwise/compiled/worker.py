@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from chipwise.compiled import diagnose
 from chipwise.compiled.case import Progressed
-from chipwise.compiled.job import Compiled, Job, Option, Refused, digest, outcome_as_json
+from chipwise.compiled.job import Compiled, Job, Refused, digest, outcome_as_json
 from chipwise.compiled.reading import read_schedule
 from chipwise.compiled.seen import Seen
 from chipwise.compiled.targets import TPU, Target, topology_arguments
@@ -100,7 +100,7 @@ def _steps(job: Job, folder: Path, seen: Seen, progressed: Progressed) -> Iterat
         progressed.arguments = lambda: largest_arguments(program.args)
         yield "compiling", None
         start = time.monotonic()
-        compiled = lowered.compile(compiler_options=compiler_options(job))
+        compiled, said = compiled_for(job, lowered)
         seconds = time.monotonic() - start
     yield "reading", None
     text = compiled.as_text()
@@ -116,7 +116,9 @@ def _steps(job: Job, folder: Path, seen: Seen, progressed: Progressed) -> Iterat
             peak_rss=_peak_bytes(),
             memory=_memory(compiled.memory_analysis()),
             schedule=schedule,
-            notes=tuple(dict.fromkeys((*program.notes, *varies, *diagnose.notes_of(warned, text, job), *unread))),
+            notes=tuple(dict.fromkeys(
+                (*program.notes, *said, *varies, *diagnose.notes_of(warned, text, job), *unread))),
+            choices=program.choices,
         ),
     )
 
@@ -132,15 +134,13 @@ def topology_devices(target: Target) -> Sequence[Any]:
     return gpu.devices(target)
 
 
-def compiler_options(job: Job) -> dict[str, Any]:
-    """The options for the compiler: the user's on top of what the target needs."""
+def compiled_for(job: Job, lowered: Any) -> tuple[Any, tuple[str, ...]]:
+    """The compiled program, and notes: the user's options on top of what the target needs."""
     if job.target.platform == TPU:
-        return dict(job.options)
+        return lowered.compile(compiler_options=dict(job.options)), ()
     from chipwise.compiled import gpu
 
-    words: dict[Option, Option] = {"true": True, "false": False}  # XLA:GPU takes booleans only as such
-    given = {name: words.get(value, value) for name, value in job.options.items()}
-    return {**gpu.options(job.target), **given}
+    return gpu.compiled_with(lowered, {**gpu.options(job.target), **job.options})
 
 
 def largest_arguments(args: Any, count: int = 5) -> str:

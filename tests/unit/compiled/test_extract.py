@@ -94,6 +94,15 @@ def test_hidden_gathers_are_booked_once() -> None:
     assert 6 * 3 * layer <= moved <= 6 * 4 * layer
 
 
+def test_collectives_of_the_sparse_cores_are_collectives() -> None:
+    found = [(op, data, size) for op, data, size, _ in collectives("sparsecore_tpu7x")]
+    weight = 2048 * 8192 * 2.0
+    assert ("gather", weight, 8) in found
+    assert sum(data for op, data, _ in found if op in ("scatter", "reduce")) >= 2 * weight  # both gradients
+    started = [op for op, _ in extract(module("sparsecore_tpu7x")).ops() if op.collective and op.pair]
+    assert started, "they run beside the products"
+
+
 def test_offload_crosses_the_host_link_both_ways() -> None:
     made = extract(module("offload_v6e"))
     moved = sum(op.hbm * times for op, times in made.ops() if op.kind == "host")

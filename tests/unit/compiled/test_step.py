@@ -42,7 +42,7 @@ def test_an_unscored_step_says_so_and_a_scored_one_has_the_spread_of_its_errors(
     bare = replace(shipped(), compiled={})
     step = compiled_step(PLAIN, ACC, bare).estimate
     assert step.evidence == "compiled" and "no published step" in step.because
-    assert step.low == pytest.approx(step.value * exp(UNSCORED[0]))
+    assert step.low == pytest.approx(step.value * exp(UNSCORED["tpu"][0]))
     taught = replace(bare, compiled={"intervals": {"tpu": [-0.1, 0.1], "rows": 30}})
     assert "30 published steps" in compiled_step(PLAIN, ACC, taught).estimate.because
 

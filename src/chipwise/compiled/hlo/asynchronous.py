@@ -54,10 +54,14 @@ def _start_of(computation: Computation, done: Instruction) -> Instruction | None
 
 
 def wrapped(module: Module, instruction: Instruction) -> Instruction:
-    """What an async-start runs: the root of its computation where it wraps one, otherwise the instruction itself."""
-    if instruction.opcode.startswith("async-") and instruction.called:
-        return module.computations[instruction.called].root
-    return instruction
+    """What an async start runs: the collective or the root of the computation it wraps, otherwise the start itself.
+
+    A ``call-start`` is work of another core: TPUs with SparseCores leave collectives to them.
+    """
+    if instruction.opcode not in ("async-start", "call-start") or not instruction.called:
+        return instruction
+    inside = module.computations[instruction.called]
+    return next((each for each in inside if each.opcode in COLLECTIVES), inside.root)
 
 
 def collectives_inside(module: Module, fusion: Instruction) -> tuple[Instruction, ...]:

@@ -148,6 +148,23 @@ def matmul_tpu7x() -> tuple[Any, dict[str, Any]]:
 
 
 @sample
+def sparsecore_tpu7x() -> tuple[Any, dict[str, Any]]:
+    """Sharded weights gathered for two products, and their gradients: v7x leaves the collectives to its SparseCores."""
+    import jax
+
+    mesh = mesh_of("tpu7x:2x2x1", (8,), ("data",))
+
+    def loss(w: Any, x: Any) -> Any:
+        return (jax.nn.relu(x @ w[0]) @ w[1]).astype("float32").sum()
+
+    w = (arg(mesh, (2048, 8192), "bfloat16", "data", None), arg(mesh, (8192, 2048), "bfloat16", "data", None))
+    return jax.jit(jax.grad(loss)).lower(w, arg(mesh, (8 * 512, 2048), "bfloat16", "data", None)), {
+        "loops": [],
+        "devices": 8,
+    }
+
+
+@sample
 def convnet_v4() -> tuple[Any, dict[str, Any]]:
     """Gradient of three convolutions, batch-normalised, data parallel over 8 devices."""
     import jax
