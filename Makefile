@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-slow lint calibration benchmarks scoreboard golden docs picture clean
+.PHONY: help demo test test-slow lint calibration compiled benchmarks scoreboard golden docs picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -27,6 +27,9 @@ lint: $(VENV)/installed-dev ## Run the linters and the type checker
 
 calibration: $(VENV)/installed-dev ## Fit the calibration to the published rows
 	$(BIN)/python -m chipwise.calibrate
+
+compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept schedules no longer fit (minutes to hours)
+	$(BIN)/python scripts/compile_rows.py
 
 scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
 	$(BIN)/python scripts/scoreboard.py

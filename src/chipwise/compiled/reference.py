@@ -14,10 +14,16 @@ from chipwise.errors import InputError, Refusal
 from chipwise.predict.layouts import Layout
 from chipwise.workload.model import Model, Workload
 
-# Options people run these generations with: the scoped VMEM limit of the tuned recipes
+# Gathers run inside products: CF_FOR_ALL_GATHER of MaxText's benchmarks/xla_flags_library.py (2025-06)
+_FUSION = "xla_tpu_enable_async_collective_fusion"
+FUSED: dict[str, Option] = {
+    _FUSION: "true", f"{_FUSION}_fuse_all_gather": "true", f"{_FUSION}_multiple_steps": "true",
+    "xla_tpu_overlap_compute_collective_tc": "true", "xla_enable_async_all_gather": "true",
+}
+# Options people run these generations with: the scoped VMEM limit of the tuned recipes, and on v6e the fused gathers
 # (AI-Hypercomputer/tpu-recipes, trillium and ironwood folders, 2025-06); the others at the compiler's defaults.
 TUNED: dict[str, dict[str, Option]] = {
-    "v6e": {"xla_tpu_scoped_vmem_limit_kib": "98304"},
+    "v6e": {"xla_tpu_scoped_vmem_limit_kib": "98304", **FUSED},
     "v7x": {"xla_tpu_scoped_vmem_limit_kib": "65536"},
 }
 BLOCKS = {"v6e": 2048, "v7x": 2048}  # splash blocks of the same recipes; 512 elsewhere (MaxText's default)

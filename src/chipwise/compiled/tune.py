@@ -9,31 +9,27 @@ from typing import Any
 from chipwise.catalog import Accelerators
 from chipwise.compiled.check import Question, Row
 from chipwise.compiled.job import Compiled, Job, Option, Refused, Spec
+from chipwise.compiled.reference import FUSED
 from chipwise.compiled.targets import TPU
 
 Ask = Callable[[Question], Row]
 NOISE = 0.001  # a smaller gain is not worth an option
 
-_FUSION = "xla_tpu_enable_async_collective_fusion"
 _WINDOWS = "xla_jf_spmd_threshold_for_windowed_einsum_mib"
-# Collectives run inside products. v5e does so by itself, v7x leaves them to its SparseCores: no change there.
-_FUSED: dict[str, Option] = {
-    _FUSION: "true", f"{_FUSION}_fuse_all_gather": "true", f"{_FUSION}_multiple_steps": "true",
-    "xla_tpu_overlap_compute_collective_tc": "true", "xla_enable_async_all_gather": "true",
-}
 
 
 def _vmem(*kib: int) -> tuple[dict[str, Option], ...]:
     return tuple({"xla_tpu_scoped_vmem_limit_kib": str(each)} for each in kib)
 
 
-# Options seen to change the module of a sharded training step on that generation (libtpu 0.0.42.1, an FSDP step of
-# three layers on four chips), those that gain most first; the threshold of windowed einsums matters to larger products.
-# The VMEM limit is 16384 unless said on v5e and v5p, 32768 on v6e.
+# Options worth a compile, those that gain most first: most change the module of a sharded training step on that
+# generation (libtpu 0.0.42.1, an FSDP step of three layers on four chips); the threshold of windowed einsums matters
+# to larger products only. v5e fuses gathers by itself, v7x leaves them to its SparseCores: no change there. The VMEM
+# limit is 16384 unless said on v5e and v5p, 32768 on v6e.
 OPTIONS: Mapping[str, tuple[dict[str, Option], ...]] = {
     "v5e": (*_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
-    "v5p": (_FUSED, *_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
-    "v6e": (_FUSED, *_vmem(65536, 98304, 16384), {_WINDOWS: "1000000"}),
+    "v5p": (FUSED, *_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
+    "v6e": (FUSED, *_vmem(65536, 98304, 16384), {_WINDOWS: "1000000"}),
     "v7x": (*_vmem(16384, 65536, 8192), {_WINDOWS: "1000000"}),
 }
 

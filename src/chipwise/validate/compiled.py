@@ -102,7 +102,7 @@ def compiled_row(row: TrainingRow, text: Mapping[str, str], calibration: Calibra
     acc = slice_for(row.chip, row.chips, row.slices)
     step = compiled_step(Schedule.from_json(made.schedule), acc, calibration, row.workload)
     return CompiledRow(step, compiler_bytes(made, acc.chip),
-                       modelled_bytes(row, job.spec.data["recompute"]["keep"], calibration), made.versions)
+                       modelled_bytes(row, job.spec.data["recompute"], calibration), made.versions)
 
 
 def compiler_bytes(made: Compiled, chip: Chip) -> float:
@@ -111,11 +111,12 @@ def compiler_bytes(made: Compiled, chip: Chip) -> float:
     return (m["arguments"] + max(m["outputs"] - m["aliased"], 0.0) + m["temporaries"]) * chip.devices
 
 
-def modelled_bytes(row: TrainingRow, keep: Sequence[str], calibration: Calibration) -> float:
+def modelled_bytes(row: TrainingRow, recompute: Mapping[str, Any], calibration: Calibration) -> float:
     """What our bookkeeping says of the same layout; MaxText takes a replica's whole batch at once.
 
-    What the row keeps by name beside the layer's input is added. These runs did fit: where the bookkeeping says more
-    than the chip can allocate, that much counts (XLA computes more again when memory is short).
+    What the row keeps by name beside the layer's input is added, and the layer's input itself where only other tensors
+    are offloaded. These runs did fit: where the bookkeeping says more than the chip can allocate, that much counts
+    (XLA computes more again when memory is short).
     """
     assert row.layout is not None
     model, train = row.workload.model, row.workload.train
@@ -124,9 +125,10 @@ def modelled_bytes(row: TrainingRow, keep: Sequence[str], calibration: Calibrati
     widths = {"query_proj": model.heads * model.head_dim, "key_proj": model.kv_heads * model.head_dim,
               "value_proj": model.kv_heads * model.head_dim, "context": model.heads * model.head_dim,
               "out_proj": model.d_model, "mlpwo": model.d_model}
+    stays = row.layout.recompute == "offload" and "decoder_layer_input" not in recompute["offload"]
     tokens = whole.micro_batch * train.sequence / row.layout.tp
-    named = sum(widths.get(name, 0) for name in keep) * tokens * model.layers * BF16
-    return min(total + named, row.chip.usable_bytes)
+    width = sum(widths.get(name, 0) for name in recompute["keep"]) + stays * model.d_model
+    return min(total + width * tokens * model.layers * BF16, row.chip.usable_bytes)
 
 
 def memory_summary(rows: Sequence[CompiledRow]) -> dict[str, float | int | None]:

@@ -101,6 +101,7 @@ def model_of(row: Mapping[str, str]) -> Model:
     d, layers, heads = (_positive(row, key) for key in ("d_model", "layers", "heads"))
     encoder = "bert" in name.lower()
     old = bool(_PLAIN.search(name) or _PLAIN_ARCH.search(arch)) and "oss" not in name.lower()
+    maxtext = "maxtext gpt" in name.lower()  # its own decoder: one RMSNorm a layer, no biases, no positions
     experts = _experts(row, name, layers)
     latent = None
     if _MLA.search(name):
@@ -113,11 +114,11 @@ def model_of(row: Mapping[str, str]) -> Model:
         name=name, family="encoder" if encoder else "decoder", layers=layers, d_model=d, heads=heads,
         kv_heads=kv_heads,
         head_dim=int(_number(row, "head_dim")) or d // heads,
-        d_ff=_dense_ff(row, name), vocab=vocab, gated=not old, bias=old,
-        norm_params=2 if old else 1, causal=not encoder,
+        d_ff=_dense_ff(row, name), vocab=vocab, gated=not old, bias=old and not maxtext,
+        norm_params=2 if old and not maxtext else 1, causal=not encoder,
         tied=old or bool(re.search(r"gemma", name, re.I)),
-        learned_positions=int(_number(row, "seq_len")) if old and "maxtext" not in name.lower() else 0,
-        parallel_block="maxtext gpt" in name.lower(), pooler=encoder, token_types=2 if encoder else 0,
+        learned_positions=int(_number(row, "seq_len")) if old and not maxtext else 0,
+        parallel_block=maxtext, norms_per_layer=1 if maxtext else 2, pooler=encoder, token_types=2 if encoder else 0,
         experts=experts, latent=latent,
         mtp_layers=1 if "mtp" in name.lower() else 0,
         window=_window(name), global_every=_global_every(name),
