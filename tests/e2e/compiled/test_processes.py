@@ -17,7 +17,8 @@ from chipwise.compiled.process import Limits
 
 pytestmark = needs("tpu")
 ASK = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 sys.path.insert(0, {str(HERE)!r})
 from real_jobs import job
 from chipwise.compiled.compiler import compile_job
