@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chipwise.cli.options import (
-    BatchOpt,
-    LoraOpt,
-    ModelOpt,
-    OptimizerOpt,
+    NO_FLAGS,
+    Flags,
     OutFile,
-    PrecisionOpt,
-    RecomputeOpt,
-    SamplesOpt,
-    SequenceOpt,
-    StackOpt,
-    StepsOpt,
     TableJson,
-    TokensOpt,
     complete_chips,
     complete_workloads,
     one_of,
+    with_workload_flags,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +37,7 @@ Examples:
 FAILED = 1  # exit status: some target does not compile, or does not fit
 
 
+@with_workload_flags
 def check(
     program: Annotated[str, typer.Argument(
         metavar="PROGRAM", autocompletion=complete_workloads, show_default=False,
@@ -87,17 +80,7 @@ def check(
     dump: Annotated[Path | None, typer.Option(
         "--dump", metavar="DIR", help="Write each target's optimised module there.", show_default=False)] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile anew, and keep nothing.")] = False,
-    model: ModelOpt = None,
-    batch: BatchOpt = None,
-    sequence: SequenceOpt = None,
-    precision: PrecisionOpt = None,
-    tokens: TokensOpt = None,
-    steps: StepsOpt = None,
-    samples: SamplesOpt = None,
-    optimizer: OptimizerOpt = None,
-    recompute: RecomputeOpt = None,
-    lora: LoraOpt = None,
-    stack: StackOpt = None,
+    flags: Flags = NO_FLAGS,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -115,10 +98,6 @@ def check(
     from chipwise.compiled.check import check as run
 
     formats(output, "table", "json")
-    flags = {
-        "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
-        "stack": stack}
     asked = asking.read(program, on, option or [], axes, choose or [], size or [], torch, layout, mode, flags)
     limits = _limits(limit_seconds, limit_memory)
     with _cache(no_cache) as cache, _progress(len(asked.questions)) as shown:

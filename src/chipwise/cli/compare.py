@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import (
-    BatchOpt,
+    NO_FLAGS,
     EvidenceOpt,
-    LoraOpt,
-    ModelOpt,
-    OptimizerOpt,
+    Flags,
     OutFile,
-    PrecisionOpt,
-    RecomputeOpt,
-    SamplesOpt,
-    SequenceOpt,
-    StackOpt,
-    StepsOpt,
     TableJsonCsv,
-    TokensOpt,
     WorkloadArg,
     complete_chips,
     one_of,
+    with_workload_flags,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +33,7 @@ Examples:
 """
 
 
+@with_workload_flags
 def compare(
     workload: WorkloadArg,
     on: Annotated[str | None, typer.Option(
@@ -56,17 +49,7 @@ def compare(
     by: Annotated[str | None, typer.Option(
         "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
         autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
-    model: ModelOpt = None,
-    batch: BatchOpt = None,
-    sequence: SequenceOpt = None,
-    precision: PrecisionOpt = None,
-    tokens: TokensOpt = None,
-    steps: StepsOpt = None,
-    samples: SamplesOpt = None,
-    optimizer: OptimizerOpt = None,
-    recompute: RecomputeOpt = None,
-    lora: LoraOpt = None,
-    stack: StackOpt = None,
+    flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -95,10 +78,7 @@ def compare(
         if not names:
             raise InputError("--on", on, "chips such as h100,v5p:128")
         candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
-    work = read_workload(workload, {
-        "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
-        "stack": stack})
+    work = read_workload(workload, flags)
     with progress("comparing") as shown:
         found = run(work, candidates, shipped(), terms, progress=shown, change=mixing(evidence, shipped()))
     if output == "json":

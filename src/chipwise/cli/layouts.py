@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import (
-    BatchOpt,
-    LoraOpt,
-    ModelOpt,
-    OptimizerOpt,
+    NO_FLAGS,
+    Flags,
     OutFile,
-    PrecisionOpt,
-    RecomputeOpt,
-    SamplesOpt,
-    SequenceOpt,
-    StackOpt,
-    StepsOpt,
     TableJsonCsv,
-    TokensOpt,
     WorkloadArg,
     complete_chips,
+    with_workload_flags,
 )
 
 if TYPE_CHECKING:
@@ -38,23 +30,14 @@ Examples:
 """
 
 
+@with_workload_flags
 def layouts(
     workload: WorkloadArg,
     on: Annotated[str, typer.Option(
         "--on", metavar="CHIPS", help="Chips and how many: h100:512, v5e:8x8, v5p-128.",
         autocompletion=complete_chips)],
     top: Annotated[int, typer.Option("--top", metavar="N", help="Layouts to show.", min=1, max=1000)] = 10,
-    model: ModelOpt = None,
-    batch: BatchOpt = None,
-    sequence: SequenceOpt = None,
-    precision: PrecisionOpt = None,
-    tokens: TokensOpt = None,
-    steps: StepsOpt = None,
-    samples: SamplesOpt = None,
-    optimizer: OptimizerOpt = None,
-    recompute: RecomputeOpt = None,
-    lora: LoraOpt = None,
-    stack: StackOpt = None,
+    flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -72,10 +55,7 @@ def layouts(
 
     formats(output, "table", "json", "csv")
     acc = parse(on)
-    work = read_workload(workload, {
-        "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
-        "stack": stack})
+    work = read_workload(workload, flags)
     found = search(work, acc, shipped(), named_stack(work), top)
     if output == "json":
         emit_json(records.layouts(work, acc, found), out)

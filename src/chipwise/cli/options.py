@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -131,3 +133,30 @@ TableJson = Annotated[
     str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.",
                       autocompletion=one_of("table", "json"))
 ]
+
+Flags = Mapping[str, str | None]
+NO_FLAGS: Flags = {}
+WORKLOAD_FLAGS: dict[str, Any] = {
+    "model": ModelOpt, "batch": BatchOpt, "sequence": SequenceOpt, "precision": PrecisionOpt, "tokens": TokensOpt,
+    "steps": StepsOpt, "samples": SamplesOpt, "optimizer": OptimizerOpt, "recompute": RecomputeOpt, "lora": LoraOpt,
+    "stack": StackOpt,
+}
+
+
+def with_workload_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with the options of `WORKLOAD_FLAGS` where it has the parameter `flags`, which gets their values."""
+    own = inspect.signature(verb, eval_str=True)
+    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+               for name, kind in WORKLOAD_FLAGS.items()]
+    every: list[inspect.Parameter] = []
+    for each in own.parameters.values():
+        every += options if each.name == "flags" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+
+    @wraps(verb)
+    def called(**values: Any) -> None:
+        flags = {name: values.pop(name) for name in WORKLOAD_FLAGS}
+        verb(**values, flags=flags)
+
+    called.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in every}
+    return called

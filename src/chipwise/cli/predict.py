@@ -7,22 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import (
-    BatchOpt,
+    NO_FLAGS,
     EvidenceOpt,
-    LoraOpt,
-    ModelOpt,
-    OptimizerOpt,
+    Flags,
     OutFile,
-    PrecisionOpt,
-    RecomputeOpt,
-    SamplesOpt,
-    SequenceOpt,
-    StackOpt,
-    StepsOpt,
     TableJson,
-    TokensOpt,
     WorkloadArg,
     complete_chips,
+    with_workload_flags,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +33,7 @@ Examples:
 """
 
 
+@with_workload_flags
 def predict(
     workload: WorkloadArg,
     on: Annotated[str, typer.Option(
@@ -50,17 +43,7 @@ def predict(
         "--layout", metavar="AXES", help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. The best unless said.",
         show_default=False)] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
-    model: ModelOpt = None,
-    batch: BatchOpt = None,
-    sequence: SequenceOpt = None,
-    precision: PrecisionOpt = None,
-    tokens: TokensOpt = None,
-    steps: StepsOpt = None,
-    samples: SamplesOpt = None,
-    optimizer: OptimizerOpt = None,
-    recompute: RecomputeOpt = None,
-    lora: LoraOpt = None,
-    stack: StackOpt = None,
+    flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     output: TableJson = "table",
     out: OutFile = None,
@@ -84,10 +67,7 @@ def predict(
     formats(output, "table", "json")
     known_evidence(evidence)
     acc = parse(on)
-    work = read_workload(workload, {
-        "model": model, "batch": batch, "sequence": sequence, "precision": precision, "tokens": tokens,
-        "steps": steps, "samples": samples, "optimizer": optimizer, "recompute": recompute, "lora": lora,
-        "stack": stack})
+    work = read_workload(workload, flags)
     found = with_evidence(_predict(work, acc, layout, shipped(), named_stack(work)), evidence, shipped())
     ondemand, spot = (quote(acc.chip, acc.count, found.duration, s) for s in (False, True))
     if output == "json":
