@@ -15,6 +15,7 @@ demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
 	$(BIN)/chipwise compare $(EXAMPLE)
 
 test: lint ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
+	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes

@@ -48,6 +48,11 @@ def kept() -> Iterator[tuple[Path, set[str]]]:
 def main(wanted: set[str]) -> int:
     """Compile and keep; say what each took or why it was refused."""
     known, failed = jobs(), 0
+    unknown = wanted - {row for _, rows in known.values() for row in rows}
+    if unknown:
+        words = ", ".join(sorted(unknown))
+        print(f"ROW: {words} is not accepted; expected TPU rows that can be compiled", file=sys.stderr)
+        return 2
     belonging = {file_of(job) for job, _ in known.values()}
     stale = [(path, rows) for path, rows in kept() if path not in belonging]
     for job, rows in known.values():

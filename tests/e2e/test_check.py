@@ -55,12 +55,15 @@ def test_a_pytorch_module_is_known_by_its_imports(program):
     row = found["rows"][0]
     assert "torch" in row["versions"]
     assert set(row["by_class_seconds"]) & {"matmul", "conv"}
+    own = program.partition(":")[0]
+    assert any(line.startswith(f"{own}:") for line in row["by_source_seconds"]), "the module's own lines"
+    assert not any(line.startswith("torch_graph.py") for line in row["by_source_seconds"])
     assert all(0.1 <= each["share"] < 1 and each["words"] for each in row["padding"])
 
 
-@needs("tpu")
+@needs("tpu", "torch")
 def test_head_size_64_on_an_array_256_wide_is_named():
-    row = one(f"{PROGRAMS}/torch_transformer.py:forward", "v6e:1") if "torch" in USABLE else pytest.skip("no torch")
+    row = one(f"{PROGRAMS}/torch_transformer.py:forward", "v6e:1")
     small = [each for each in row["padding"] if 64 in each["dims"].values()]
     assert small and all(each["multiple"] in (8, 256) for each in small)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import PurePath
 
 from chipwise.compiled.hlo import (
     COLLECTIVES,
@@ -22,6 +21,7 @@ from chipwise.compiled.hlo import (
 from chipwise.compiled.hlo.shape import HOST, ON_CHIP
 from chipwise.compiled.products import PRODUCTS, Product, product_of
 from chipwise.compiled.schedule import Branch, Collective, Item, Loop, Op, Schedule
+from chipwise.compiled.sources import source_line
 
 _FREE = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
@@ -101,7 +101,7 @@ class _Reader:
             beside: str) -> Op | None:
         real = wrapped(self.module, instruction)
         opcode = real.opcode.removesuffix("-start")
-        name, where = instruction.name, _where(instruction)
+        name, where = instruction.name, source_line(instruction)
         if opcode in COLLECTIVES:
             return self._collective(real, instruction, computation, users, pair)
         if opcode == "custom-call":
@@ -142,14 +142,14 @@ class _Reader:
                 op = "scatter"  # every device keeps only its own part of the sum
             stride = int(abs(groups[0][1] - groups[0][0])) if size > 1 else 1
             made = Collective(op, data, size, stride, int(groups.shape[0]))
-        return Op("collective", shown.name, 0.0, 0.0, (), made, source=_where(real) or _where(shown),
+        return Op("collective", shown.name, 0.0, 0.0, (), made, source=source_line(real) or source_line(shown),
                   op_name=real.metadata.op_name or shown.metadata.op_name, pair=pair)
 
     def _custom(self, real: Instruction, shown: Instruction, computation: Computation, pair: str) -> Op | None:
         target = real.custom_call_target
         if target in _FREE_CALLS:
             return None
-        where, moved = _where(shown), _plain_bytes(shown, computation)
+        where, moved = source_line(shown), _plain_bytes(shown, computation)
         op_name = real.metadata.op_name
         if target.startswith(_MOVING_CALLS):
             return Op("stream", shown.name, 0.0, moved, source=where, op_name=op_name, pair=pair)
@@ -335,14 +335,3 @@ def _kernel_name(instruction: Instruction) -> str:
         if found:
             return found.group(1)
     return instruction.name if instruction.opcode == "custom-call" and "." in instruction.name else ""
-
-
-def _where(instruction: Instruction) -> str:
-    """``file.py:12`` of the user's own line: the innermost frame outside installed packages."""
-    metadata = instruction.metadata
-    for frame in metadata.frames:
-        if frame.file and "site-packages" not in frame.file and "/jax/" not in frame.file:
-            return f"{PurePath(frame.file).name}:{frame.line}"
-    if metadata.source_file and "site-packages" not in metadata.source_file:
-        return f"{PurePath(metadata.source_file).name}:{metadata.source_line}"
-    return ""

@@ -18,7 +18,7 @@ from typing import Any
 from chipwise.compiled.job import Job, digest
 from chipwise.compiled.versions import package_version
 
-SCHEMA = 2  # of what an entry holds
+SCHEMA = 3  # of what an entry holds
 _HERE = Path(__file__).resolve().parent
 _LARGE = 64 * 2**20  # bytes; a larger file is known by its size and time
 

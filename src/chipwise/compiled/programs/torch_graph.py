@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from chipwise.compiled.programs.program import UnsupportedOp
+from chipwise.compiled.sources import scope_of
 
 _CHIPWISE = Path(__file__).resolve().parents[2]
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in')
@@ -56,6 +57,12 @@ class _Interpreter(torch.fx.Interpreter):
     def __init__(self, module: torch.fx.GraphModule, ops: Mapping[Any, Any], keys: _Keys) -> None:
         super().__init__(module)
         self.ops, self.keys = ops, keys
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        import jax
+
+        with jax.named_scope(scope_of(source_of(n))):  # the module's own line: JAX only sees this file's
+            return super().run_node(n)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         op = _translation(self.ops, target)
