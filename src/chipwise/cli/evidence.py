@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chipwise.cli.options import EVIDENCE
 from chipwise.errors import InputError
 
 if TYPE_CHECKING:
     from chipwise.catalog.calibration import Calibration
     from chipwise.predict.prediction import Prediction
-
-EVIDENCE = ("modelled", "compiled", "auto")
 
 
 def known_evidence(evidence: str) -> None:

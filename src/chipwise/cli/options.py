@@ -111,9 +111,10 @@ LoraOpt = Annotated[
     typer.Option("--lora", metavar="RANK", help="Train adapters of that rank; the base weights are frozen.",
                  show_default=False),
 ]
+EVIDENCE = ("modelled", "compiled", "auto")
 EvidenceOpt = Annotated[
     str,
-    typer.Option("--evidence", metavar="KIND", autocompletion=one_of("modelled", "compiled", "auto"),
+    typer.Option("--evidence", metavar="KIND", autocompletion=one_of(*EVIDENCE),
                  help="modelled; compiled: TPU steps by the vendor's compiler (minutes); auto: compiled where cached."),
 ]
 StackOpt = Annotated[

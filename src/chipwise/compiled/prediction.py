@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from chipwise.catalog.calibration import Calibration
@@ -14,12 +13,9 @@ from chipwise.compiled.step import CompiledStep, compiled_step
 from chipwise.errors import DoesNotFit, MissingCompiler, Refusal
 from chipwise.predict.prediction import Prediction
 
-EVIDENCE = ("modelled", "compiled", "auto")
 # The parts of a prediction that classes of compiled ops belong to; anything else is bound by memory
 PARTS = {"matmul": "matmul", "conv": "matmul", "attention": "attention", "host": "offload"}
 WIRES = {"gather": "shard", "scatter": "shard", "reduce": "reduce", "exchange": "expert_exchange", "permute": "pipe"}
-
-Compile = Callable[[Prediction], Compiled | Refused | None]
 
 
 def compile_prediction(p: Prediction, limits: Limits | None = None,

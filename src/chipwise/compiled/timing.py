@@ -142,7 +142,6 @@ class _Walk:
         self.wires: dict[str, list[float]] = {}
         self.ops: dict[str, Op] = {}
         self.unknown = 0.0
-        self.memo: dict[str, float] = {}
 
     def block(self, name: str, times: float) -> float:
         """Seconds of one run of a block; what it spends is booked `times` over."""

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 Attend = Callable[[jax.Array, jax.Array, jax.Array, jax.Array | None], jax.Array]
 
 BLOCK = 512  # rows of a block of queries and keys; MaxText's default (configs/base.yml, 2025-06)
-WIDEST = 2048  # sa_block_* of the tuned recipes for v6e and v7x (AI-Hypercomputer/tpu-recipes, 2025-06)
 SPLASH_HEAD = 64  # smallest head the kernel pads well
 
 
