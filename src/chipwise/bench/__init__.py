@@ -1,0 +1,1 @@
+"""Measure this machine: kernels, training steps, serving steps, vision models and collectives."""

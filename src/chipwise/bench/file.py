@@ -1,0 +1,242 @@
+"""The bench file: read through a schema, written whole or not at all. docs/bench-file.md describes every field."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.bench.frameworks.interface import Device
+from chipwise.bench.point import COLUMNS, KINDS, Measurement, Point, Summary, Watched
+from chipwise.errors import BrokenFile, InputError
+from chipwise.units import GiB
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from chipwise.bench.spec import PointSpec
+
+SCHEMA = "chipwise.bench/1"
+FIELD = "bench file"
+MOST_BYTES = 256 * 2**20
+_SIZES = tuple(dict.fromkeys(size for sizes in KINDS.values() for size in sizes))
+_TPU_KINDS = {"tpu v5": "v5p", "tpu v6 lite": "v6e"}  # what JAX calls chips whose names say less than the catalog's
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What watched the device, and how it was set before the run."""
+
+    source: str = ""
+    reason: str = ""
+    hz: float = 0.0
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFile:
+    """Measurements of one device, with what is needed to read them."""
+
+    created: str  # UTC, such as 2026-11-15T08:30:00Z
+    chipwise: str
+    command: tuple[str, ...]
+    device: Device
+    chip: str  # the catalog's name of the device; "" where it has none
+    environment: Mapping[str, str | float]
+    frameworks: Mapping[str, Mapping[str, str]]
+    telemetry: Telemetry
+    points: tuple[Measurement, ...] = ()
+    complete: bool = False
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The document, keys in the order that people read them."""
+        return {
+            "schema": SCHEMA, "created": self.created, "chipwise": self.chipwise, "command": list(self.command),
+            "device": {**asdict(self.device), "chip": self.chip}, "environment": dict(self.environment),
+            "frameworks": {name: dict(versions) for name, versions in self.frameworks.items()},
+            "telemetry": {**asdict(self.telemetry), "settings": dict(self.telemetry.settings)},
+            "complete": self.complete, "notes": list(self.notes),
+            "points": [measurement_as_json(each) for each in self.points],
+        }
+
+
+def measurement_as_json(each: Measurement) -> dict[str, Any]:
+    """A measurement beside its point; what is unknown or empty is left out."""
+    out: dict[str, Any] = {**each.point.as_json(), "framework": each.framework, "status": each.status}
+    if each.reason:
+        out["reason"] = each.reason
+    if each.seconds is not None:
+        out["seconds"] = {**asdict(each.seconds), "samples_s": list(each.seconds.samples_s)}
+    known = {"flops": each.flops, "moved_bytes": each.moved_bytes, "items": each.items, "params": each.params}
+    out |= {name: value for name, value in known.items() if value}
+    out |= {name: value for name in ("peak_bytes", "error") if (value := getattr(each, name)) is not None}
+    watched = {name: value for name, value in asdict(each.watched).items() if value not in (None, (), 0)}
+    if "throttled" in watched:
+        watched["throttled"] = list(watched["throttled"])
+    return out | ({"watched": watched} if watched else {})
+
+
+def measurement_from_json(data: Mapping[str, Any]) -> Measurement:
+    """The measurement of a document's point."""
+    from chipwise.bench.spec import PointSpec
+
+    return _measurement(PointSpec.model_validate(data))
+
+
+def point_from_json(data: Mapping[str, Any]) -> Point:
+    """What `Point.as_json` wrote."""
+    sizes = {name: int(data[name]) for name in KINDS[data["kind"]]}
+    return Point(data["suite"], data["kind"], data["dtype"], sizes, bool(data.get("compile")),
+                 bool(data.get("remat")), bool(data.get("causal", True)), data.get("model", ""))
+
+
+def _measurement(spec: PointSpec) -> Measurement:
+    point = point_from_json(spec.model_dump(include={*_SIZES, "suite", "kind", "dtype", "compile", "remat", "causal",
+                                                     "model"}))
+    seconds = None
+    if spec.seconds is not None:
+        values = spec.seconds.model_dump()
+        seconds = Summary(**{**values, "samples_s": tuple(values["samples_s"])})
+    watched = spec.watched.model_dump()
+    return Measurement(
+        point, spec.framework, spec.status, seconds, spec.reason, spec.flops, spec.moved_bytes, spec.items, spec.params,
+        spec.peak_bytes, spec.error, Watched(**{**watched, "throttled": tuple(watched["throttled"])}))
+
+
+def read(path: Path) -> BenchFile:
+    """A bench file; whatever is wrong with it is one line that names the file and the field."""
+    raw = _document(path)
+    found = raw.get("schema")
+    if found != SCHEMA:
+        accepted = f"schema {SCHEMA} (it says {found!r})" if found is not None else f"a bench file (schema {SCHEMA})"
+        raise BrokenFile(FIELD, str(path), accepted)
+    from pydantic import ValidationError
+
+    from chipwise.bench.spec import FileSpec
+
+    try:
+        spec = FileSpec.model_validate(raw)
+    except ValidationError as error:
+        raise BrokenFile(FIELD, str(path), _explain(error.errors(include_url=False)[0])) from None
+    device = spec.device.model_dump()
+    chip = device.pop("chip")
+    return BenchFile(
+        spec.created, spec.chipwise, tuple(spec.command), Device(**device), chip, spec.environment, spec.frameworks,
+        Telemetry(**spec.telemetry.model_dump()), tuple(map(_measurement, spec.points)), spec.complete,
+        tuple(spec.notes))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BrokenFile(FIELD, str(path), f"at most {MOST_BYTES // 2**20} MiB")
+        raw = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}"
+        raise BrokenFile(FIELD, str(path), f"whole JSON (it breaks off or goes wrong at {where})") from None
+    except (OSError, EOFError, ValueError, RecursionError) as error:  # EOFError: a .gz that breaks off
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise BrokenFile(FIELD, str(path), f"a bench file that can be read ({reason})") from None
+    if not isinstance(raw, dict):
+        raise BrokenFile(FIELD, str(path), f"a bench file (schema {SCHEMA})")
+    return raw
+
+
+def _text(path: Path) -> str:
+    """What a file holds; one that ends in .gz is unpacked, up to the size that a bench file may have."""
+    if path.suffix != ".gz":
+        return path.read_text(encoding="utf-8")
+    with gzip.open(path) as packed:
+        return packed.read(MOST_BYTES).decode("utf-8")
+
+
+def _explain(error: ErrorDetails) -> str:
+    """What was expected, and where."""
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:] if message else "something else"
+    return f"{where}: {message}" if error["type"] != "missing" else f"{where}, which is missing"
+
+
+def write(file: BenchFile, path: Path) -> None:
+    """Write a file under a temporary name and rename it, so that it is whole or absent."""
+    draft = path.parent / f".{path.name}.{os.getpid()}"
+    document = text(file).encode("utf-8")
+    try:
+        draft.write_bytes(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document)
+        draft.replace(path)
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            draft.unlink()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError("--out", str(path), f"a file that can be written ({reason})") from None
+
+
+def text(file: BenchFile) -> str:
+    """The document as it is written: one line per point, so that files can be compared by eye."""
+    document = file.as_json()
+    points = document.pop("points")
+    head = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    lines = ",\n  ".join(json.dumps(point, ensure_ascii=False, allow_nan=False) for point in points)
+    return f"{head[:-2]},\n \"points\": [" + (f"\n  {lines}\n ]" if points else "]") + "\n}\n"
+
+
+def extended(file: BenchFile, more: Iterable[Measurement], **changes: Any) -> BenchFile:
+    """The file with more points, and other fields replaced."""
+    return replace(file, points=(*file.points, *more), **changes)
+
+
+@cache
+def chip_named(platform: str, name: str) -> str:
+    """The catalog's name of a device, or "" where it has none.
+
+    >>> chip_named("cuda", "NVIDIA H200"), chip_named("tpu", "TPU v6 lite"), chip_named("cpu", "Xeon")
+    ('h200', 'v6e', '')
+    """
+    if platform == "cpu":
+        return ""
+    from chipwise.catalog.names import find_chip
+
+    try:
+        return find_chip(_TPU_KINDS.get(name.strip().lower(), name)).id
+    except InputError:
+        return ""
+
+
+def rows(file: BenchFile, framework: str = "") -> list[dict[str, Any]]:
+    """Usable points as flat rows with the columns `COLUMNS`; those of one framework where it is named.
+
+    A column that a kind of work does not have is empty. The parameters of an optimiser step are in `params`, the
+    devices of a collective in `n`.
+    """
+    return [_row(each) for each in file.points if each.usable and framework in ("", each.framework)]
+
+
+def _row(each: Measurement) -> dict[str, Any]:
+    assert each.seconds is not None
+    point, sizes = each.point, dict(each.point.sizes)
+    params = sizes.pop("count", each.params)
+    if "devices" in sizes:
+        sizes["n"] = sizes.pop("devices")
+    found = {
+        "kind": point.kind, "dtype": point.dtype, "seconds": each.seconds.median, "model": point.model,
+        "compile": int(point.compile), "remat": int(point.remat), "params": params or "",
+        "peak_gib": f"{each.peak_bytes / GiB:.4g}" if each.peak_bytes is not None else "", **sizes,
+    }
+    return {column: found.get(column, "") for column in COLUMNS}
+
+
+def write_rows(found: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Rows as CSV with a header."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)

@@ -1,0 +1,1 @@
+"""JAX and PyTorch behind one small interface: see `interface`."""

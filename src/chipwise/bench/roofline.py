@@ -1,0 +1,161 @@
+"""The roofline of a bench file: what was measured, under the best that was measured, beside the catalog's peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chipwise.bench.file import BenchFile
+from chipwise.bench.point import DTYPES, Measurement
+from chipwise.bench.show import chip_of
+from chipwise.catalog import Chip
+from chipwise.errors import ChipwiseError, InputError
+from chipwise.units import format_rate
+
+SUFFIXES = (".svg", ".png")
+COLOURS = {"fp32": "#1b6ca8", "tf32": "#0f9b8e", "bf16": "#d1495b", "fp16": "#8a4fbe", "fp8": "#e08e0b",
+           "int8": "#5c6b73"}
+MARKERS = "osD^vP*Xph<>"
+STREAMS = ("copy", "add")  # their best is the bandwidth measured
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A measured point: FLOPs per byte it must move, FLOP/s it reached."""
+
+    kind: str
+    dtype: str
+    framework: str
+    intensity: float
+    flops_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Dots and ceilings. `measured` are the best of the file, `stated` the catalog's; by precision, FLOP/s."""
+
+    title: str
+    dots: tuple[Dot, ...]
+    bandwidth: float | None  # bytes/s, the best copy or addition
+    measured: dict[str, float]
+    stated_bandwidth: float | None
+    stated: dict[str, float]
+
+
+def roofline(file: BenchFile) -> Roofline:
+    """Dots of every usable point with arithmetic, and the ceilings above them."""
+    usable = [each for each in file.points if each.usable]
+    dots = tuple(_dot(each) for each in usable if each.flops and each.moved_bytes and each.point.kind not in STREAMS)
+    if not dots:
+        raise ChipwiseError("roofline: no usable point of the file has both arithmetic and bytes to move; "
+                            "measure with `chipwise bench kernels`")
+    streams = [each.moved_bytes / _seconds(each) for each in usable if each.point.kind in STREAMS and each.moved_bytes]
+    gemms: dict[str, float] = {}
+    for each in usable:
+        if each.point.kind == "gemm" and each.flops:
+            rate = each.flops / _seconds(each)
+            gemms[each.point.dtype] = max(rate, gemms.get(each.point.dtype, 0.0))
+    chip = chip_of(file)
+    used = {dot.dtype for dot in dots}
+    return Roofline(
+        f"{file.device.name}, measured {file.created[:10]}", dots, max(streams, default=None), gemms,
+        chip.bandwidth if chip else None, _stated(chip, used))
+
+
+def _stated(chip: Chip | None, used: set[str]) -> dict[str, float]:
+    return {dtype: chip.peak[dtype] for dtype in DTYPES if dtype in used and dtype in chip.peak} if chip else {}
+
+
+def _dot(each: Measurement) -> Dot:
+    return Dot(each.point.kind, each.point.dtype, each.framework, each.flops / each.moved_bytes,
+               each.flops / _seconds(each))
+
+
+def _seconds(each: Measurement) -> float:
+    assert each.seconds is not None
+    return each.seconds.median
+
+
+def draw(found: Roofline, path: Path) -> None:
+    """Write the picture; the name's ending says which kind."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("--plot", str(path), f"a file name that ends in {' or '.join(SUFFIXES)}")
+    try:
+        import matplotlib
+    except ImportError:
+        raise ChipwiseError("a plot needs matplotlib; install it with: pip install matplotlib") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "chipwise"  # the same picture for the same file
+    figure, axes = plt.subplots(figsize=(9.0, 5.8), dpi=130)
+    _ceilings(axes, found)
+    _dots(axes, found)
+    axes.set(xscale="log", yscale="log", title=found.title, xlabel="FLOPs per byte that must move through memory",
+             ylabel="FLOP/s")
+    axes.grid(True, which="major", color="#e3e6e8", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    draft = path.with_name(f".{path.name}.draft{path.suffix}")
+    try:
+        figure.savefig(draft, bbox_inches="tight", metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError("--plot", str(path), f"a file that can be written ({error.strerror})") from None
+    finally:
+        plt.close(figure)
+
+
+def _ceilings(axes: Any, found: Roofline) -> None:
+    xs = [dot.intensity for dot in found.dots]
+    rates = [*found.measured.values(), *found.stated.values(), *(dot.flops_per_s for dot in found.dots)]
+    ridge = max(found.measured.values(), default=0.0) / found.bandwidth if found.bandwidth else 0.0
+    low, high = min(xs) / 3, max(*xs, ridge, 1.0) * 8
+    axes.set_xlim(low, high)
+    axes.set_ylim(min(dot.flops_per_s for dot in found.dots) / 4, max(rates) * 2.5)
+    if found.bandwidth:
+        top = max(found.measured.values(), default=max(rates))
+        _slope(axes, found.bandwidth, low, top, "-", f"{format_rate(found.bandwidth, 'B/s')} measured")
+    if found.stated_bandwidth:
+        top = max(found.stated.values(), default=max(rates))
+        _slope(axes, found.stated_bandwidth, low, top, "--", f"{format_rate(found.stated_bandwidth, 'B/s')} stated")
+    for peaks, bandwidth, style in ((found.measured, found.bandwidth, "-"),
+                                    (found.stated, found.stated_bandwidth, "--")):
+        for dtype, peak in peaks.items():
+            start = max(low, peak / bandwidth) if bandwidth else low
+            axes.plot([start, high], [peak, peak], style, color=COLOURS[dtype], linewidth=1.4, zorder=1)
+
+
+def _ceiling_words(found: Roofline, dtype: str) -> str:
+    """A precision with its ceilings, for the legend: beside the lines they would lie on each other."""
+    both = (("measured", found.measured), ("stated", found.stated))
+    known = [f"{format_rate(peaks[dtype], 'FLOP/s')} {kind}" for kind, peaks in both if dtype in peaks]
+    return f"{dtype}: {', '.join(known)}" if known else dtype
+
+
+def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, words: str) -> None:
+    """The line of a bandwidth, with its words in the legend: along the line they would lie on the dots."""
+    axes.plot([low, top / bandwidth], [low * bandwidth, top], style, color="#2f3b40", linewidth=1.4, zorder=1,
+              label=words)
+
+
+def _dots(axes: Any, found: Roofline) -> None:
+    kinds = list(dict.fromkeys(dot.kind for dot in found.dots))
+    frameworks = list(dict.fromkeys(dot.framework for dot in found.dots))
+    for dot in found.dots:
+        filled = dot.framework == frameworks[0]
+        colour = COLOURS[dot.dtype]
+        axes.scatter(dot.intensity, dot.flops_per_s, s=34, marker=MARKERS[kinds.index(dot.kind) % len(MARKERS)],
+                     facecolors=colour if filled else "white", edgecolors=colour, linewidths=1.1, alpha=0.85, zorder=3)
+    for i, kind in enumerate(kinds):
+        axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color="#5c6b73", label=kind)
+    for dtype in dict.fromkeys(dot.dtype for dot in found.dots):
+        axes.plot([], [], "-", color=COLOURS[dtype], linewidth=2.5, label=_ceiling_words(found, dtype))
+    if len(frameworks) > 1:
+        axes.scatter([], [], marker="o", color="#5c6b73", label=f"filled: {frameworks[0]}")
+        axes.scatter([], [], marker="o", facecolors="white", edgecolors="#5c6b73",
+                     label=f"hollow: {', '.join(frameworks[1:])}")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)

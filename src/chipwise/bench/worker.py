@@ -1,0 +1,113 @@
+"""One framework in a process of its own: ``python -m chipwise.bench.worker JOBFILE PIPE PARENT``.
+
+A framework holds memory until its process ends, and may end it. So each runs here, and tells the session through a
+pipe what it finds, a line of JSON at a time: what was measured before a crash is not lost by it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from chipwise.bench.file import measurement_as_json, point_from_json
+from chipwise.bench.frameworks.interface import Framework
+from chipwise.bench.method import budget_of, measure, one_line
+from chipwise.bench.telemetry import HZ, Sampler, open_source
+from chipwise.errors import ChipwiseError
+
+ANEW = 75  # exit status: the device is in a state that only a new process leaves
+# After these every later call of the process fails too.
+_POISONED = ("CUDA error", "HIP error", "illegal memory access", "device-side assert", "cudaErrorLaunchFailure")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a worker is to do: with no `points`, tell what it would measure."""
+
+    framework: str
+    opener: str  # package.module:function
+    planner: str
+    platform: str
+    size: str
+    suites: tuple[str, ...] = ()
+    points: tuple[Mapping[str, Any], ...] | None = None
+    until: float | None = None  # time.monotonic after which no point is begun
+    hz: float = HZ
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do the job of a file."""
+    job_file, pipe, parent = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    _end_with(parent)
+    raw = json.loads(job_file.read_text(encoding="utf-8"))
+    points = None if raw["points"] is None else tuple(raw["points"])
+    job = Job(**{**raw, "suites": tuple(raw["suites"]), "points": points})
+
+    def say(**message: Any) -> None:
+        os.write(pipe, json.dumps(message).encode() + b"\n")
+
+    try:
+        framework = _named(job.opener)(job.platform)
+    except ChipwiseError as error:
+        say(refused=one_line(error))
+        return 0
+    except Exception as error:
+        say(refused=f"{job.framework}: {type(error).__name__}: {one_line(error)}")
+        return 0
+    return run(job, framework, say)
+
+
+def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
+    """Plan, or measure; returns the exit status."""
+    say(opened={"device": asdict(framework.device), "versions": dict(framework.versions())})
+    if job.points is None:
+        plan = _named(job.planner)
+        points = [point for suite in job.suites for point in plan(suite, framework.device, job.size, framework.name)]
+        # what is compiled comes last: a compiler in the process slows the host down for all that follows
+        say(plan=[point.as_json() for point in sorted(points, key=lambda point: point.compile)])
+        return 0
+    source = open_source(framework.device)
+    settings = dict(source.settings())
+    with Sampler(source, job.hz) as sampler:
+        say(telemetry={"source": source.name, "reason": sampler.reason, "hz": job.hz if source.name else 0.0,
+                       "settings": settings})
+        for i, raw in enumerate(job.points):
+            if i and job.until is not None and time.monotonic() > job.until:  # one point at least is measured
+                say(stopped=i)
+                return 0
+            say(begin=i)
+            point = point_from_json(raw)
+            found = measure(framework, point, budget_of(job.size, point.suite), sampler,
+                            lambda stage, i=i: say(stage=stage, at=i))  # type: ignore[misc]
+            say(measured=i, measurement=measurement_as_json(found))
+            if found.status == "failed" and any(word in found.reason for word in _POISONED):
+                return ANEW
+    say(end=True)
+    return 0
+
+
+def _named(where: str) -> Callable[..., Any]:
+    module, _, function = where.partition(":")
+    made: Callable[..., Any] = getattr(import_module(module), function)
+    return made
+
+
+def _end_with(parent: int) -> None:
+    """Die when the session does, however it dies; elsewhere than on Linux the broken pipe ends this process."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it died before that took hold
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
