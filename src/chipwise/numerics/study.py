@@ -1,0 +1,122 @@
+"""The whole study: train by every recipe, compare with fp32, and say of each precision whether it is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chipwise.errors import InputError
+from chipwise.numerics.compare import INCONCLUSIVE, MARGIN, SAFE, UNSAFE, Compared, Margins, compared, margins
+from chipwise.numerics.engine import Engine
+from chipwise.numerics.programs import LEAST_STEPS, MOST_STEPS, Program
+from chipwise.numerics.recipes import DYNAMIC_SCALE, STATIC_SCALE, Recipe, of_precision
+from chipwise.numerics.runs import Run
+from chipwise.numerics.training import Shown, train_all
+
+SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of a precision: `status` is safe, safe with ..., unsafe or inconclusive."""
+
+    precision: str
+    status: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Everything that was seen and said."""
+
+    program: Program
+    software: str
+    device: str
+    weights: int
+    seeds: int
+    steps: int
+    static: float
+    share: float
+    margins: Margins
+    reference: tuple[Run, ...]
+    compared: tuple[Compared, ...]
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...]
+
+
+def study(
+    program: Program, recipes: Sequence[Recipe], seeds: int = SEEDS, steps: int | None = None,
+    static: float = STATIC_SCALE, share: float = MARGIN, emulate: bool = False,
+    shown: Shown = lambda done, total, what: None,
+) -> Study:
+    """Train a program by each recipe over the same seeds and compare with fp32."""
+    steps = program.steps if steps is None else steps
+    _check(seeds, steps, static, share)
+    engine = _engine(program, emulate)
+    runs = train_all(engine, program, recipes, seeds, steps, static, shown)
+    reference = runs["fp32"]
+    m = margins(reference, share)
+    rows = tuple(compared(recipe, runs[recipe.name], reference, m, engine.native(recipe))
+                 for recipe in recipes if recipe.low is not None)
+    precisions = list(dict.fromkeys(row.recipe.precision for row in rows))
+    verdicts = tuple(verdict([row for row in rows if row.recipe.precision == name], static) for name in precisions)
+    return Study(program, engine.software, engine.device, engine.weights, seeds, steps, static, share, m, reference,
+                 rows, verdicts, _notes(engine, recipes, m, program))
+
+
+def _check(seeds: int, steps: int, static: float, share: float) -> None:
+    if not 2 <= seeds <= 1000:
+        raise InputError("--seeds", seeds, "a whole number from 2 to 1000: a test needs pairs")
+    if not LEAST_STEPS <= steps <= MOST_STEPS:
+        raise InputError("--steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
+    if not 1 < static <= 2**30:
+        raise InputError("--loss-scale", static, "a number above 1 and up to 2^30, such as 1024")
+    if not 0 < share < 1:
+        raise InputError("--margin", share, "a share above 0 and below 1, such as 0.02")
+
+
+def _engine(program: Program, emulate: bool) -> Engine:
+    if program.framework == "torch":
+        from chipwise.numerics.torch_engine import TorchEngine
+
+        return TorchEngine(program, emulate)
+    from chipwise.numerics.jax_engine import JaxEngine
+
+    return JaxEngine(program, emulate)
+
+
+def verdict(rows: Sequence[Compared], static: float = STATIC_SCALE) -> Verdict:
+    """What is said of a precision: its plainest recipe if that is safe, else what makes it safe, else why not."""
+    plain, helped = rows[0], rows[1:]
+    precision = plain.recipe.precision
+    if plain.status == SAFE:
+        return Verdict(precision, SAFE, "")
+    good = [row for row in helped if row.status == SAFE]
+    if good:
+        if precision == "fp16":
+            scales = {"static": f"static {static:,.0f}", "dynamic": f"dynamic from {DYNAMIC_SCALE:,.0f}"}
+            with_ = f"loss scaling ({' or '.join(scales[row.recipe.scaling] for row in good)})"
+        else:
+            with_ = "fp32 master weights"
+        return Verdict(precision, f"safe with {with_}", f"{plain.status} without: {plain.why}")
+    unsure = [row for row in rows if row.status == INCONCLUSIVE]
+    if unsure:
+        return Verdict(precision, f"{INCONCLUSIVE}: more seeds needed", f"{unsure[-1].recipe.name}: {unsure[-1].why}")
+    return Verdict(precision, UNSAFE, f"{rows[-1].recipe.name}: {rows[-1].why}")
+
+
+def _notes(engine: Engine, recipes: Sequence[Recipe], m: Margins, program: Program) -> tuple[str, ...]:
+    low = [recipe for recipe in recipes if recipe.low is not None]
+    rounded = [recipe.name for recipe in low if not engine.native(recipe)]
+    native = [recipe.name for recipe in low if engine.native(recipe)]
+    out = []
+    if rounded:
+        which = "low precision is" if not native else f"{', '.join(rounded)}:"
+        out.append(f"{which} emulated by rounding on the {engine.device}; accumulations are fp32")
+    if native:
+        out.append(f"{', '.join(native)}: native on {engine.device}; every tenth step is held against fp32 gradients")
+    if m.first_mean - m.final_mean <= 0.05 * abs(m.first_mean):
+        out.append("fp32's own loss hardly falls in these steps: train longer before you trust a verdict")
+    for precision in dict.fromkeys(recipe.precision for recipe in low):
+        out += [f"{recipe.name}: {recipe.words}" for recipe in of_precision(recipes, precision)]
+    return tuple(out)
