@@ -1,0 +1,70 @@
+"""What `calibrate bench` wrote about chips: dated files in the package, and in the user's data folder before them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import BrokenFile
+
+SCHEMA = "chipwise.bench-calibration/1"
+
+
+def packaged_folder() -> Path:
+    """Where the files that come with chipwise lie."""
+    return Path(str(files("chipwise.catalog"))) / "data" / "calibration" / "bench"
+
+
+def user_folder() -> Path:
+    """Where a user's own files lie: $CHIPWISE_DATA, or `chipwise` in the user's data folder."""
+    given = os.environ.get("CHIPWISE_DATA")
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "chipwise"
+    return (Path(given) if given else base) / "calibration"
+
+
+def read(path: Path) -> Mapping[str, Any]:
+    """One file, refused with the reason where it is none of ours."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        accepted = f"a JSON file written by `chipwise calibrate bench` ({error})"
+        raise BrokenFile("calibration", str(path), accepted) from None
+    found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+    if found != SCHEMA:
+        accepted = f"schema {SCHEMA} (found {found}); calibrate anew from the bench file"
+        raise BrokenFile("calibration", str(path), accepted)
+    for name in ("chip", "framework", "date", "tables", "steps"):
+        if name not in raw:
+            raise BrokenFile("calibration", str(path), f"a file with the field {name!r}")
+    made: Mapping[str, Any] = raw
+    return made
+
+
+def write(folder: Path, raw: Mapping[str, Any]) -> Path:
+    """Keep a calibration under its chip, framework and date, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{raw['chip']}-{raw['framework']}-{raw['date']}.json"
+    part = path.with_suffix(".part")
+    text = json.dumps({"schema": SCHEMA, **raw}, separators=(",", ":"), sort_keys=True)
+    part.write_text(text + "\n", encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def kept() -> Iterator[Path]:
+    """Every calibration, the user's first, the newest first."""
+    for folder in (user_folder(), packaged_folder()):
+        if folder.is_dir():
+            yield from sorted(folder.glob("*.json"), key=lambda path: path.stem[-10:], reverse=True)
+
+
+def measured(chip: str, framework: str = "torch") -> Mapping[str, Any] | None:
+    """The calibration of a chip under a framework: the user's newest, otherwise the package's newest."""
+    for path in kept():
+        if path.name.startswith(f"{chip}-{framework}-"):
+            return read(path)
+    return None

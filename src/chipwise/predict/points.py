@@ -1,0 +1,111 @@
+"""How long a point takes on a chip that was measured, and what it holds: kernels by tables, steps by their terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.bench.point import Point
+from chipwise.catalog import Chip
+from chipwise.errors import Refusal
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.learnt import Learnt, Step, Table
+from chipwise.predict.point_terms import (
+    Seconds,
+    base_seconds,
+    decode_terms,
+    decoder_terms,
+    features,
+    image_terms,
+)
+
+Array = NDArray[np.float64]
+SHARP = 6.0  # how sharply the slower of host and device wins
+KERNELS = ("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw")
+LEVEL_SPREADS = 1.645  # spreads of a normal distribution that hold 90 %
+ALIKE = {"fp16": "bf16", "bf16": "fp16", "tf32": "fp32"}  # precisions whose tables stand in for one another
+
+
+def step_name(point: Point) -> str:
+    """The coefficients that a step's time takes."""
+    return f"{point.kind}/{point.dtype}" + ("/compiled" if point.compile else "")
+
+
+def kernel_seconds(learnt: Learnt, chip: Chip, kind: str, points: Sequence[Point], floor: bool = True) -> Array:
+    """Seconds of kernels of one kind and precision; without the floor, as they run inside a queue of work."""
+    table = _table(learnt, kind, points[0].dtype)
+    base = base_seconds(chip, kind, points[0].dtype, table.coefficients, points)
+    seconds = base * np.exp(table.process.at(features(kind, points, chip)))
+    return np.asarray(np.maximum(seconds, table.floor_s)) if floor else seconds
+
+
+def _table(learnt: Learnt, kind: str, dtype: str) -> Table:
+    for near in (dtype, ALIKE.get(dtype, dtype), *(("bf16",) if kind != "gemm" else ())):
+        if f"{kind}/{near}" in learnt.tables:
+            return learnt.tables[f"{kind}/{near}"]
+    raise Refusal(f"{kind} in {dtype} was not measured on {learnt.chip} with {learnt.framework}",
+                  "measure it with `chipwise bench kernels` and calibrate anew")
+
+
+def terms(point: Point, chip: Chip, learnt: Learnt) -> dict[str, float]:
+    """The terms of a step by this chip's tables."""
+    if point.kind == "decode":
+        return decode_terms(point, chip)
+    if point.kind.startswith(("resnet", "vit")):
+        return image_terms(point, chip)
+
+    def seconds(kind: str) -> Seconds:
+        return lambda points: kernel_seconds(learnt, chip, kind, points, floor=False)
+
+    return decoder_terms(point, chip, seconds("gemm"), seconds("sdpa_fwd"), seconds("sdpa_fwdbwd"))
+
+
+def summed(step: Step, parts: dict[str, float], layers: int) -> float:
+    """Seconds of a step from its terms: the device's work, or the host's where that is longer."""
+    device = sum(step.coefficients.get(name, 0.0) * value for name, value in parts.items())
+    host = step.host_s * layers
+    return float((device**SHARP + host**SHARP) ** (1 / SHARP))
+
+
+def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
+    """Seconds of a point: as measured where the very point was, otherwise by tables and coefficients."""
+    found = learnt.measured.get(point_id(point))
+    if found is not None:
+        spread = found["spread"]
+        return Estimate(found["seconds"], found["seconds"] * (1 - spread), found["seconds"] * (1 + spread), "measured",
+                        f"by {learnt.source} on {learnt.date} with {learnt.framework}")
+    if point.kind in KERNELS:
+        value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
+        table = _table(learnt, point.kind, point.dtype)
+        low, high = -LEVEL_SPREADS * table.process.spread, LEVEL_SPREADS * table.process.spread
+        points, error = table.points, f"{table.error:.1%} off when left out"
+    else:
+        step = _step(learnt, point)
+        value = summed(step, terms(point, chip, learnt), point.sizes.get("layers", 50))
+        (low, high), points = step.spread, step.points
+        error = "too few to tell the error" if step.error is None else f"{step.error:.1%} off when left out"
+    return Estimate(value, value * exp(low), value * exp(high), "modelled",
+                    f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}")
+
+
+def _step(learnt: Learnt, point: Point) -> Step:
+    for dtype in (point.dtype, ALIKE.get(point.dtype, point.dtype), "bf16"):
+        name = f"{point.kind}/{dtype}" + ("/compiled" if point.compile else "")
+        if name in learnt.steps:
+            return learnt.steps[name]
+    raise Refusal(f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
+                  "measure it with `chipwise bench` and calibrate anew")
+
+
+def point_id(point: Point) -> str:
+    """A name that is the same for the same point, whatever measured it.
+
+    >>> point_id(Point("kernels", "gemm", "bf16", {"n": 2, "m": 1, "k": 3}))
+    'gemm bf16 k=3 m=1 n=2'
+    """
+    sizes = " ".join(f"{name}={value}" for name, value in sorted(point.sizes.items()))
+    flags = (" compile" if point.compile else "") + (" remat" if point.remat else "")
+    return f"{point.kind} {point.dtype} {sizes}{flags}" + ("" if point.causal else " full")
