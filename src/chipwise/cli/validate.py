@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ Examples:
   chipwise validate --evidence compiled
   chipwise validate --evidence compiled --row T0039 --recompile
   chipwise validate --rows validation/rows/training.csv -o json --out scoreboard.json
+  chipwise validate --rows measured.csv --on h200
 """
 
 
@@ -25,6 +26,8 @@ def validate(
     evidence: Annotated[str, typer.Option(
         "--evidence", metavar="KIND", help="modelled (all rows), or compiled: TPU training rows by the schedules that "
         "XLA made of them.")] = "modelled",
+    on: Annotated[str | None, typer.Option(
+        "--on", metavar="CHIP", help="The chip that flat rows of measurements are of.", show_default=False)] = None,
     row: Annotated[list[str] | None, typer.Option(
         "--row", metavar="ID", help="Score this row only, may be repeated.", show_default=False)] = None,
     recompile: Annotated[bool, typer.Option(
@@ -45,6 +48,7 @@ def validate(
     from chipwise.errors import BrokenFile, InputError
     from chipwise.validate import report, score
     from chipwise.validate.compiled import compile_now
+    from chipwise.validate.report import points_report
 
     formats(output, "table", "json")
     if evidence not in ("modelled", "compiled"):
@@ -56,9 +60,37 @@ def validate(
     for path in rows or ():
         if not path.is_file():
             raise BrokenFile("--rows", str(path), "a file that exists")
+    flat = _flat(rows or [], on)
+    if flat is not None:
+        found = flat
+        if output == "json":
+            emit_json({**head("validate"), **found}, out)
+        else:
+            write(points_report(found), out)
+        return
     with progress("scoring") as shown:
         found = score(rows or None, shown, ids=row or (), compiling=compiling)
     if output == "json":
         emit_json({**head("validate"), **found}, out)
     else:
         write(report(found).rstrip("\n") + "\n", out)
+
+
+def _flat(paths: list[Path], on: str | None) -> dict[str, Any] | None:
+    """Flat rows of measurements scored, where that is what the files hold."""
+    from chipwise.catalog.names import find_chip
+    from chipwise.errors import InputError
+    from chipwise.validate.bench_score import score_rows
+    from chipwise.validate.score import FLAT, read_rows
+
+    read = [read_rows(path) for path in paths]
+    flat = [rows for kind, rows in read if kind == FLAT]
+    if not flat:
+        if on is not None:
+            raise InputError("--on", on, "only beside --rows with flat rows of measurements")
+        return None
+    if len(flat) < len(read):
+        raise InputError("--rows", ", ".join(map(str, paths)), "files of one kind: published rows or flat ones")
+    if on is None:
+        raise InputError("--on", "", "the chip that the flat rows are of, such as h200")
+    return score_rows([row for rows in flat for row in rows], find_chip(on))

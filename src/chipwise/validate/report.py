@@ -29,6 +29,16 @@ def report(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def points_report(result: Mapping[str, Any]) -> str:
+    """Flat rows of a measured chip as aligned text."""
+    kinds = [("All", result["summary"]), *result["by_kind"].items()]
+    lines = [f"{result['chip']} as measured with {result['framework']} on {result['calibration']} "
+             f"({result['source']}); {result['rows_read']:,} rows read.", "", *_table(kinds, markdown=False)]
+    if result["refusals"]:
+        lines += ["", "Refused", *(f"- {n} x {reason}" for reason, n in result["refusals"].items())]
+    return "\n".join(lines) + "\n"
+
+
 def scoreboard(result: Mapping[str, Any]) -> str:
     """The committed page: training steps and kernels, cross-validated and with the source left out."""
     lines = [

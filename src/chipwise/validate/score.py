@@ -8,23 +8,24 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from math import log
 from pathlib import Path
-from statistics import mean, median
 from typing import Any
 
 from chipwise.catalog.calibration import Calibration, shipped
 from chipwise.errors import BrokenFile, ChipwiseError, InputError
 from chipwise.predict.estimate import Estimate
-from chipwise.validate import kernel_rows, training_rows
+from chipwise.validate import bench_rows, kernel_rows, training_rows
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.kernels import predict_kernel_row
+from chipwise.validate.summary import Pair
+from chipwise.validate.summary import summary as rated
 from chipwise.validate.tpu_kernels import split
 from chipwise.validate.training import predict_row
 
 Progress = Callable[[int, int, str], None]
 Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all anew
 LARGEST = 200_000_000  # bytes of a file of rows
+FLAT = "bench"  # rows of measurements, one point each
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +78,13 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("--rows", str(path), "a CSV file with a header; this one is empty")
-    for kind, columns in (("training", training_rows.COLUMNS), ("kernel", kernel_rows.COLUMNS)):
+    kinds = (("training", training_rows.COLUMNS), ("kernel", kernel_rows.COLUMNS), (FLAT, bench_rows.COLUMNS))
+    for kind, columns in kinds:
         if columns <= header:
             return kind, [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     missing = sorted(training_rows.COLUMNS - header)
-    raise BrokenFile("--rows", str(path), "the columns of training or kernel rows; missing for training: "
-                     + ", ".join(missing))
+    raise BrokenFile("--rows", str(path), "the columns of training, kernel or flat rows (kind, dtype, seconds); "
+                     "missing for training: " + ", ".join(missing))
 
 
 def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
@@ -197,13 +199,6 @@ def _by(scored: Iterable[Scored], field: str) -> dict[str, list[Scored]]:
 
 
 def summary(scored: Sequence[Scored], left_out: bool = False) -> dict[str, float | int | None]:
-    """Counts and errors as fractions; `bias` is the mean of log(predicted / observed)."""
-    pairs = [(s.observed, e) for s in scored
-             if s.observed is not None and (e := s.left_out if left_out else s.estimate) is not None]
-    errors = [abs(e.value / observed - 1) for observed, e in pairs]
-    return {
-        "eligible": len(scored), "predicted": len(pairs),
-        "median_ape": median(errors) if errors else None, "mape": mean(errors) if errors else None,
-        "bias": mean(log(e.value / observed) for observed, e in pairs) if errors else None,
-        "coverage90": mean(float(e.low <= observed <= e.high) for observed, e in pairs) if errors else None,
-    }
+    """Counts and errors of these rows."""
+    return rated(len(scored), [Pair(s.observed, e) for s in scored if s.observed is not None
+                               and (e := s.left_out if left_out else s.estimate) is not None])

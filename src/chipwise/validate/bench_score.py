@@ -1,0 +1,82 @@
+"""How far predictions for a measured chip are from measurements it hasn't seen: flat rows, by kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chipwise.bench.point import Point
+from chipwise.catalog import Chip
+from chipwise.catalog.measured import measured
+from chipwise.errors import ChipwiseError, Refusal
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.learnt import Learnt
+from chipwise.predict.point_memory import predict_peak
+from chipwise.predict.points import predict_point
+from chipwise.units import GiB
+from chipwise.validate.bench_rows import number, point_of
+from chipwise.validate.summary import Pair, summary
+
+PEAK = "peak_memory"
+
+
+def learnt_of(chip: Chip, framework: str) -> Learnt:
+    """What was measured of a chip; a refusal with what would unlock it where nothing was."""
+    raw = measured(chip.id, framework)
+    if raw is None:
+        raise Refusal(f"{chip.id} was never measured with {framework}",
+                      "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
+    return Learnt.from_json(raw)
+
+
+def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip, framework: str = "torch") -> dict[str, Any]:
+    """Everything `validate --rows` prints of flat rows: seconds, and the most bytes that training rows held."""
+    learnt = learnt_of(chip, framework)
+    scored = [_row(i, row, chip, learnt) for i, row in enumerate(rows, 1)]
+    kinds = sorted({row["kind"] for row in scored if row["kind"]})
+    peaks = [row for row in scored if row["peak_observed"] is not None]
+
+    def of(some: Sequence[dict[str, Any]]) -> dict[str, float | int | None]:
+        return summary(len(some), [_pair(row) for row in some if row["predicted"] is not None])
+
+    by_kind = {kind: of([row for row in scored if row["kind"] == kind]) for kind in kinds}
+    if peaks:
+        by_kind[PEAK] = summary(len(peaks), [
+            Pair(row["peak_observed"], Estimate(row["peak_predicted"], row["peak_low"], row["peak_high"], "modelled"))
+            for row in peaks])
+    return {
+        "calibration": learnt.date, "evidence": "measured and modelled", "chip": chip.id, "framework": framework,
+        "source": learnt.source, "rows_read": len(rows), "not_eligible": {}, "summary": of(scored),
+        "refusals": dict(Counter(row["refusal"] for row in scored if row["refusal"])), "by_kind": by_kind,
+        "rows": scored,
+    }
+
+
+def _pair(row: Mapping[str, Any]) -> Pair:
+    return Pair(row["observed"], Estimate(row["predicted"], row["low"], row["high"], row["evidence"]))
+
+
+def _row(index: int, row: Mapping[str, str], chip: Chip, learnt: Learnt) -> dict[str, Any]:
+    """One row against its prediction; what can't be read or predicted says why."""
+    out: dict[str, Any] = {
+        "id": row.get("id") or str(index), "kind": row.get("kind", ""), "unit": "s", "observed": None,
+        "predicted": None, "low": None, "high": None, "evidence": None, "peak_observed": None, "peak_predicted": None,
+        "peak_low": None, "peak_high": None, "refusal": None}
+    try:
+        point, seconds = point_of(row), number(row, "seconds")
+        if seconds is None:
+            raise Refusal("no seconds", "state what was measured")
+        out |= {"observed": seconds, **_peak(point, row, learnt)}
+        made = predict_point(point, chip, learnt)
+        return out | {"predicted": made.value, "low": made.low, "high": made.high, "evidence": made.evidence}
+    except ChipwiseError as error:
+        return out | {"refusal": str(error)}
+
+
+def _peak(point: Point, row: Mapping[str, str], learnt: Learnt) -> dict[str, float]:
+    held = number(row, "peak_gib")
+    if held is None or point.kind != "train":
+        return {}
+    made = predict_peak(point, learnt)
+    return {"peak_observed": held * GiB, "peak_predicted": made.value, "peak_low": made.low, "peak_high": made.high}
