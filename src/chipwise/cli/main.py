@@ -14,7 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from chipwise import __version__
-from chipwise.cli import check, chips, compare, doctor, layouts, models, predict, schema, validate
+from chipwise.cli import (
+    bench,
+    calibrate,
+    check,
+    chips,
+    compare,
+    doctor,
+    layouts,
+    models,
+    numerics,
+    predict,
+    schema,
+    validate,
+)
 from chipwise.cli.render import PipeClosed
 from chipwise.errors import ChipwiseError
 
@@ -26,9 +39,14 @@ VERBS: dict[str, Any] = {
     "predict": predict.predict,
     "layouts": layouts.layouts,
     "check": check.check,
+    "numerics": numerics.numerics,
     "doctor": doctor.doctor,
     "validate": validate.validate,
     "schema": schema.schema,
+}
+GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
+    "bench": bench.app,
+    "calibrate": calibrate.app,
 }
 
 app = typer.Typer(
@@ -42,6 +60,8 @@ app = typer.Typer(
 )
 for _name, _verb in VERBS.items():
     app.command(_name, epilog=sys.modules[_verb.__module__].EXAMPLES)(_verb)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
 def _version(asked: bool) -> None:

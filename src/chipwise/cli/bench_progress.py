@@ -1,0 +1,79 @@
+"""Progress of a run on stderr: each figure as it is measured; on a terminal a bar beneath them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.bench.session import Event, Plan, Tell
+from chipwise.bench.show import name, rate
+from chipwise.cli.render import ASCII
+from chipwise.units import format_seconds
+
+if TYPE_CHECKING:
+    from chipwise.bench.point import Measurement
+
+
+@contextmanager
+def showing(planned: Plan, out: Path | None) -> Iterator[Tell]:
+    """Something to tell of a run; what is shown stays."""
+    device = planned.parts[0].device
+    print_line(f"measuring {device.name} with {', '.join(part.framework for part in planned.parts)}: "
+               f"{planned.total} points")
+    for note in planned.notes:
+        print_line(note)
+    if out is None:
+        print_line("the result is printed and not kept: --out FILE keeps it")
+    if not sys.stderr.isatty():
+        yield _plain
+        return
+    with _live(planned.total) as tell:
+        yield tell
+
+
+def _plain(event: Event) -> None:
+    if event.measured is not None:
+        print_line(f"{event.done}/{event.total} {line(event.measured)}")
+
+
+@contextmanager
+def _live(total: int) -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, highlight=False)
+    bar = Progress(MofNCompleteColumn(), BarColumn(30), TimeRemainingColumn(), TextColumn("{task.description}"),
+                   console=console, transient=True)
+    with bar:
+        task = bar.add_task("", total=total)
+
+        def tell(event: Event) -> None:
+            if event.measured is not None:
+                style = "" if event.measured.usable else "yellow"
+                console.print(escape(line(event.measured)), style=style, soft_wrap=True)
+            words = f"{event.framework} {name(event.point)}: {event.stage}"
+            bar.update(task, completed=event.done, description=escape(words))
+
+        yield tell
+
+
+def line(found: Measurement) -> str:
+    """A measurement in a line."""
+    head = f"{found.framework} {name(found.point)}:"
+    if found.seconds is None:
+        return f"{head} {found.status}: {found.reason}"
+    figure = f"{head} {format_seconds(found.seconds.median)}, {rate(found)}"
+    return figure if found.usable else f"{figure}; {found.status}: {found.reason}"
+
+
+def print_line(words: str) -> None:
+    """A line on stderr; a reader of it that went away doesn't end the run."""
+    try:
+        sys.stderr.write(words.translate(ASCII) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass

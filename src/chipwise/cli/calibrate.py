@@ -1,0 +1,105 @@
+"""chipwise calibrate: measurements become what predictions are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chipwise.cli.options import OutFile, TableJson
+
+if TYPE_CHECKING:
+    from chipwise.cli.render import Block
+    from chipwise.predict.learnt import Learnt
+
+EXAMPLES = """\b
+Examples:
+  chipwise calibrate bench examples/bench/h200-1.json.gz --folder calibration
+"""
+BENCH_EXAMPLES = """\b
+Examples:
+  chipwise calibrate bench examples/bench/h200-1.json.gz --folder calibration
+  chipwise calibrate bench monday.json tuesday.json --framework torch
+  chipwise calibrate bench card.json --chip rtx-4090 --folder calibration
+"""
+
+app = typer.Typer(
+    name="calibrate", help="Let measurements correct the predictions.", epilog=EXAMPLES, rich_markup_mode=None,
+    no_args_is_help=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _group() -> None:
+    """Let measurements correct the predictions."""
+
+
+@app.command("bench", epilog=BENCH_EXAMPLES)
+def bench(
+    files: Annotated[list[Path], typer.Argument(
+        metavar="FILE...", help="Bench files of one chip.", show_default=False)],
+    framework: Annotated[str | None, typer.Option(
+        "--framework", metavar="NAME", help="Only that framework's points; all in the files unless said.",
+        show_default=False)] = None,
+    chip: Annotated[str, typer.Option(
+        "--chip", metavar="NAME", help="The catalog's name of the chip, where the file doesn't say.",
+        show_default=False)] = "",
+    folder: Annotated[Path | None, typer.Option(
+        "--folder", metavar="FOLDER", help="Where to keep the calibration: your data folder unless said.",
+        show_default=False)] = None,
+    output: TableJson = "table",
+    out: OutFile = None,
+) -> None:
+    """Fit a chip's tables and overheads to bench files.
+
+    Predictions for that chip use them at once, and say `measured` where the very point was measured. Errors are
+    those of points left out of the fit. Runs on several machines, taken together, even out how fast their hosts were.
+    """
+    from chipwise.bench.file import read
+    from chipwise.calibrate.bench import learn
+    from chipwise.catalog.measured import user_folder, write
+    from chipwise.cli.progress import progress
+    from chipwise.cli.records import head
+    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.errors import InputError
+
+    formats(output, "table", "json")
+    found = {path.name: read(path) for path in files}
+    known = list(dict.fromkeys(name for file in found.values() for name in file.frameworks))
+    names = known if framework is None else [framework]
+    if framework is not None and framework not in known:
+        raise InputError("--framework", framework, f"one of {', '.join(known)}")
+    with progress("fitting") as shown:
+        learnt = []
+        for i, name in enumerate(names):
+            shown(i, len(names), name)
+            learnt.append(learn(found, name, chip))
+    paths = [write(folder or user_folder(), each.as_json()) for each in learnt]
+    if output == "json":
+        records = [_record(each, path) for each, path in zip(learnt, paths, strict=True)]
+        emit_json({**head("calibrate"), "calibrations": records}, out)
+    else:
+        emit([block for a, b in zip(learnt, paths, strict=True) for block in _blocks(a, b)], out)
+
+
+def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
+    return {
+        "chip": learnt.chip, "framework": learnt.framework, "date": learnt.date, "source": learnt.source,
+        "file": str(path), "points": len(learnt.measured),
+        "kernels": {name: {"points": t.points, "error": t.error} for name, t in learnt.tables.items()},
+        "steps": {name: {"points": s.points, "error": s.error} for name, s in learnt.steps.items()},
+    }
+
+
+def _blocks(learnt: Learnt, path: Path) -> list[Block]:
+    from chipwise.cli.render import Table, Text
+
+    found = {**{name: (t.points, t.error) for name, t in learnt.tables.items()},
+             **{name: (s.points, s.error) for name, s in learnt.steps.items()}}
+    rows = [[name, f"{points:,}", "too few to tell" if error is None else f"{error * 100:.1f} %"]
+            for name, (points, error) in found.items()]
+    return [
+        Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", True),
+        Table(["what", "points", "error, left out"], rows, frozenset({"what"})),
+        Text(f"{len(learnt.measured):,} measured points; kept in {path}"),
+    ]
