@@ -26,8 +26,9 @@ lint: $(VENV)/installed-dev ## Run the linters and the type checker
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-calibration: $(VENV)/installed-dev ## Fit the calibration to the published rows
+calibration: $(VENV)/installed-dev ## Fit the calibrations to the published rows and to the bench files
 	$(BIN)/python -m chipwise.calibrate
+	$(BIN)/chipwise calibrate bench examples/bench/h200-*.json.gz --folder src/chipwise/catalog/data/calibration/bench
 
 compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept schedules no longer fit (minutes to hours)
 	$(BIN)/python scripts/compile_rows.py
@@ -35,10 +36,11 @@ compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept s
 scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
 	$(BIN)/python scripts/scoreboard.py
 
-benchmarks: $(VENV)/installed-dev ## Print the CPU time of commands and the layouts timed per second
+benchmarks: $(VENV)/installed-dev ## Print CPU times, the layouts timed per second, and what watching the device costs
 	$(BIN)/python benchmarks/cli.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/bench_sampling.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py

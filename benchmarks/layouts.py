@@ -35,8 +35,8 @@ import numpy as np
 from chipwise.catalog import parse
 from chipwise.catalog.calibration import shipped
 from chipwise.layout import RESERVE, enumerate_layouts, search_in
-from chipwise.predict.bench import bench
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.setup import set_up
 from chipwise.workload.model import Model, Train, Workload
 from chipwise.workload.presets import preset
 
@@ -66,7 +66,7 @@ class Rate:
             work = Workload(MODEL, model, Train(batch, SEQUENCE))
             start = time.process_time()
             legal = enumerate_layouts(model, work.train, acc)
-            here = bench(work, acc, CALIBRATION)
+            here = set_up(work, acc, CALIBRATION)
             ready = time.process_time()
             search_in(here, legal, acc.chip.usable_bytes * (1 - RESERVE))
             end = time.process_time()
@@ -119,7 +119,7 @@ def sample_seconds(layouts: list[tuple[Layout, int]], model: Model) -> float:
     acc, flat = parse(PLACES[0]), Layouts.of([x for x, _ in layouts])
     batches = np.array([batch for _, batch in layouts], float)
     start = time.process_time()
-    work = replace(bench(Workload(MODEL, model, Train(BATCHES[0], SEQUENCE)), acc, CALIBRATION), global_batch=batches)
+    work = replace(set_up(Workload(MODEL, model, Train(BATCHES[0], SEQUENCE)), acc, CALIBRATION), global_batch=batches)
     work.schedule(work.components(flat))
     work.memory(flat)
     return (time.process_time() - start) / len(layouts)

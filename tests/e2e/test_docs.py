@@ -7,7 +7,7 @@ import sys
 import pytest
 from command import EXAMPLE, ROOT, good
 
-from chipwise.cli.main import VERBS
+from chipwise.cli.main import GROUPS, VERBS
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import CUT, pages, run, shown
@@ -42,7 +42,7 @@ def test_a_command_shown_runs_and_prints_what_is_shown(each):
             assert line in printed or loosely(line) in alike, line
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, *GROUPS])
 def test_every_verb_has_a_page_and_is_in_the_readme(verb):
     page = ROOT / "docs" / f"{verb}.md"
     assert page.is_file() and f"$ chipwise {verb}" in page.read_text(encoding="utf-8")

@@ -36,9 +36,18 @@ def cli_text() -> str:
     """Every argument and option, one per line, verb by verb."""
     root = typer.main.get_command(app)
     lines = [f"chipwise {_names(param)}" for param in root.params]
-    for verb, command in root.commands.items():
-        lines += [f"chipwise {verb} {_names(param)}" for param in command.params]
+    for verb, command in _commands("chipwise", root):
+        lines += [f"{verb} {_names(param)}" for param in command.params]
     return "\n".join(lines) + "\n"
+
+
+def _commands(name, group):
+    """Every verb with its name, and those inside verbs."""
+    for verb, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(f"{name} {verb}", command)
+        else:
+            yield f"{name} {verb}", command
 
 
 def _names(param) -> str:

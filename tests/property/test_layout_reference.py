@@ -13,9 +13,9 @@ from chipwise.catalog import parse
 from chipwise.catalog.calibration import shipped
 from chipwise.layout import enumerate_layouts, evaluate
 from chipwise.ops.table import build
-from chipwise.predict.bench import bench
 from chipwise.predict.components import Traits
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.setup import set_up
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 
@@ -41,7 +41,7 @@ def check(work, layouts, rows):
 @given(cases(), TRAITS, CALIBRATIONS, st.randoms(use_true_random=False))
 def test_arrays_agree_with_the_scalar_reference(case, traits, calibration, rng):
     workload, acc = case[0], parse(case[1])
-    work = bench(workload, acc, calibration)
+    work = set_up(workload, acc, calibration)
     work = replace(work, site=replace(work.site, traits=traits))
     layouts = enumerate_layouts(workload.model, workload.train, acc).layouts
     check(work, layouts, [rng.randrange(len(layouts)) for _ in range(12)])
@@ -54,12 +54,12 @@ def test_presets_agree_with_the_scalar_reference(name, place):
     workload = Workload(name, model, Train(1024, model.image_tokens or 512))
     acc = parse(place)
     layouts = enumerate_layouts(model, workload.train, acc).layouts
-    check(bench(workload, acc, shipped()), layouts, range(0, len(layouts), max(1, len(layouts) // 20)))
+    check(set_up(workload, acc, shipped()), layouts, range(0, len(layouts), max(1, len(layouts) // 20)))
 
 
 @pytest.mark.parametrize("place", ["h100:16", "gb200:16", "v5p:16", "mi300x:16"])
 def test_layouts_no_search_lists_agree_with_the_scalar_reference(place):
-    work = bench(Workload("x", preset("mixtral-8x7b"), Train(64, 4096)), parse(place), shipped())
+    work = set_up(Workload("x", preset("mixtral-8x7b"), Train(64, 4096)), parse(place), shipped())
     odd = [
         Layout(dp=16, zero=1),  # a ZeRO stage over one replica: every chip keeps all of the state
         Layout(dp=16, zero=2, micro_batch=4), Layout(dp=16, zero=3, recompute="offload"),
@@ -74,7 +74,7 @@ def test_layouts_no_search_lists_agree_with_the_scalar_reference(place):
 @given(cases())
 def test_a_grid_times_its_layouts_as_if_they_were_written_out(case):
     workload, acc = case[0], parse(case[1])
-    work = bench(workload, acc, UNCALIBRATED)
+    work = set_up(workload, acc, UNCALIBRATED)
     for grid in enumerate_layouts(workload.model, workload.train, acc).grids:
         seconds, need = evaluate(work, grid)
         flat = grid.flat()
@@ -86,7 +86,7 @@ def test_a_grid_times_its_layouts_as_if_they_were_written_out(case):
 @given(cases())
 def test_the_parts_of_a_step_and_of_memory_add_up(case):
     workload, acc = case[0], parse(case[1])
-    work = bench(workload, acc, UNCALIBRATED)
+    work = set_up(workload, acc, UNCALIBRATED)
     layouts = enumerate_layouts(workload.model, workload.train, acc).layouts
     step, use = work.schedule(work.components(layouts)), work.memory(layouts)
     outside = ("total", "hidden")

@@ -11,13 +11,13 @@ from chipwise.catalog import parse, scaled
 from chipwise.layout import enumerate_layouts
 from chipwise.layout.front import pareto, sieve
 from chipwise.layout.search import TIE, SearchResult, search_in
-from chipwise.predict.bench import bench
+from chipwise.predict.setup import set_up
 
 SLACK = 1 + 1e-12
 
 
 def timed(workload, acc, calibration):
-    work = bench(workload, acc, calibration)
+    work = set_up(workload, acc, calibration)
     layouts = enumerate_layouts(workload.model, workload.train, acc).layouts
     return work.schedule(work.components(layouts)).total
 
@@ -92,7 +92,7 @@ def fastest(found: SearchResult) -> float:
 @given(cases(chips=(4, 16, 64)), st.floats(0.5, 64), st.floats(1.0, 4.0))
 def test_more_memory_never_refuses_a_layout_nor_slows_the_best(case, gigabytes, factor):
     workload, acc = case[0], parse(case[1])
-    work, legal = bench(workload, acc, UNCALIBRATED), enumerate_layouts(workload.model, workload.train, acc)
+    work, legal = set_up(workload, acc, UNCALIBRATED), enumerate_layouts(workload.model, workload.train, acc)
     small, large = (search_in(work, legal, gigabytes * 1e9 * f) for f in (1.0, factor))
     if isinstance(small, SearchResult):
         assert isinstance(large, SearchResult)
@@ -104,7 +104,7 @@ def test_more_memory_never_refuses_a_layout_nor_slows_the_best(case, gigabytes, 
 @given(cases(chips=(4, 16, 64)))
 def test_the_search_finds_what_a_full_sort_finds(case):
     workload, acc = case[0], parse(case[1])
-    work, legal = bench(workload, acc, UNCALIBRATED), enumerate_layouts(workload.model, workload.train, acc)
+    work, legal = set_up(workload, acc, UNCALIBRATED), enumerate_layouts(workload.model, workload.train, acc)
     layouts = legal.layouts
     seconds, need = work.schedule(work.components(layouts)).total, work.memory(layouts).total
     limit = float(np.median(need))

@@ -12,7 +12,7 @@ from chipwise.compare.flips import flips, pick_of, runner_up, score
 from chipwise.compare.rows import Place, Row
 from chipwise.compare.terms import at_least, ladder
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
-from chipwise.predict.bench import named_stack
+from chipwise.predict.setup import named_stack
 from chipwise.workload import load_workload
 
 DAY = date(2026, 9, 1)

@@ -32,6 +32,7 @@ class Calibration:
     without: Mapping[str, Mapping[str, Any]]  # source -> what was refitted with that source left out
     refits: tuple[Mapping[str, Any], ...] = ()  # step model refitted without a fold of groups
     compiled: Mapping[str, Any] = field(default_factory=dict)  # what turns compiled modules into time
+    measured: bool = False  # whether what bench files taught of a chip is used where there is some
 
     def leaving_out(self, source: str) -> Calibration:
         """Everything refitted without `source`; this calibration where the source taught it nothing."""
@@ -93,3 +94,9 @@ def shipped(refits: bool = False) -> Calibration:
     more = _load(folder.joinpath(stem + REFITS)) if refits else None
     compiled = folder.joinpath(stem + COMPILED)
     return from_raw(_load(newest), newest.name, more, _load(compiled) if compiled.is_file() else None)
+
+
+@cache
+def in_use() -> Calibration:
+    """The newest calibration, with what was measured of chips before what was published of them."""
+    return replace(shipped(), measured=True)

@@ -24,6 +24,7 @@ class Stack:
     sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
     reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
     release: float = 2026.0  # the version people run, in years
+    score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
 
 
 def stack_from_table(table: dict[str, Any]) -> Stack:
@@ -43,4 +44,5 @@ def stack_from_table(table: dict[str, Any]) -> Stack:
         sequence_parallel=table.get("sequence_parallel", True),
         reduce_bytes=float(table.get("reduce_bytes", 2)),
         release=float(table["release"]),
+        score_bytes=float(table.get("score_bytes", 0)),
     )

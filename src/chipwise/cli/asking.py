@@ -163,7 +163,7 @@ def _layout(work: Workload, acc: Accelerators, layout: str | None) -> Layout:
     from chipwise.catalog.calibration import shipped
     from chipwise.cli.splits import read_layout
     from chipwise.layout import search
-    from chipwise.predict.bench import named_stack
+    from chipwise.predict.setup import named_stack
 
     if layout is not None:
         return read_layout(layout, work, acc, shipped(), named_stack(work))
@@ -198,8 +198,8 @@ def _serving(work: Workload, acc: Accelerators, tensor: int, mode: str, options:
 def _workload_alternatives(work: Workload, question: Question, options: Mapping[str, Option]) -> list[Alternative]:
     from chipwise.catalog.calibration import shipped
     from chipwise.layout import search
-    from chipwise.predict.bench import named_stack
     from chipwise.predict.layouts import RECOMPUTE, parse_layout
+    from chipwise.predict.setup import named_stack
 
     t, m, acc = work.train, work.model, question.accelerators
     now = parse_layout(question.layout, acc.count, t.global_batch, m.layers, m.heads)

@@ -59,7 +59,7 @@ def compare(
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
     why, and what would flip the decision.
     """
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import in_use
     from chipwise.cli import records
     from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.progress import progress
@@ -80,7 +80,7 @@ def compare(
         candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
     work = read_workload(workload, flags)
     with progress("comparing") as shown:
-        found = run(work, candidates, shipped(), terms, progress=shown, change=mixing(evidence, shipped()))
+        found = run(work, candidates, in_use(), terms, progress=shown, change=mixing(evidence, in_use()))
     if output == "json":
         emit_json(records.comparison(found), out)
     elif output == "csv":

@@ -65,7 +65,8 @@ def explanation(p: Prediction, calibration: Calibration) -> list[Block]:
             ["lower bound", _s(p.bound_s), "the longer of the two: no schedule is faster"],
             ["estimate", _s(p.step.value), f"{interval(p.step)} in 9 of 10 cases"],
         ], frozenset({"one step", "what it is"}), frozenset({3})),
-        Text(f"evidence: {p.step.evidence} ({p.step.because}); published steps nearby correct the formulas by "
+        Text(f"evidence: {p.step.evidence} ({p.step.because}); "
+             f"{'measurements of the chip' if p.measured else 'published steps nearby'} correct the formulas by "
              f"{(p.learnt - 1) * 100:+.1f}%"),
         _breakdown(p), _comms(p, comms), *_memory(p),
         Text("Assumptions", True), *(Text(f"  {a}") for a in p.assumptions),

@@ -46,17 +46,17 @@ def layouts(
     Shows the best layouts, the Pareto front of time against memory, and why others were refused.
     """
     from chipwise.catalog import parse
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import in_use
     from chipwise.cli import records
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_workload
     from chipwise.layout import search
-    from chipwise.predict.bench import named_stack
+    from chipwise.predict.setup import named_stack
 
     formats(output, "table", "json", "csv")
     acc = parse(on)
     work = read_workload(workload, flags)
-    found = search(work, acc, shipped(), named_stack(work), top)
+    found = search(work, acc, in_use(), named_stack(work), top)
     if output == "json":
         emit_json(records.layouts(work, acc, found), out)
     elif output == "csv":

@@ -54,29 +54,29 @@ def predict(
     comes about.
     """
     from chipwise.catalog import parse
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import in_use
     from chipwise.cli import records
     from chipwise.cli.evidence import known_evidence, with_evidence
     from chipwise.cli.explain import explanation, summary
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
     from chipwise.cost import quote
-    from chipwise.predict.bench import named_stack
     from chipwise.predict.prediction import collectives
+    from chipwise.predict.setup import named_stack
 
     formats(output, "table", "json")
     known_evidence(evidence)
     acc = parse(on)
     work = read_workload(workload, flags)
-    found = with_evidence(_predict(work, acc, layout, shipped(), named_stack(work)), evidence, shipped())
+    found = with_evidence(_predict(work, acc, layout, in_use(), named_stack(work)), evidence, in_use())
     ondemand, spot = (quote(acc.chip, acc.count, found.duration, s) for s in (False, True))
     if output == "json":
         document = {**records.head("predict"), "workload": records.workload(work), **records.prediction(found),
-                    "collectives_seconds": collectives(found, shipped()),
+                    "collectives_seconds": collectives(found, in_use()),
                     "ondemand": records.quote(ondemand), "spot": records.quote(spot)}
         emit_json(document, out)
     elif explain:
-        emit([*explanation(found, shipped()), *summary(found, ondemand, spot)[1:]], out)
+        emit([*explanation(found, in_use()), *summary(found, ondemand, spot)[1:]], out)
     else:
         emit(summary(found, ondemand, spot), out)
 

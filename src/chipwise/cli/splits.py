@@ -11,8 +11,8 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.errors import NoLayout
 from chipwise.layout import RESERVE
 from chipwise.layout.splits import CP_MIN_TOKENS, Split, micro_batches, refusal
-from chipwise.predict.bench import bench
 from chipwise.predict.layouts import RECOMPUTE, Layout, Layouts, parse_layout
+from chipwise.predict.setup import set_up
 from chipwise.workload.model import Workload
 
 
@@ -35,7 +35,7 @@ def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calib
 def _best(options: list[Layout], work: Workload, acc: Accelerators, calibration: Calibration,
           stack: Stack | None) -> Layout:
     """The fastest that fits; the smallest where none does."""
-    place, layouts = bench(work, acc, calibration, stack), Layouts.of(options)
+    place, layouts = set_up(work, acc, calibration, stack), Layouts.of(options)
     need = np.broadcast_to(place.memory(layouts).total, len(options))
     seconds = np.broadcast_to(place.schedule(place.components(layouts)).total, len(options))
     fits = need <= acc.chip.usable_bytes * (1 - RESERVE)

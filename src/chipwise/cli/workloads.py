@@ -29,7 +29,7 @@ LENGTHS = ("tokens", "steps", "samples")
 
 def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     """The workload that an argument and flags describe; every failure is one line."""
-    from chipwise.predict.bench import named_stack
+    from chipwise.predict.setup import named_stack
     from chipwise.workload import load_workload
 
     lengths = [flag for flag in LENGTHS if flags.get(flag)]

@@ -14,8 +14,8 @@ from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words, in_words
 from chipwise.cost import STALE_DAYS
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
-from chipwise.predict.bench import named_stack
 from chipwise.predict.prediction import lora_in_words
+from chipwise.predict.setup import named_stack
 from chipwise.units import format_money
 from chipwise.workload.model import Workload
 

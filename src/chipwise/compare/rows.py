@@ -14,9 +14,9 @@ from chipwise.cost import Quote, price_of, quote, run_cost
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.layout import RESERVE, Enumeration, Found, SearchResult, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
-from chipwise.predict.bench import bench
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction, model_flops, predict
+from chipwise.predict.setup import set_up
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -88,7 +88,7 @@ class Place:
 
     def row(self, acc: Accelerators) -> Row:
         """The best layout on these chips, timed and priced; a `Refusal` where there is none."""
-        work = bench(self.workload, acc, self.calibration, self.stack)
+        work = set_up(self.workload, acc, self.calibration, self.stack)
         legal = self._legal(acc)
         found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
         if isinstance(found, Found):
@@ -151,7 +151,7 @@ class Place:
 
     def _peak_seconds(self, acc: Accelerators) -> float:
         """Chip-seconds of the whole run at the dense peak: no run needs fewer."""
-        work = bench(self.workload, acc, self.calibration, self.stack)
+        work = set_up(self.workload, acc, self.calibration, self.stack)
         return model_flops(work) * self.workload.train.samples / work.site.low.peak
 
     def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> Row | Refused:

@@ -54,8 +54,8 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
     versions = ", ".join(f"{name} {made.versions[name]}" for name in ("jax", "libtpu") if name in made.versions)
     said = [a for a in p.assumptions if not a.startswith("software:")]
     return replace(
-        p, step=step.estimate, parts=parts_of(step), learnt=1.0, hidden_s=sum(step.timing.hidden.values()),
-        memory=memory, assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
+        p, step=step.estimate, parts=parts_of(step), learnt=1.0, measured=False,
+        hidden_s=sum(step.timing.hidden.values()), memory=memory, assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
 
 
 def parts_of(step: CompiledStep) -> dict[str, float]:

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.layout.grid import Grid, rows
-from chipwise.predict.bench import Bench
 from chipwise.predict.components import Components
+from chipwise.predict.setup import Setup
 
 Array = NDArray[np.float64]
 PART = 16_384  # layouts scheduled at once: their temporaries stay in the second-level cache
 
 
-def evaluate(work: Bench, grid: Grid) -> tuple[Array, Array]:
+def evaluate(work: Setup, grid: Grid) -> tuple[Array, Array]:
     """Seconds of one step and bytes per chip, shaped like the grid."""
     states, modes, total = grid.shape
     parts = work.components(grid.layouts)
@@ -28,7 +28,7 @@ def evaluate(work: Bench, grid: Grid) -> tuple[Array, Array]:
     return seconds, need
 
 
-def memory_need(work: Bench, grid: Grid) -> Array:
+def memory_need(work: Setup, grid: Grid) -> Array:
     """Bytes per chip alone, shaped like the grid."""
     return np.asarray(np.broadcast_to(work.memory(grid.layouts).total, grid.shape))
 

@@ -15,9 +15,9 @@ from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate, memory_need
 from chipwise.layout.front import pareto, sieve
 from chipwise.layout.grid import Grid
-from chipwise.predict.bench import Bench, bench
 from chipwise.predict.layouts import Layout
 from chipwise.predict.memory import RESERVE
+from chipwise.predict.setup import Setup, set_up
 from chipwise.units import format_bytes
 from chipwise.workload.model import Workload
 
@@ -61,14 +61,14 @@ def search(workload: Workload, acc: Accelerators, calibration: Calibration, stac
            top: int = 10, reserve: float = RESERVE) -> SearchResult:
     """Time every legal layout and keep the best that fit; a typed refusal where none does."""
     legal = enumerate_layouts(workload.model, workload.train, acc)
-    work = bench(workload, acc, calibration, stack)
+    work = set_up(workload, acc, calibration, stack)
     result = search_in(work, legal, acc.chip.usable_bytes * (1 - reserve), top)
     if isinstance(result, SearchResult):
         return result
     raise _does_not_fit(workload, acc, calibration, stack, result, reserve)
 
 
-def search_in(work: Bench, legal: Enumeration, limit: float, top: int = 10) -> SearchResult | Found:
+def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> SearchResult | Found:
     """The search over layouts already enumerated; where nothing fits, the layout that needs least."""
     leaders: list[Found] = []
     fronts: list[Found] = []
@@ -99,7 +99,7 @@ def search_in(work: Bench, legal: Enumeration, limit: float, top: int = 10) -> S
     )
 
 
-def _learnt(work: Bench, found: list[Found]) -> list[Found]:
+def _learnt(work: Setup, found: list[Found]) -> list[Found]:
     """Times as they are answered: corrected by what published steps near each layout taught."""
     factors = work.factors([f.layout for f in found])
     return [replace(f, seconds=f.seconds * float(factor)) for f, factor in zip(found, factors, strict=True)]
@@ -158,7 +158,7 @@ def smallest_that_holds(workload: Workload, chip: Chip, calibration: Calibration
             continue
         if acc is None or legal is None:
             continue
-        work = bench(workload, acc, calibration, stack)
+        work = set_up(workload, acc, calibration, stack)
         if any(float(memory_need(work, grid).min()) <= limit for grid in legal.grids):
             return acc
     return None

@@ -40,6 +40,7 @@ class Traits:
     sequence_parallel: bool = True  # norms and residuals are split with tensor parallelism
     compiled: bool = False  # a compiler leaves out of recomputation what the backward pass does not need
     xla: bool = False  # one XLA program a step: it keeps results of products, and takes the loss in chunks
+    score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
     working = np.where(layouts.recompute >= 2, 2 * one_layer, one_layer)
     activations = scale + working
     scored = ops.rows * (MASKED if ops.model.family == "encoder" else 1.0)
-    logits = ops.model.vocab * scored * mbs / (cp * tp) * (num.act_bytes + 4.0)
+    logits = ops.model.vocab * scored * mbs / (cp * tp) * (traits.score_bytes or num.act_bytes + 4.0)
     layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)
     sharded = (layouts.zero == 3) & (group > 1)
     gathered = np.where(sharded, 2 * layer_weights * num.gather_bytes * devices, 0.0)

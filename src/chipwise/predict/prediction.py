@@ -8,18 +8,18 @@ import numpy as np
 
 from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.bench import Bench, bench, stack_of
 from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.measured import FRAMEWORKS, Seen, learnt_at
 from chipwise.predict.memory import RESERVE
-from chipwise.predict.schedule import Breakdown
+from chipwise.predict.schedule import COLLECTIVES, Breakdown
+from chipwise.predict.setup import Setup, set_up, stack_of
 from chipwise.predict.site import OVERLAPS
 from chipwise.workload.model import Workload
 from chipwise.workload.params import lora_params
 
 COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
-COLLECTIVES = ("tensor", "expert_exchange", "context", "pipe", "shard", "reduce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,13 @@ class Prediction:
     bound_s: float  # the longer of the maths at the dense peak and the wires: no schedule is faster
     math_s: float  # model FLOPs at the chip's dense peak
     parts: dict[str, float]  # seconds of the step by cause, adding up to the step
-    learnt: float  # factor on the formulas' step that published steps nearby taught
+    learnt: float  # factor on the formulas' step that published steps nearby taught, or measurements of the chip
     hidden_s: float  # collectives hidden behind compute
     memory: dict[str, float]  # bytes per chip by class
     capacity: float  # bytes a chip can allocate
     watts: float  # one chip, mean
     assumptions: tuple[str, ...]
+    measured: bool = False  # the factor is from measurements of the chip
 
     @property
     def fits(self) -> bool:
@@ -77,7 +78,7 @@ def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: 
             stack: Stack | None = None) -> Prediction:
     """Predict one training step, and the run it is part of."""
     stack = stack_of(workload, acc.chip, stack)
-    work = bench(workload, acc, calibration, stack)
+    work = set_up(workload, acc, calibration, stack)
     layouts = Layouts.of([layout])
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
@@ -87,15 +88,27 @@ def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: 
     total, hidden = total * learnt, hidden * learnt
     math_s = math_seconds(work, acc.count)
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
+    seen = work.seen(layout)
+    step = step_estimate(total, bound, acc.chip, workload, stack, calibration)
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
-        workload, acc, stack, layout, step_estimate(total, bound, acc.chip, workload, stack, calibration),
+        workload, acc, stack, layout, step if seen is None else measured_estimate(step, seen, acc.count),
         bound, math_s, parts, learnt, hidden, work.memory(layouts).at(0), acc.chip.usable_bytes, watts(acc.chip, busy),
-        assumptions(workload, acc, stack, layout, calibration),
+        assumptions(workload, acc, stack, layout, calibration), seen is not None,
     )
 
 
-def math_seconds(work: Bench, chips: int) -> float:
+def measured_estimate(step: Estimate, seen: Seen, chips: int) -> Estimate:
+    """A step with the interval of measurements; of many chips, with the interval that published steps gave."""
+    because = seen.step.because if seen.exact else f"{seen.step.because}, as the nearest step on one chip"
+    if chips > 1:
+        return replace(step, because=f"{step.because}; a chip's own part: {because}")
+    scale = step.value / seen.step.value
+    evidence = "measured" if seen.exact else "modelled"
+    return replace(seen.step.scaled(scale), evidence=evidence, because=because)
+
+
+def math_seconds(work: Setup, chips: int) -> float:
     """The model's FLOPs of one step at the dense peak of the training precision."""
     return model_flops(work) * work.global_batch / (chips * work.site.low.peak)
 
@@ -109,7 +122,7 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
     if p.step.evidence == "compiled":
         return {kind: {"exposed": p.parts[kind], "hidden": p.hidden_s if kind == "shard" else 0.0}
                 for kind in COLLECTIVES if kind in p.parts}
-    work = bench(p.workload, p.accelerators, calibration, p.stack)
+    work = set_up(p.workload, p.accelerators, calibration, p.stack)
     alone = replace(work, coefficients=replace(work.coefficients, **dict.fromkeys(OVERLAPS, 0.0)))
     times = alone.schedule(alone.components(Layouts.of([p.layout])))
     out = {}
@@ -119,7 +132,7 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
     return out
 
 
-def model_flops(work: Bench) -> float:
+def model_flops(work: Setup) -> float:
     """FLOPs that the maths of one sequence needs: forward, and twice that backward (once if frozen)."""
     return work.ops.flops_forward * (2.0 if work.costs.frozen else 3.0)
 
@@ -136,6 +149,7 @@ def assumptions(workload: Workload, acc: Accelerators, stack: Stack, layout: Lay
         + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else
            f"{chip.fabric.domain} chip{'s' * (chip.fabric.domain > 1)} on {chip.fabric.name or chip.fabric.kind}")]),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
+        *measured_in_words(workload, acc, stack, calibration),
         "energy: chips only; servers, cooling and the network come on top",
     ]
     words = {"usable_bytes": "usable memory", "tdp_w": "power", "idle_w": "idle power",
@@ -147,6 +161,14 @@ def assumptions(workload: Workload, acc: Accelerators, stack: Stack, layout: Lay
     if workload.model.experts:
         said.append("experts: tokens spread evenly, none dropped")
     return tuple(said)
+
+
+def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calibration: Calibration) -> list[str]:
+    """That the chip was measured under another stack, where that is so and none was named."""
+    usual = calibration.measured and not workload.train.stack and stack.id not in FRAMEWORKS
+    if not usual or learnt_at(acc.chip.id, "torch") is None:
+        return []
+    return [f"{acc.chip.id} was measured with PyTorch: `--stack pytorch` predicts from that"]
 
 
 def lora_in_words(workload: Workload) -> list[str]:

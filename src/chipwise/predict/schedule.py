@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Number = Any  # float or Array
 SHARP = 6.0  # how sharply the slower of device and host decides
 TINY = 1e-300  # keeps a share of nothing at nothing
+COLLECTIVES = ("tensor", "expert_exchange", "context", "pipe", "shard", "reduce")  # parts that travel between chips
 
 
 @dataclass(frozen=True, slots=True)

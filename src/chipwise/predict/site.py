@@ -70,7 +70,7 @@ def traits(stack: Stack, precision: str, release: float) -> Traits:
     """What a release of the stack does that changes the arithmetic of a step."""
     fused = release >= stack.flash_since and precision not in ("fp32", "tf32")  # fused attention takes 16 bits
     return Traits(flash=fused, sequence_parallel=stack.sequence_parallel, compiled=stack.compiled,
-                  xla=stack.frameworks[:1] == ("jax",))
+                  xla=stack.frameworks[:1] == ("jax",), score_bytes=stack.score_bytes)
 
 
 def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Stack | None = None,

@@ -12,12 +12,12 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
-from chipwise.predict.bench import Bench
 from chipwise.predict.correction import learnt_factors
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.prediction import math_seconds
 from chipwise.predict.schedule import schedule
+from chipwise.predict.setup import Setup
 from chipwise.predict.site import labels, site, slice_for, step_coefficients
 from chipwise.predict.training import costs
 from chipwise.validate.training_rows import TrainingRow
@@ -26,7 +26,7 @@ from chipwise.validate.training_rows import TrainingRow
 SLACK = 1.05
 
 
-def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
+def bench_of(row: TrainingRow, calibration: Calibration) -> Setup:
     """The row's workload at its place, with what the row says of its software."""
     w = row.workload
     acc = slice_for(row.chip, row.chips, row.slices)
@@ -34,7 +34,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Bench:
     if row.forward_backward_only:
         spent = replace(spent, optimizer_bytes=0.0)
     effects = step_coefficients(calibration.step, _labels(row))
-    return Bench(
+    return Setup(
         build(w.model, w.train.sequence),
         site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
         spent, float(w.train.global_batch), effects,
@@ -46,7 +46,7 @@ def _labels(row: TrainingRow) -> dict[str, float]:
     return labels(row.chip, row.stack, row.workload.train.precision, row.release)
 
 
-def layout_of_row(row: TrainingRow, work: Bench) -> Layout:
+def layout_of_row(row: TrainingRow, work: Setup) -> Layout:
     """The layout the row states, with the least recomputation that fits where it states none."""
     limit = row.chip.usable_bytes * SLACK
     if row.layout is None:

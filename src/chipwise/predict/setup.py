@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load
+import numpy as np
+
+from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load, parse
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import Refusal, UnknownName
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, Site, components
 from chipwise.predict.correction import Array, learnt_factors
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.measured import Finder, Seen, finder
 from chipwise.predict.memory import MemoryUse, memory
-from chipwise.predict.schedule import Breakdown, StepCoefficients, schedule
+from chipwise.predict.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
 from chipwise.predict.site import labels, site, stack_for, step_coefficients
 from chipwise.predict.training import TrainCosts, costs
 from chipwise.workload.model import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Setup:
     """A workload at a place: everything layouts are timed with."""
 
     ops: OpTable
@@ -29,7 +32,8 @@ class Bench:
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
-    factors: Callable[[Sequence[Layout]], Array]  # what published steps near layouts taught
+    published: Callable[[Sequence[Layout]], Array]  # factors that published steps near layouts taught
+    measured: Finder | None = None  # what was measured of the chip itself, where it is to be used
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
@@ -41,6 +45,25 @@ class Bench:
         """Time of one step by cause."""
         return schedule(parts, self.coefficients)
 
+    def factors(self, layouts: Sequence[Layout]) -> Array:
+        """Factors on the formulas' steps: by measurements of the chip where there are some, else by published steps."""
+        found = np.array(self.published(layouts))
+        for i, layout in enumerate(layouts if self.measured is not None else ()):
+            seen = self.seen(layout)
+            if seen is not None:
+                found[i] = 1 + (seen.factor - 1) * self.local(layout)
+        return found
+
+    def seen(self, layout: Layout) -> Seen | None:
+        """What was measured of one chip's part of a layout."""
+        return None if self.measured is None else self.measured(layout)
+
+    def local(self, layout: Layout) -> float:
+        """The share of a step that a chip spends on its own, and not on what travels between chips."""
+        times = self.schedule(self.components(Layouts.of([layout])))
+        wires = sum(float(np.ravel(getattr(times, name))[0]) for name in COLLECTIVES)
+        return 1 - wires / float(np.ravel(times.total)[0])
+
     def memory(self, layouts: Layouts) -> MemoryUse:
         """Bytes per chip by class."""
         c, s = self.costs, self.site
@@ -48,20 +71,29 @@ class Bench:
                       c.trained, c.frozen, s.devices)
 
 
-def bench(workload: Workload, acc: Accelerators, calibration: Calibration,
-          stack: Stack | None = None) -> Bench:
+def set_up(workload: Workload, acc: Accelerators, calibration: Calibration,
+          stack: Stack | None = None) -> Setup:
     """Set up a workload on chips under a stack (the chip's usual one unless named)."""
     train = workload.train
     stack = stack_of(workload, acc.chip, stack)
     if not acc.chip.trains:
         raise Refusal(f"{acc.chip.id} does not train", "its software runs inference only")
     names = labels(acc.chip, stack, train.precision)
-    return Bench(
+    made = Setup(
         build(workload.model, train.sequence),
         site(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
         partial(learnt_factors, calibration, workload, acc, stack, stack.release),
     )
+    if not calibration.measured:
+        return made
+    return replace(made, measured=finder(workload, acc, stack, partial(_formula, acc.chip, calibration, stack)))
+
+
+def _formula(chip: Chip, calibration: Calibration, stack: Stack, workload: Workload, layout: Layout) -> float:
+    """Seconds of a step on one chip by formulas alone."""
+    work = set_up(workload, parse(f"{chip.id}:1"), replace(calibration, measured=False), stack)
+    return float(np.ravel(work.schedule(work.components(Layouts.of([layout]))).total)[0])
 
 
 def named_stack(workload: Workload) -> Stack | None:

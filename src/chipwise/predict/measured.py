@@ -1,0 +1,139 @@
+"""What bench files taught of a chip, applied to a training step: a factor on the formulas, or the measurement itself.
+
+A workload's counterpart is the point that `bench` would measure of it: one micro-batch on one chip, with the optimiser
+states and the passes that the bench program has. How far the formulas are from that point is how far they are taken to
+be from the workload, as far as the chip itself goes; what travels between chips is left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from chipwise.bench.point import Point
+from chipwise.bench.work import IMAGE
+from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.measured import measured
+from chipwise.errors import InputError, Refusal
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.layouts import Layout
+from chipwise.predict.learnt import Learnt
+from chipwise.predict.points import point_id, predict_point
+from chipwise.workload.cnn import resnet_convs
+from chipwise.workload.model import Model, Workload
+
+# Stacks that run a step as `bench` does, and the framework it is measured through
+FRAMEWORKS = {"pytorch": "torch", "fsdp": "torch", "torchtitan": "torch", "jax": "jax"}
+STATES = {"bf16": "bf16", "fp16": "bf16", "fp32": "fp32", "tf32": "fp32"}  # of a bench point, by its precision
+UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a gated one of this width
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What measurements say of a workload's counterpart on one chip, beside what formulas say of it."""
+
+    step: Estimate
+    formula_s: float
+    exact: bool  # the workload is that point, and the point was measured
+
+    @property
+    def factor(self) -> float:
+        """How much slower than by formulas."""
+        return self.step.value / self.formula_s
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The bench point nearest to a workload, the point as a workload, and whether the two are one."""
+
+    point: Point
+    workload: Workload
+    same: bool
+
+
+Formula = Callable[[Workload, Layout], float]  # seconds of a step on one chip
+Finder = Callable[[Layout], Seen | None]
+
+
+@cache
+def learnt_at(chip: str, framework: str) -> Learnt | None:
+    """What was measured of a chip through a framework, by the user or by us."""
+    raw = measured(chip, framework)
+    return Learnt.from_json(raw) if raw is not None else None
+
+
+def finder(workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:
+    """What measurements say of layouts of a workload; None where the chip wasn't measured under such a stack."""
+    learnt = learnt_at(acc.chip.id, FRAMEWORKS[stack.id]) if stack.id in FRAMEWORKS else None
+    if learnt is None:
+        return None
+    known: dict[tuple[float, str], Seen | None] = {}
+
+    def find(layout: Layout) -> Seen | None:
+        key = (layout.micro_batch, layout.recompute)
+        if key not in known:
+            known[key] = _seen(counterpart(workload, layout, stack.compiled), acc.chip, learnt, formula)
+        found = known[key]
+        whole = layout.chips == 1 and workload.train.global_batch == layout.micro_batch
+        return found if found is None or whole else replace(found, exact=False)
+
+    return find
+
+
+def _seen(near: Counterpart | None, chip: Chip, learnt: Learnt, formula: Formula) -> Seen | None:
+    if near is None:
+        return None
+    try:
+        step = predict_point(near.point, chip, learnt)
+    except Refusal:  # no such kernels or steps were measured
+        return None
+    alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
+    return Seen(step, formula(near.workload, alone), near.same and point_id(near.point) in learnt.measured)
+
+
+def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpart | None:
+    """The point that `bench` would measure of one micro-batch; None where it has no such program."""
+    m, t = workload.model, workload.train
+    if t.lora_rank or m.experts or m.latent or t.precision not in STATES or layout.micro_batch % 1:
+        return None
+    try:
+        kind, sizes = _sizes(m, t.sequence)
+    except InputError:  # heads that don't divide the width, or patches that don't divide the image
+        return None
+    if not kind:
+        return None
+    b = int(layout.micro_batch)
+    remat = layout.recompute == "full" and kind == "train"
+    optimizer = "sgd" if kind == "resnet50_train" else "adamw"
+    point = Point("predict", kind, t.precision, {"b": b, **sizes}, compiled, remat)
+    states = STATES[t.precision]
+    alone = replace(workload, train=replace(t, global_batch=b, optimizer=optimizer, state_precision=states))
+    same = (t.optimizer == optimizer and t.state_precision == states and _alike(m, kind)
+            and layout.recompute in ("none", "full" if kind == "train" else "none"))
+    return Counterpart(point, alone, same)
+
+
+def _sizes(m: Model, sequence: int) -> tuple[str, dict[str, int]]:
+    """The kind of point that a model is, with its sizes; "" where it is none."""
+    if m.family == "decoder" and m.causal:
+        if m.d_model % m.heads:
+            raise InputError("heads", m.heads, f"a divisor of d_model({m.d_model})")
+        f = m.d_ff if m.gated else round(m.d_ff * UNGATED)
+        return "train", {"s": sequence, "layers": m.layers, "d": m.d_model, "h": m.heads, "hk": m.kv_heads, "f": f,
+                         "vocab": m.vocab}
+    if m.family == "vit" and m.image == IMAGE:
+        return "vit_train", {"s": m.image_tokens, "layers": m.layers, "d": m.d_model, "h": m.heads, "f": m.d_ff}
+    if m.family == "cnn" and m.convs == tuple(resnet_convs([3, 4, 6, 3], bottleneck=True, image=IMAGE)):
+        return "resnet50_train", {}
+    return "", {}
+
+
+def _alike(m: Model, kind: str) -> bool:
+    """Whether the bench program computes this very model."""
+    if kind != "train":
+        return True
+    plain = not (m.tied or m.parallel_block or m.qkv_bias or m.out_bias or m.bias or m.qk_norm or m.window
+                 or m.learned_positions or m.mtp_layers or m.sinks or m.head_bias)
+    return (plain and m.gated and m.norm_params == 1 and m.norms_per_layer == 2
+            and m.head_dim * m.heads == m.d_model)

@@ -1,0 +1,95 @@
+"""Predictions of a chip that was measured: the measurement at the very point, its factor near it, nothing elsewhere."""
+
+from dataclasses import replace
+
+import pytest
+
+from chipwise.catalog import load, parse
+from chipwise.catalog.calibration import in_use, shipped
+from chipwise.predict.layouts import Layout
+from chipwise.predict.measured import counterpart, learnt_at
+from chipwise.predict.prediction import predict
+from chipwise.workload import load_workload
+from chipwise.workload.model import Train, Workload
+from chipwise.workload.presets import preset
+
+LLAMA = replace(preset("llama-3.1-8b"), layers=8, d_model=768, heads=12, kv_heads=12, head_dim=64, d_ff=3072, vocab=50304)
+TRAIN = Train(16, 1024, state_precision="bf16", stack="pytorch")
+EXACT, ONE = Workload("small", LLAMA, TRAIN), Layout(micro_batch=16)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("CHIPWISE_DATA", str(tmp_path))
+    learnt_at.cache_clear()
+    yield
+    learnt_at.cache_clear()
+
+
+def on(place, work=EXACT, layout=ONE, calibration=None):
+    return predict(work, parse(place), layout, calibration or in_use())
+
+
+def test_the_very_point_is_answered_with_the_measurement():
+    found = on("h200:1")
+    kept = learnt_at("h200", "torch").measured["train bf16 b=16 d=768 f=3072 h=12 hk=12 layers=8 s=1024 vocab=50304"]
+    assert found.step.evidence == "measured" and found.measured
+    assert found.step.value == pytest.approx(kept["seconds"])
+    assert "h200-1.json.gz" in found.step.because
+
+
+@pytest.mark.parametrize("change", [{"sequence": 1100}, {"global_batch": 32}, {"state_precision": "fp32"}, {"optimizer": "lion"}])
+def test_another_point_is_modelled_from_measurements(change):
+    found = on("h200:1", replace(EXACT, train=replace(TRAIN, **change)))
+    assert found.step.evidence == "modelled" and found.measured
+    assert "measured points of train" in found.step.because or "h200-1.json.gz" in found.step.because
+
+
+def test_a_model_that_the_bench_program_is_not_is_not_called_measured():
+    found = on("h200:1", replace(EXACT, model=replace(LLAMA, tied=True)))
+    assert found.step.evidence == "modelled" and found.measured
+
+
+def test_many_chips_keep_the_interval_of_published_steps_and_their_wires():
+    two = on("h200:2", replace(EXACT, train=replace(TRAIN, global_batch=32)), Layout(dp=2, micro_batch=16))
+    plain = on("h200:2", replace(EXACT, train=replace(TRAIN, global_batch=32)), Layout(dp=2, micro_batch=16), shipped())
+    assert two.step.evidence == "modelled" and "a chip's own part" in two.step.because
+    assert two.step.high / two.step.value == pytest.approx(plain.step.high / plain.step.value)
+    assert two.step.value > on("h200:1").step.value
+
+
+@pytest.mark.parametrize(("place", "stack"), [("h200:1", "megatron"), ("h100:1", "pytorch")])
+def test_other_stacks_and_other_chips_are_as_before(place, stack):
+    work = replace(EXACT, train=replace(TRAIN, stack=stack))
+    assert on(place, work).step == on(place, work, calibration=shipped()).step
+
+
+def test_measurements_never_reach_what_is_held_against_published_rows():
+    assert not shipped().measured and not on("h200:1", calibration=shipped()).measured
+
+
+def test_the_usual_stack_says_that_measurements_exist():
+    work = replace(EXACT, train=replace(TRAIN, stack=""))
+    assert any("was measured with PyTorch" in said for said in on("h200:1", work).assumptions)
+    assert not any("was measured" in said for said in on("h100:1", work).assumptions)
+
+
+def test_resnet_50_has_a_counterpart_and_other_families_have_none():
+    resnet = load_workload("examples/resnet-50-imagenet.yaml")
+    near = counterpart(resnet, Layout(micro_batch=64), False)
+    assert near.point.kind == "resnet50_train" and near.point.sizes == {"b": 64}
+    for name in ("mixtral-8x7b", "bert-large"):
+        assert counterpart(replace(EXACT, model=preset(name)), ONE, False) is None
+    assert counterpart(replace(EXACT, train=replace(TRAIN, lora_rank=8)), ONE, False) is None
+    assert counterpart(replace(EXACT, train=replace(TRAIN, precision="fp8")), ONE, False) is None
+
+
+def test_memory_of_eager_pytorch_is_what_its_allocator_held():
+    found = on("h200:1")
+    assert found.memory["total"] == pytest.approx(15.78e9, rel=0.02)  # examples/bench/h200-1.json.gz, the same point
+
+
+def test_every_stack_with_a_framework_is_known():
+    from chipwise.predict.measured import FRAMEWORKS
+
+    assert set(FRAMEWORKS) <= set(load().stacks)
