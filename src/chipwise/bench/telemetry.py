@@ -19,8 +19,10 @@ from chipwise.bench.point import Watched
 
 HZ = 10.0
 MOST_READINGS = 20_000  # kept; a window longer than that forgets its beginning
-# The energy counter of a GPU moves every 20 to 100 ms: over shorter windows power is the better witness.
+# The energy counter of a GPU moves every 20 to 100 ms: over shorter windows power is the better witness, and over very
+# short ones, with fewer readings than these, nothing is: the power read there is that of the moment before.
 COUNTER_SECONDS = 0.2
+FEWEST_READINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class Span:
         counted = self._counter()
         if counted:
             return counted[0] / calls
-        return power * seconds if power is not None else None
+        return power * seconds if power is not None and len(self.readings) > FEWEST_READINGS else None
 
 
 def _mean(values: list[float | None]) -> float | None:

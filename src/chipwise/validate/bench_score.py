@@ -21,18 +21,22 @@ from chipwise.validate.summary import Pair, summary
 PEAK = "peak_memory"
 
 
-def learnt_of(chip: Chip, framework: str) -> Learnt:
+FRAMEWORKS = ("torch", "jax")  # in the order that they are looked for
+
+
+def learnt_of(chip: Chip) -> Learnt:
     """What was measured of a chip; a refusal with what would unlock it where nothing was."""
-    raw = measured(chip.id, framework)
-    if raw is None:
-        raise Refusal(f"{chip.id} was never measured with {framework}",
-                      "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
-    return Learnt.from_json(raw)
+    for framework in FRAMEWORKS:
+        raw = measured(chip.id, framework)
+        if raw is not None:
+            return Learnt.from_json(raw)
+    raise Refusal(f"{chip.id} was never measured",
+                  "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
 
 
-def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip, framework: str = "torch") -> dict[str, Any]:
+def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
     """Everything `validate --rows` prints of flat rows: seconds, and the most bytes that training rows held."""
-    learnt = learnt_of(chip, framework)
+    learnt = learnt_of(chip)
     scored = [_row(i, row, chip, learnt) for i, row in enumerate(rows, 1)]
     kinds = sorted({row["kind"] for row in scored if row["kind"]})
     peaks = [row for row in scored if row["peak_observed"] is not None]
@@ -46,7 +50,7 @@ def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip, framework: str = "
             Pair(row["peak_observed"], Estimate(row["peak_predicted"], row["peak_low"], row["peak_high"], "modelled"))
             for row in peaks])
     return {
-        "calibration": learnt.date, "evidence": "measured and modelled", "chip": chip.id, "framework": framework,
+        "calibration": learnt.date, "evidence": "measured and modelled", "chip": chip.id, "framework": learnt.framework,
         "source": learnt.source, "rows_read": len(rows), "not_eligible": {}, "summary": of(scored),
         "refusals": dict(Counter(row["refusal"] for row in scored if row["refusal"])), "by_kind": by_kind,
         "rows": scored,
