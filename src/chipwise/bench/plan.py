@@ -1,7 +1,7 @@
 """Which points a suite measures: a few tiny ones, a quick sweep of minutes, or a full one.
 
 Sizes are drawn so that they fill the space (a fixed low-discrepancy sequence over logarithms) beside round ones that
-models use; what needs more memory than the device has is left out, not tried.
+models use; what needs more memory than the device has is left out, not tried. A CPU gets what it can do in seconds.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from math import exp, log
 
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.point import SUITES, Point
-from chipwise.bench.work import WIDTH, decoder_weights
+from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.errors import InputError
 
 SIZES = ("tiny", "quick", "full")
 FITS = 0.6  # of the memory that a point may need by the estimate here
+CPU_FLOPS = {"tiny": 1e10, "quick": 2e10, "full": 2e11}  # of a call on a CPU: about a second on a few cores
+CPU_BYTES = 2**30
+CPU_SHARE = 8  # one in so many products is measured on a CPU
 _PRIMES = (2, 3, 5, 7)  # bases of the Halton sequence, one an axis
 
 # name: layers, d, h, hk, f, vocab. Small to large, with few layers where the layers are wide: a step's time per layer
 # is what is learnt. Widths of published models (GPT-2 small to Llama 3 70B); other depths.
 DECODERS: Mapping[str, tuple[int, int, int, int, int, int]] = {
     "tiny": (2, 64, 4, 2, 128, 256),
+    "mini": (4, 256, 4, 4, 1024, 8192),  # for CPUs
     "small": (8, 768, 12, 12, 3072, 50304),
     "medium": (12, 1024, 16, 16, 4096, 32000),
     "llama-1b": (8, 2048, 32, 8, 8192, 128256),
@@ -69,6 +73,12 @@ _TRAIN_FULL = (
       for model in ("small", "llama-1b", "llama-8b") for b, s in ((1, 8192), (4, 2048), (16, 512))
       for remat in (False, True) for compiled in (False, True)),
 )
+_TRAIN_CPU = (
+    Step("mini", 2, 64), Step("mini", 4, 128), Step("mini", 2, 256, remat=True), Step("mini", 1, 512),
+    Step("mini", 2, 128, compile=True), Step("mini", 4, 64, compile=True), Step("mini", 2, 64, dtype="fp32"),
+)
+_PREFILL_CPU = (("mini", 1, 128), ("mini", 2, 256), ("mini", 4, 128), ("mini", 1, 512))
+_DECODE_CPU = (("mini", 1, 128), ("mini", 4, 256), ("mini", 16, 128), ("mini", 2, 1024))
 _PREFILL = (("openllama-3b", 4, 512), ("openllama-3b", 1, 3072), ("small", 4, 512), ("small", 1, 4096),
             ("medium", 8, 512), ("medium", 2, 2048), ("llama-1b", 1, 512), ("llama-1b", 4, 2048),
             ("llama-3b", 2, 1024), ("llama-3b", 1, 8192), ("llama-8b", 1, 256), ("llama-8b", 4, 1024),
@@ -90,7 +100,16 @@ def points(suite: str, device: Device, size: str, framework: str) -> list[Point]
     if suite not in _SUITES:
         raise InputError("suite", suite, f"one of {', '.join((*SUITES, 'all'))}")
     unique = {point.key(): point for point in _SUITES[suite](device, size, framework)}
-    return [point for point in unique.values() if needed_bytes(point) <= FITS * device.memory_bytes]
+    fitting = [point for point in unique.values() if needed_bytes(point) <= FITS * device.memory_bytes]
+    return _for_cpu(fitting, size) if device.platform == "cpu" else fitting
+
+
+def _for_cpu(found: Sequence[Point], size: str) -> list[Point]:
+    """Those that a CPU can do in seconds, and a few of the many products."""
+    light = [p for p in found if work_of(p).flops <= CPU_FLOPS[size] and needed_bytes(p) <= CPU_BYTES]
+    products = [p for p in light if p.kind == "gemm"]
+    kept = set(map(id, products if size == "tiny" else products[::CPU_SHARE]))
+    return [p for p in light if p.kind != "gemm" or id(p) in kept]
 
 
 def needed_bytes(point: Point) -> float:
@@ -192,6 +211,9 @@ def attentions(size: str, framework: str) -> Iterator[Point]:
             yield _kernel(kind, "fp32", b=2, h=4, hk=2, s=48, d=16)
         yield Point("kernels", "sdpa_fwd", "bf16", {"b": 1, "h": 2, "hk": 2, "s": 32, "d": 16}, causal=False)
         return
+    for kind in ("sdpa_fwd", "sdpa_fwdbwd"):  # small ones, for CPUs too
+        yield _kernel(kind, "bf16", b=2, h=8, hk=8, s=256, d=64)
+        yield _kernel(kind, "bf16", b=1, h=8, hk=2, s=512, d=128)
     heads = _HEADS if framework == "torch" else _HEADS[:1] if few(size, framework) else _HEADS[:3]
     for kind in ("sdpa_fwd", "sdpa_fwdbwd"):
         for i, (h, hk, d) in enumerate(heads):
@@ -250,6 +272,8 @@ def _train(device: Device, size: str, framework: str) -> Iterator[Point]:
     if size == "tiny":
         steps: Sequence[Step] = tuple(Step("tiny", 2, 32, compiled, remat, dtype) for compiled, remat, dtype in (
             (False, False, "fp32"), (False, True, "bf16"), (True, False, "fp32")))
+    elif device.platform == "cpu":
+        steps = _TRAIN_CPU
     else:
         steps = _TRAIN_QUICK if size == "quick" else _TRAIN_FULL
     if framework == "jax":  # runs compiled alone
@@ -262,8 +286,10 @@ def _serve(device: Device, size: str, framework: str) -> Iterator[Point]:
         for kind in ("prefill", "decode"):
             yield _decoder("serve", kind, Step("tiny", 2, 32, framework == "jax"))
         return
-    share = 8 if few(size, framework) else 1
-    for kind, steps in (("prefill", _PREFILL), ("decode", _DECODE)):
+    on_cpu = device.platform == "cpu"
+    share = 8 if few(size, framework) and not on_cpu else 1
+    prefill, decode = (_PREFILL_CPU, _DECODE_CPU) if on_cpu else (_PREFILL, _DECODE)
+    for kind, steps in (("prefill", prefill), ("decode", decode)):
         for model, b, s in steps[share - 1::share]:
             yield _decoder("serve", kind, Step(model, b, s, framework == "jax"))
 
@@ -278,7 +304,7 @@ def _vision(device: Device, size: str, framework: str) -> Iterator[Point]:
     one = few(size, framework)
     for b in (64,) if one else (16, 48, 96, 192, 384):
         yield Point("vision", "resnet50_train", "bf16", {"b": b}, compiled)
-    for b in () if one else (1, 32, 256):
+    for b in () if one else (1, 2, 32, 256):
         yield Point("vision", "resnet50_infer", "bf16", {"b": b}, compiled)
     for dtype in () if one else ("tf32", "fp32", "fp16"):
         for b in (32, 128):

@@ -55,7 +55,8 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
     said = [a for a in p.assumptions if not a.startswith("software:")]
     return replace(
         p, step=step.estimate, parts=parts_of(step), learnt=1.0, measured=False,
-        hidden_s=sum(step.timing.hidden.values()), memory=memory, assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
+        hidden_s=sum(step.timing.hidden.values()), memory=memory,
+        assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
 
 
 def parts_of(step: CompiledStep) -> dict[str, float]:
