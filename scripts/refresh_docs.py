@@ -55,18 +55,27 @@ def parts(body: str) -> list[tuple[str, list[str]]]:
 
 
 def run(command: str) -> tuple[int, str]:
-    """Exit status and output of a `chipwise` command; files it writes go to a folder that is removed."""
+    """Exit status and output of a `chipwise` command; files it writes go to a folder that is removed.
+
+    The user's own calibrations are not read: pages show what comes with chipwise.
+    """
     words = shlex.split(command)
     if words[0] != "chipwise":
         raise ValueError(f"not a chipwise command: {command}")
     with tempfile.TemporaryDirectory() as folder:
-        if "--out" in words:
-            words[words.index("--out") + 1] = str(Path(folder) / "out")
+        meant = {}
+        for option in {"--out", "--folder", "--plot"} & set(words):
+            at = words.index(option) + 1
+            elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"
+            meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
         path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
         done = subprocess.run(
             [sys.executable, "-m", "chipwise", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": path})
-    return done.returncode, done.stdout + done.stderr
+            env={**os.environ, "PYTHONPATH": path, "CHIPWISE_DATA": folder})
+    said = done.stdout + done.stderr
+    for elsewhere, word in meant.items():
+        said = said.replace(elsewhere, word)
+    return done.returncode, said
 
 
 def refreshed(page: Path) -> str:

@@ -1,4 +1,4 @@
-"""The package must be found from any folder, installed or not; compiles go to a cache of the tests' own."""
+"""The package must be found from any folder, installed or not; compiles and calibrations go to the tests' own folder."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]
 
 CACHE = Path(tempfile.mkdtemp(prefix="chipwise-tests-"))
 os.environ["CHIPWISE_CACHE"] = str(CACHE)
+os.environ["CHIPWISE_DATA"] = str(CACHE / "data")
 
 
 def pytest_unconfigure():

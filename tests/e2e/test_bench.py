@@ -12,10 +12,11 @@ import time
 import pytest
 from command import ROOT, chipwise, good
 
-from chipwise.bench.file import read
+from chipwise.bench.file import read, write
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 EXAMPLE, LATER = ROOT / "examples/bench/cpu.json", ROOT / "examples/bench/cpu-avx2.json"
+PACKED = ROOT / "examples/bench/h200-1.json.gz"
 TIMED = ("ok", "unstable")  # on a busy machine samples scatter
 
 
@@ -152,6 +153,31 @@ def test_a_truncated_file_and_another_schema_are_one_line(tmp_path):
         assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_a_packed_file_is_read_as_it_is(tmp_path):
+    write(read(EXAMPLE), tmp_path / "cpu.json.gz")
+    assert (tmp_path / "cpu.json.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert good("bench", "show", tmp_path / "cpu.json.gz") == good("bench", "show", EXAMPLE)
+    assert good("bench", "diff", EXAMPLE, tmp_path / "cpu.json.gz", "--fail-above", "0").rstrip().endswith("exit status 0")
+
+
+def test_a_packed_file_that_breaks_off_is_one_line(tmp_path):
+    (tmp_path / "cut.json.gz").write_bytes(PACKED.read_bytes()[:20_000])
+    (tmp_path / "not.json.gz").write_bytes(EXAMPLE.read_bytes())
+    for name in ("cut.json.gz", "not.json.gz"):
+        done = chipwise("bench", "show", name, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "") and len(done.stderr.splitlines()) == 1
+        assert f"'{name}' is not accepted; expected a bench file that can be read" in done.stderr
+
+
+def test_the_runs_shipped_are_whole_and_of_one_chip():
+    for path in sorted(PACKED.parent.glob("h200-*.json.gz")):
+        file = read(path)
+        assert file.complete and file.chip == "h200" and set(file.frameworks) == {"torch", "jax"}
+        assert file.command == ("chipwise", "bench", "all", "--device", "auto", "--suite-size", "quick")
+        assert sum(each.usable for each in file.points) > 0.95 * len(file.points)
+        assert "host" not in file.environment
+
+
 def test_a_regression_leaves_with_1():
     done = chipwise("bench", "diff", EXAMPLE, LATER, "--fail-above", "5")
     assert done.returncode == 1 and done.stdout.rstrip().endswith("exit status 1")
@@ -186,7 +212,7 @@ def keys(value, out):
 
 
 @pytest.mark.parametrize("arguments", [
-    ("show", EXAMPLE), ("diff", EXAMPLE, LATER, "--fail-above", "1e6"), ("roofline", EXAMPLE),
+    ("show", EXAMPLE), ("show", PACKED), ("diff", EXAMPLE, LATER, "--fail-above", "1e6"), ("roofline", PACKED),
     ("kernels", "--device", "cpu", "--suite-size", "tiny", "--frameworks", "torch", "--points")], ids=lambda a: a[0])
 def test_every_key_of_the_json_is_documented(arguments):
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("json.md", "bench-file.md")]
