@@ -33,8 +33,8 @@ class InputError(ChipwiseError):
     def __init__(self, field: str, value: object, accepted: str) -> None:
         self.field, self.value, self.accepted = field, value, accepted
         shown = repr(value) if isinstance(value, str) else str(value)
-        if len(shown) > 80:
-            shown = shown[:77] + "..."
+        if len(shown) > 80:  # both ends: a path's file name is at its end
+            shown = f"{shown[:38]}...{shown[-39:]}"
         super().__init__(f"{field}: {shown} is not accepted; expected {accepted}".replace("\n", " "))
 
 

@@ -40,7 +40,7 @@ def test_a_decoder_learns_its_batches_over_20_steps_and_starts_at_the_loss_of_fp
     assert losses[0] == pytest.approx(np.log(61), abs=0.3)
     assert np.mean(losses[-4:]) < np.mean(losses[:4]) - 0.02
     assert case.check is not None
-    assert case.check() < 2e-3
+    assert case.check() < 1e-2
     assert case.params == work_of(model("train", **DECODER)).params
 
 
@@ -142,4 +142,4 @@ def test_resnet50_runs_whole(framework: JaxFramework, kind: str) -> None:
     case = framework.build(model(kind, b=1))
     assert np.isfinite(np.asarray(case.call(0)).astype(np.float64)).all()
     assert case.check is not None
-    assert case.check() < 0.05
+    assert case.check() < (0.2 if kind.endswith("train") else 0.05)

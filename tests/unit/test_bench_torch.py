@@ -97,8 +97,18 @@ def test_inputs_are_rotated_past_the_cache(framework):
     Point("collectives", "all_reduce", "fp32", {"bytes": 64, "devices": 1}),
 ], ids=lambda p: f"{p.kind}-{p.dtype}")
 def test_what_it_cannot_run_is_said(framework, point):
-    with pytest.raises(Unsupported):
+    with pytest.raises((Unsupported, InputError)):
         framework.build(point)
+
+
+def test_a_training_check_sees_a_wrong_gradient(framework, monkeypatch):
+    from chipwise.bench.frameworks import torch_models
+
+    case = framework.build(Point("train", "train", "fp32", {"b": 2, "s": 16, **DECODER}))
+    assert case.check() < 1e-4
+    true = torch_models.gradients
+    monkeypatch.setattr(torch_models, "gradients", lambda model: true(model) * (1.1 if next(model.parameters()).dtype == torch.float32 else 1))
+    assert case.check() > 0.05
 
 
 def test_a_device_that_is_not_there_is_refused():

@@ -113,15 +113,17 @@ def test_peaks_of_several_runs_are_pooled_where_they_are_known():
 def test_the_chip_is_the_one_that_the_files_name():
     assert chip_of({"a.json": bench_file()}, "").id == "h200"
     assert chip_of({"a.json": bench_file()}, "h200").id == "h200"
-    assert chip_of({"a.json": bench_file(**CPU), "b.json": bench_file()}, "").id == "h200"
 
 
 @pytest.mark.parametrize("files, named, words", [
-    ({"a.json": bench_file(), "b.json": bench_file(chip="h100")}, "", "b.json: 'h100' is not accepted; expected h200"),
+    ({"a.json": bench_file(), "b.json": bench_file(chip="h100", device=replace(bench_file().device, name="NVIDIA H100"))}, "",
+     "bench file: 'b.json' is not accepted; expected one of the same device as the others, NVIDIA H200 (it is of NVIDIA H100)"),
+    ({"a.json": bench_file(**CPU), "b.json": bench_file()}, "", "bench file: 'a.json' is not accepted; expected one measured on an accelerator"),
+    ({"a.json": bench_file(**CPU)}, "h200", "bench file: 'a.json' is not accepted; expected one measured on an accelerator"),
     ({"a.json": bench_file()}, "zzz", "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
     ({"a.json": bench_file()}, "h100", "--chip: 'h100' is not accepted; expected h200: a.json was measured on a NVIDIA H200"),
-    ({"a.json": bench_file(**CPU)}, "", "the catalog's name of 'Abacus 3000'"),
-], ids=["another chip among the files", "no chip of that name", "another than measured", "no name in the catalog"])
+    ({"a.json": bench_file(chip="", device=replace(bench_file().device, name="Abacus 3000"))}, "", "the catalog's name of 'Abacus 3000'"),
+], ids=["another device among the files", "a CPU among the files", "a CPU", "no chip of that name", "another than measured", "no name in the catalog"])
 def test_a_chip_that_cannot_be_told_is_refused(files, named, words):
     with pytest.raises(InputError) as raised:
         chip_of(files, named)

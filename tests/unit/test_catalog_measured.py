@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.catalog import measured
 from chipwise.catalog.measured import SCHEMA, kept, packaged_folder, read, user_folder, write
-from chipwise.errors import BrokenFile
+from chipwise.errors import BrokenFile, InputError
 
 NAME = "h200-torch-2026-11-20.json"
 
@@ -92,29 +92,57 @@ def test_a_calibration_is_written_whole_or_not_at_all(data, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", broken)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(InputError, match="No space left"):
         write(data, document(source="third"))
     assert read(data / NAME)["source"] == "second"
 
 
 def test_the_users_newest_wins_over_the_packages(data):
-    assert measured.measured("h200")["source"] == "h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"
+    assert [raw["source"] for raw in measured.measured("h200")] == ["h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"]
     for date in ("2026-11-20", "2026-12-01", "2026-11-30"):
         write(data, document(date=date, source=date))
-    assert measured.measured("h200")["source"] == "2026-12-01"
+    assert [raw["source"] for raw in measured.measured("h200")][:3] == ["2026-12-01", "2026-11-30", "2026-11-20"]
 
 
 def test_the_users_wins_though_the_packages_is_newer(data):
     write(data, document(date="2020-01-01", source="mine"))
-    assert measured.measured("h200")["source"] == "mine"
+    assert measured.measured("h200")[0]["source"] == "mine"
 
 
 def test_a_calibration_is_of_one_chip_and_one_framework(data):
     write(data, document(framework="jax", source="through jax"))
     write(data, document(chip="h100", source="of an h100"))
-    assert measured.measured("h200", "jax")["source"] == "through jax"
-    assert measured.measured("h100")["source"] == "of an h100" and measured.measured("h100", "jax") is None
-    assert measured.measured("h200")["source"].startswith("h200-1.json.gz")
+    assert measured.measured("h200", "jax")[0]["source"] == "through jax"
+    assert measured.measured("h100")[0]["source"] == "of an h100" and measured.measured("h100", "jax") == []
+    assert measured.measured("h200")[0]["source"].startswith("h200-1.json.gz")
+
+
+def test_a_file_under_the_name_of_another_chip_is_refused(data):
+    write(data, document(chip="h100")).rename(data / "b200-torch-2026-12-01.json")
+    with pytest.raises(BrokenFile, match="it is of h100 with torch"):
+        measured.measured("b200")
+
+
+def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
+    from chipwise.predict.learnt import Learnt, kept
+
+    whole = kept("h200", "torch")
+    few = Learnt("h200", "torch", "2026-12-01", "few.json", {}, {}, {}, {"gemm bf16 k=1 m=1 n=1": {"seconds": 1.0, "low": 0.9, "high": 1.1}})
+    write(data, few.as_json())
+    both = kept("h200", "torch")
+    assert set(both.tables) == set(whole.tables) and set(both.steps) == set(whole.steps) and both.date == "2026-12-01"
+    assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith("few.json, h200-1")
+
+
+def test_a_calibration_that_lacks_a_part_is_told_as_a_broken_file(data):
+    from chipwise.predict.learnt import kept
+
+    raw = dict(measured.measured("h200")[0])
+    for name in ("path", "schema", "peaks"):
+        del raw[name]
+    write(data, {**raw, "date": "2026-12-01"})
+    with pytest.raises(BrokenFile, match=r"h200-torch-2026-12-01\.json.*whole calibration.*peaks"):
+        kept("h200", "torch")
 
 
 def test_other_files_in_the_folder_are_read_over(data):

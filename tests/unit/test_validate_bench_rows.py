@@ -1,18 +1,20 @@
 """Flat rows of measurements: read as bench files write them, scored by kind, refused one by one."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
 from chipwise.bench.point import COLUMNS, KINDS
 from chipwise.catalog import load
 from chipwise.errors import InputError, Refusal
-from chipwise.predict.points import point_id
+from chipwise.predict.points import point_id, predict_point
 from chipwise.units import GiB
-from chipwise.validate.bench_rows import flag, number, point_of
+from chipwise.validate.bench_rows import flag, framework_of, number, point_of
 from chipwise.validate.bench_score import PEAK, learnt_of, score_rows
 from chipwise.validate.score import FLAT, read_rows
 
+ROOT = Path(__file__).resolve().parents[2]
 H200, A100 = load().chips["h200"], load().chips["a100-80gb"]
 IN_COLUMNS = [kind for kind, sizes in KINDS.items() if set(sizes) <= set(COLUMNS)]
 TRAIN = {"kind": "train", "dtype": "bf16", "b": "8", "s": "1024", "layers": "9", "d": "768", "h": "12", "hk": "12",
@@ -105,7 +107,7 @@ def test_rows_are_scored_by_kind_and_peaks_beside_them():
     assert list(found["by_kind"]) == ["gemm", "train", PEAK] and PEAK == "peak_memory"
     assert [found["by_kind"][kind]["eligible"] for kind in found["by_kind"]] == [2, 1, 1]
     assert (found["chip"], found["framework"], found["rows_read"], found["refusals"]) == ("h200", "torch", 3, {})
-    assert found["summary"]["predicted"] == 3 and found["calibration"] == learnt_of(H200).date
+    assert found["summary"]["predicted"] == 3 and found["calibration"] == learnt_of(H200, "torch").date
     train = found["rows"][2]
     assert train["peak_observed"] == 9.5 * GiB and train["peak_low"] < train["peak_predicted"] < train["peak_high"]
     for row in found["rows"]:
@@ -124,7 +126,7 @@ def test_only_training_rows_have_a_peak():
 
 
 def test_a_point_that_was_measured_says_so():
-    learnt = learnt_of(H200)
+    learnt = learnt_of(H200, "torch")
     row = {**GEMM, "m": "4096", "n": "4096", "k": "4096"}
     assert point_id(point_of(row)) in learnt.measured
     assert score_rows([row], H200)["rows"][0]["evidence"] == "measured"
@@ -153,5 +155,36 @@ def test_no_rows_are_no_error():
 def test_a_chip_that_was_never_measured_says_what_to_run():
     with pytest.raises(Refusal) as raised:
         score_rows([GEMM], A100)
-    assert str(raised.value) == ("a100-80gb was never measured; run `chipwise bench all --quick --out FILE` on one "
+    assert str(raised.value) == ("a100-80gb was never measured with torch; run `chipwise bench all --quick --out FILE` on one "
                                  "and `chipwise calibrate bench FILE`")
+
+
+def test_rows_written_out_are_read_back_as_the_points_they_were():
+    from chipwise.bench.file import read
+    from chipwise.bench.file import rows as flat
+
+    file = read(ROOT / "examples" / "bench" / "h200-1.json.gz")
+    usable = [each for each in file.points if each.usable]
+    again = [point_of({name: str(value) for name, value in row.items()}) for row in flat(file)]
+    assert [point_id(point) for point in again] == [point_id(each.point) for each in usable]
+    assert {framework_of(row) for row in flat(file)} == {"torch", "jax"}
+
+
+def test_rows_through_jax_are_held_against_what_jax_taught():
+    row = {**GEMM, "m": "4096", "n": "4096", "k": "4096"}
+    torch, jax = (score_rows([{**row, "framework": name}], H200)["rows"][0]["predicted"] for name in ("torch", "jax"))
+    assert torch != jax
+    with pytest.raises(InputError, match="framework: 'mxnet'"):
+        score_rows([{**row, "framework": "mxnet"}], H200)
+
+
+def test_kinds_in_capitals_are_the_same_kinds_and_unknown_ones_have_no_line():
+    found = score_rows([GEMM, {**GEMM, "kind": "GEMM"}, {**GEMM, "kind": "dance"}], H200)
+    assert list(found["by_kind"]) == ["gemm"] and found["by_kind"]["gemm"]["predicted"] == 2
+
+
+def test_another_precision_that_stands_in_is_named_with_a_wider_interval():
+    found = score_rows([{**TRAIN, "dtype": "tf32"}, TRAIN], H200)["rows"]
+    assert found[0]["high"] / found[0]["predicted"] > found[1]["high"] / found[1]["predicted"]
+    assert "of bf16, since none of tf32" in predict_point(point_of({**TRAIN, "dtype": "tf32"}), H200, learnt_of(H200, "torch")).because
+    assert "was not measured" in score_rows([{**TRAIN, "dtype": "fp8"}], H200)["rows"][0]["refusal"]

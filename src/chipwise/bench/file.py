@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import COLUMNS, KINDS, Measurement, Point, Summary, Watched
+from chipwise.bench.point import COLUMNS, KINDS, MORE_COLUMNS, Measurement, Point, Summary, Watched
 from chipwise.errors import BrokenFile, InputError
 from chipwise.units import GiB
+from chipwise.whole import write_whole
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -142,7 +141,7 @@ def _document(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}"
         raise BrokenFile(FIELD, str(path), f"whole JSON (it breaks off or goes wrong at {where})") from None
-    except (OSError, EOFError, ValueError, RecursionError) as error:  # EOFError: a .gz that breaks off
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:  # a .gz that breaks off, or is damaged
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise BrokenFile(FIELD, str(path), f"a bench file that can be read ({reason})") from None
     if not isinstance(raw, dict):
@@ -167,17 +166,9 @@ def _explain(error: ErrorDetails) -> str:
 
 
 def write(file: BenchFile, path: Path) -> None:
-    """Write a file under a temporary name and rename it, so that it is whole or absent."""
-    draft = path.parent / f".{path.name}.{os.getpid()}"
+    """Write a file, whole or not at all; packed where its name ends in .gz."""
     document = text(file).encode("utf-8")
-    try:
-        draft.write_bytes(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document)
-        draft.replace(path)
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            draft.unlink()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError("--out", str(path), f"a file that can be written ({reason})") from None
+    write_whole(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document, path)
 
 
 def text(file: BenchFile) -> str:
@@ -212,7 +203,7 @@ def chip_named(platform: str, name: str) -> str:
 
 
 def rows(file: BenchFile, framework: str = "") -> list[dict[str, Any]]:
-    """Usable points as flat rows with the columns `COLUMNS`; those of one framework where it is named.
+    """Usable points as flat rows with the columns `COLUMNS` and `MORE_COLUMNS`; of one framework where it is named.
 
     A column that a kind of work does not have is empty. The parameters of an optimiser step are in `params`, the
     devices of a collective in `n`.
@@ -231,12 +222,5 @@ def _row(each: Measurement) -> dict[str, Any]:
         "compile": int(point.compile), "remat": int(point.remat), "params": params or "",
         "peak_gib": f"{each.peak_bytes / GiB:.4g}" if each.peak_bytes is not None else "", **sizes,
     }
-    return {column: found.get(column, "") for column in COLUMNS}
-
-
-def write_rows(found: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Rows as CSV with a header."""
-    with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
+    found |= {"framework": each.framework, "causal": int(point.causal) if point.kind.startswith("sdpa") else ""}
+    return {column: found.get(column, "") for column in (*COLUMNS, *MORE_COLUMNS)}

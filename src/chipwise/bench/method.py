@@ -32,8 +32,8 @@ class Budget:
     few_samples: int = 3  # where `least_samples` would take over four times the budget
 
 
-# Short enough that a GPU's power cap doesn't yet lower its clocks while one kernel is measured: on an H200 that takes
-# about 0.1 s of large products (2026-11-15). Steps of models last longer and run at the clocks of sustained work.
+# Short, so that a GPU's power cap has little time to lower its clocks while one kernel is measured (on an H200 a tenth
+# of the products still ran below 1.8 of its 1.98 GHz, 2026-11-15). Steps run at the clocks of sustained work.
 BUDGETS = {"tiny": Budget(0.03, 0.01), "quick": Budget(0.03, 0.015, most_samples=15, sample_seconds=1e-3),
            "full": Budget(0.06, 0.02)}
 # Of steps of models: the host's part of an eager step scatters, so that more of them are taken; and large ones are to
@@ -101,7 +101,7 @@ def _measured(framework: Framework, point: Point, budget: Budget, watcher: Watch
     case = framework.build(point)
     tell("checking")
     error = case.check() if case.check is not None else None
-    wrong = _wrong(error, point.dtype)
+    wrong = _wrong(error, point.dtype, case.slack)
     if wrong:
         kept = error if error is not None and math.isfinite(error) else None
         return Measurement(point, framework.name, "failed", reason=wrong, error=kept)
@@ -123,13 +123,13 @@ def _spread(sampled: Sampled) -> float:
     return summarise(sampled.seconds, sampled.calls).spread
 
 
-def _wrong(error: float | None, dtype: str) -> str:
+def _wrong(error: float | None, dtype: str, slack: float) -> str:
     if error is None:
         return ""
-    allowed = TOLERANCES[dtype]
+    allowed = TOLERANCES[dtype] * slack
     if math.isfinite(error) and error <= allowed:
         return ""
-    return f"wrong result: relative error {error:.2g} against float64; {dtype} is allowed {allowed:g}"
+    return f"wrong result: relative error {error:.2g} against a wider precision; {dtype} is allowed {allowed:g}"
 
 
 def warm_up(framework: Framework, case: Case, budget: Budget) -> tuple[int, int]:

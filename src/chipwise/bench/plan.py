@@ -128,6 +128,10 @@ def needed_bytes(point: Point) -> float:
         return 2.0 * width * (sizes["m"] * sizes["k"] + sizes["n"] * sizes["k"]) + 4.0 * sizes["m"] * sizes["n"]
     if point.kind.startswith(("resnet", "vit")):
         return sizes["b"] * 2e8 * width / 2
+    if point.kind == "adamw":
+        return 8.0 * sizes["count"] * width  # weights, gradients, two moments, in two sets
+    if point.kind == "gather":
+        return 2.0 * width * (sizes["n"] + sizes["m"]) * sizes["k"]
     return 8.0 * sizes.get("bytes", sizes.get("m", 0) * sizes.get("n", 0) * width)
 
 

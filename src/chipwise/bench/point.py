@@ -12,6 +12,7 @@ from typing import Any
 SUITES = ("kernels", "train", "serve", "vision", "collectives")
 COLUMNS = ("kind", "dtype", "m", "n", "k", "seconds", "bytes", "b", "h", "hk", "s", "d", "model", "compile", "remat",
            "params", "peak_gib", "layers", "f", "vocab")
+MORE_COLUMNS = ("causal", "framework")  # what a row says besides, where it isn't causal or through PyTorch
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 
 # Each kind of work with the sizes that define it.

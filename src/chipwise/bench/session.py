@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,7 @@ class Session:
 
     def run(self) -> BenchFile:
         """Measure every point; an interrupt ends the run and keeps what is done."""
+        self._set_aside()
         self._keep(now=True)  # a place that can't be written to is told before the work, not after it
         jobs = [(part, tuple(point for point in part.points if point.suite == suite))
                 for suite in self.request.suites for part in self.plan.parts]
@@ -193,8 +195,9 @@ class Session:
     def _process(self, part: Part, points: tuple[Point, ...], until: float | None) -> int:
         """Measure with one process; returns how many points are dealt with, 0 where it is of no use to go on."""
         job = Job(part.framework, self.request.openers[part.framework], self.request.planner, self.plan.platform,
-                  self.request.size, points=tuple(point.as_json() for point in points), until=until)
-        at, done = 0, 0
+                  self.request.size, points=tuple(point.as_json() for point in points), until=until,
+                  first=not self.file.points)
+        at, done = -1, 0
         try:
             for message in process.talk(job):
                 if "refused" in message:
@@ -202,6 +205,8 @@ class Session:
                     return 0
                 if "telemetry" in message:
                     self._telemetry(message["telemetry"])
+                if "note" in message:
+                    self._note(f"{part.framework}: {message['note']}")
                 if "stopped" in message:
                     self._left_out += len(points) - done
                     return 0
@@ -236,12 +241,21 @@ class Session:
                 self._note(f"power, clocks and temperature are not watched: {told['reason']}")
 
     def _note(self, words: str) -> None:
-        self.file = replace(self.file, notes=(*self.file.notes, words))
+        if words not in self.file.notes:
+            self.file = replace(self.file, notes=(*self.file.notes, words))
 
     def _keep(self, now: bool = False) -> None:
         if self.draft is not None and (now or time.monotonic() - self._kept > KEEP_SECONDS):
             write(self.file, self.draft)
             self._kept = time.monotonic()
+
+    def _set_aside(self) -> None:
+        """What a run that was killed had kept gets another name."""
+        if self.draft is None or not self.draft.is_file():
+            return
+        free = next(path for i in count(1) if not (path := self.draft.with_name(f"{self.draft.name}-{i}")).exists())
+        self.draft.rename(free)
+        self._note(f"an earlier run was cut off: what it had measured is in {free}")
 
     def _finish(self) -> None:
         """The draft becomes the file."""

@@ -165,7 +165,7 @@ class Span:
         if not self.readings:
             return Watched()
         inside = self.readings[1:] or self.readings
-        power = _mean([r.power_w for r in inside])
+        power = _mean([r.power_w for r in inside]) if len(inside) >= FEWEST_READINGS else None
         clocks = [r.clock_hz for r in inside if r.clock_hz is not None]
         return Watched(
             power_w=power if power is not None else self._counted_power(),
@@ -194,7 +194,7 @@ class Span:
         counted = self._counter()
         if counted:
             return counted[0] / calls
-        return power * seconds if power is not None and len(self.readings) > FEWEST_READINGS else None
+        return power * seconds if power is not None else None
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -21,7 +21,7 @@ from typing import Any
 from chipwise.bench.file import measurement_as_json, point_from_json
 from chipwise.bench.frameworks.interface import Framework
 from chipwise.bench.method import budget_of, measure, one_line
-from chipwise.bench.telemetry import HZ, Sampler, open_source
+from chipwise.bench.telemetry import HZ, Sampler, Silent, open_source
 from chipwise.errors import ChipwiseError
 
 ANEW = 75  # exit status: the device is in a state that only a new process leaves
@@ -41,6 +41,7 @@ class Job:
     suites: tuple[str, ...] = ()
     points: tuple[Mapping[str, Any], ...] | None = None
     until: float | None = None  # time.monotonic after which no point is begun
+    first: bool = True  # the run's first points: one at least is measured, whatever the time
     hz: float = HZ
 
 
@@ -75,13 +76,14 @@ def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
         # what is compiled comes last: a compiler in the process slows the host down for all that follows
         say(plan=[point.as_json() for point in sorted(points, key=lambda point: point.compile)])
         return 0
+    told: set[str] = set()
     source = open_source(framework.device)
     settings = dict(source.settings())
     with Sampler(source, job.hz) as sampler:
         say(telemetry={"source": source.name, "reason": sampler.reason, "hz": job.hz if source.name else 0.0,
                        "settings": settings})
         for i, raw in enumerate(job.points):
-            if i and job.until is not None and time.monotonic() > job.until:  # one point at least is measured
+            if (i or not job.first) and job.until is not None and time.monotonic() > job.until:
                 say(stopped=i)
                 return 0
             say(begin=i)
@@ -89,10 +91,19 @@ def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
             found = measure(framework, point, budget_of(job.size, point.suite), sampler,
                             lambda stage, i=i: say(stage=stage, at=i))  # type: ignore[misc]
             say(measured=i, measurement=measurement_as_json(found))
+            for words in [*getattr(framework, "notes", ()), *_silenced(sampler)]:
+                if words not in told:
+                    told.add(words)
+                    say(note=words)
             if found.status == "failed" and any(word in found.reason for word in _POISONED):
                 return ANEW
     say(end=True)
     return 0
+
+
+def _silenced(sampler: Sampler) -> list[str]:
+    """That a source stopped answering while points ran; one that was silent from the start is told of then."""
+    return [sampler.reason] if sampler.reason and not isinstance(sampler.source, Silent) else []
 
 
 def _named(where: str) -> Callable[..., Any]:

@@ -43,8 +43,9 @@ def learn(files: Mapping[str, BenchFile], framework: str, chip_id: str = "") -> 
     tables = _tables(found, chip)
     bare = Learnt(chip.id, framework, newest.created[:10], ", ".join(files), newest.frameworks.get(framework, {}),
                   tables, {})
-    return replace(bare, steps=_steps(found, chip, bare), peaks=_peaks(found), measured={
-        point_id(m.point): {"seconds": m.seconds.median, "spread": m.seconds.spread}
+    steps, left_out = _steps(found, chip, bare)
+    return replace(bare, steps=steps, left_out=left_out, peaks=_peaks(found), measured={
+        point_id(m.point): {"seconds": m.seconds.median, "low": m.seconds.p25, "high": m.seconds.p75}
         for m in found if m.seconds is not None})
 
 
@@ -68,8 +69,15 @@ def _middle(some: Sequence[Measurement]) -> Measurement:
 
 
 def chip_of(files: Mapping[str, BenchFile], chip_id: str) -> Chip:
-    """The chip that every file was measured on; a file of another is refused."""
+    """The chip that every file was measured on; a file of another, or of a CPU, is refused."""
     chips = load().chips
+    first = next(iter(files.values())).device
+    for name, file in files.items():
+        if file.device.platform == "cpu":
+            raise InputError("bench file", name, f"one measured on an accelerator (it is of a CPU, {file.device.name})")
+        if file.device.name != first.name:
+            raise InputError("bench file", name, f"one of the same device as the others, {first.name} (it is of "
+                             f"{file.device.name})")
     named = chip_id or next((file.chip for file in files.values() if file.chip), "")
     if not named:
         device = next(iter(files.values())).device.name
@@ -78,9 +86,7 @@ def chip_of(files: Mapping[str, BenchFile], chip_id: str) -> Chip:
         raise InputError("--chip", named, "a chip of the catalog (`chipwise chips`)")
     for name, file in files.items():
         if file.chip and file.chip != named:
-            raise InputError("--chip" if chip_id else name, named if chip_id else file.chip,
-                             f"{file.chip}: {name} was measured on a {file.device.name}" if chip_id
-                             else f"{named}, as the file before it: one chip at a time")
+            raise InputError("--chip", named, f"{file.chip}: {name} was measured on a {file.device.name}")
     return chips[named]
 
 
@@ -105,25 +111,30 @@ def _tables(found: Sequence[Measurement], chip: Chip) -> dict[str, Table]:
     return out
 
 
-def _steps(found: Sequence[Measurement], chip: Chip, learnt: Learnt) -> dict[str, Step]:
+def _steps(found: Sequence[Measurement], chip: Chip, learnt: Learnt) -> tuple[dict[str, Step], dict[str, str]]:
+    """What steps taught, and what they could not, with the reason; their points are kept all the same."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for m in found:
         if m.point.kind not in KERNELS and m.point.suite != "collectives":
             groups[step_name(m.point)].append(m)
     out: dict[str, Step] = {}
+    left_out: dict[str, str] = {}
     for name, some in sorted(groups.items(), key=lambda group: -len(group[1])):  # the best known first
         kind = some[0].point.kind if some[0].point.kind in MODELS else "images"
-        if len(some) < (FEWEST if kind in MODELS else FEWEST_IMAGES):
+        fewest = FEWEST if kind in MODELS else FEWEST_IMAGES
+        if len(some) < fewest:
+            left_out[name] = f"{len(some)} of the {fewest} points that it takes"
             continue
         kind += "/compiled" if some[0].point.compile and kind in MODELS else ""
         try:
             parts = [terms(m.point, chip, learnt) for m in some]
-        except Refusal:
-            continue  # its kernels were not measured: the points themselves are kept
+        except Refusal as refusal:  # its kernels were not measured
+            left_out[name] = refusal.reason
+            continue
         layers = np.array([float(m.point.sizes.get("layers", 50)) for m in some])
         host = None if len(some) >= ENOUGH else _host(some[0].point, out)
         out[name] = step_fit(kind, parts, np.array([_seconds(m) for m in some]), layers, host)
-    return out
+    return out, left_out
 
 
 def _host(point: Point, known: Mapping[str, Step]) -> float:

@@ -40,9 +40,11 @@ def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: f
     off: list[float] = []
     for out in folds(len(measured)):
         kept = [pair for pair, left in zip(measured, out, strict=True) if not left]
-        if not kept and not twins:
+        shapes = {tuple(sorted(point.sizes.items())) for (point, _), left in zip(measured, out, strict=True) if left}
+        others = [pair for pair in twins if tuple(sorted(pair[0].sizes.items())) not in shapes]
+        if not kept and not others:
             continue
-        part = _fitted(kind, dtype, [*kept, *twins], floor, chip, table.coefficients)
+        part = _fitted(kind, dtype, [*kept, *others], floor, chip, table.coefficients)
         points = [point for (point, _), left in zip(measured, out, strict=True) if left]
         seconds = np.array([t for (_, t), left in zip(measured, out, strict=True) if left])
         said = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(

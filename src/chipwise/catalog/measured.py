@@ -9,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from chipwise.errors import BrokenFile
+from chipwise.errors import BrokenFile, InputError
+from chipwise.whole import write_whole
 
 SCHEMA = "chipwise.bench-calibration/1"
 
@@ -46,12 +47,13 @@ def read(path: Path) -> Mapping[str, Any]:
 
 def write(folder: Path, raw: Mapping[str, Any]) -> Path:
     """Keep a calibration under its chip, framework and date, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--folder", str(folder), f"a folder that can be written to ({error.strerror})") from None
     path = folder / f"{raw['chip']}-{raw['framework']}-{raw['date']}.json"
-    part = path.with_suffix(".part")
     text = json.dumps({"schema": SCHEMA, **raw}, separators=(",", ":"), sort_keys=True)
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole((text + "\n").encode("utf-8"), path, "--folder")
     return path
 
 
@@ -62,9 +64,14 @@ def kept() -> Iterator[Path]:
             yield from sorted(folder.glob("*.json"), key=lambda path: path.stem[-10:], reverse=True)
 
 
-def measured(chip: str, framework: str = "torch") -> Mapping[str, Any] | None:
-    """The calibration of a chip under a framework: the user's newest, otherwise the package's newest."""
+def measured(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
+    """The calibrations of a chip under a framework: the user's newest first, the package's last."""
+    found: list[Mapping[str, Any]] = []
     for path in kept():
         if path.name.startswith(f"{chip}-{framework}-"):
-            return read(path)
-    return None
+            raw = read(path)
+            if (raw["chip"], raw["framework"]) != (chip, framework):
+                raise BrokenFile("calibration", str(path), f"the calibration of {chip} with {framework} (it is of "
+                                 f"{raw['chip']} with {raw['framework']})")
+            found.append({**raw, "path": str(path)})
+    return found

@@ -65,7 +65,7 @@ DeviceOpt = Annotated[str, typer.Option(
 FrameworksOpt = Annotated[str | None, typer.Option(
     "--frameworks", metavar="LIST", help="torch, jax or both: torch,jax. Those installed unless said.",
     autocompletion=one_of("torch", "jax", "torch,jax"), show_default=False)]
-QuickOpt = Annotated[bool, typer.Option("--quick", help="Fewer points, a quarter second each.")]
+QuickOpt = Annotated[bool, typer.Option("--quick", help="Fewer points, less time for each: minutes.")]
 SizeOpt = Annotated[str | None, typer.Option(
     "--suite-size", metavar="NAME", help="tiny, quick or full (full unless said).", autocompletion=one_of(*SIZES),
     show_default=False)]
@@ -202,7 +202,7 @@ def show(
     from dataclasses import replace
 
     from chipwise.bench.file import read, rows
-    from chipwise.bench.point import COLUMNS
+    from chipwise.bench.point import COLUMNS, MORE_COLUMNS
     from chipwise.cli import bench_records
     from chipwise.cli.bench_blocks import file_blocks
     from chipwise.cli.render import emit, emit_csv, emit_json, formats, write
@@ -218,7 +218,7 @@ def show(
         emit_json(bench_records.file_record(found), out)
     elif output == "csv":
         flat = rows(found)
-        emit_csv(flat, out) if flat else write(",".join(COLUMNS) + "\n", out)
+        emit_csv(flat, out) if flat else write(",".join((*COLUMNS, *MORE_COLUMNS)) + "\n", out)
     else:
         emit(file_blocks(found), out)
 

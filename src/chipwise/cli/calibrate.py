@@ -64,22 +64,28 @@ def bench(
     from chipwise.errors import InputError
 
     formats(output, "table", "json")
-    found = {path.name: read(path) for path in files}
+    names = [path.name for path in files]
+    found = {path.name if names.count(path.name) == 1 else str(path): read(path) for path in files}
+    if len(found) < len(files):
+        raise InputError("FILE", str(files[0]), "each file once")
     known = list(dict.fromkeys(name for file in found.values() for name in file.frameworks))
-    names = known if framework is None else [framework]
-    if framework is not None and framework not in known:
-        raise InputError("--framework", framework, f"one of {', '.join(known)}")
+    usable = [name for name in known if any(m.usable and m.framework == name for f in found.values() for m in f.points)]
+    if not usable:
+        raise InputError("FILE", ", ".join(found), "a file with points that can be used")
+    wanted = usable if framework is None else [framework]
+    if framework is not None and framework not in usable:
+        raise InputError("--framework", framework, f"one with usable points: {', '.join(usable)}")
     with progress("fitting") as shown:
         learnt = []
-        for i, name in enumerate(names):
-            shown(i, len(names), name)
+        for i, name in enumerate(wanted):
+            shown(i, len(wanted), name)
             learnt.append(learn(found, name, chip))
     paths = [write(folder or user_folder(), each.as_json()) for each in learnt]
     if output == "json":
         records = [_record(each, path) for each, path in zip(learnt, paths, strict=True)]
         emit_json({**head("calibrate"), "calibrations": records}, out)
     else:
-        emit([block for a, b in zip(learnt, paths, strict=True) for block in _blocks(a, b)], out)
+        emit([block for i, pair in enumerate(zip(learnt, paths, strict=True)) for block in _blocks(*pair, i > 0)], out)
 
 
 def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
@@ -88,10 +94,11 @@ def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
         "file": str(path), "points": len(learnt.measured),
         "kernels": {name: {"points": t.points, "error": t.error} for name, t in learnt.tables.items()},
         "steps": {name: {"points": s.points, "error": s.error} for name, s in learnt.steps.items()},
+        "left_out": dict(learnt.left_out),
     }
 
 
-def _blocks(learnt: Learnt, path: Path) -> list[Block]:
+def _blocks(learnt: Learnt, path: Path, strong: bool) -> list[Block]:
     from chipwise.cli.render import Table, Text
 
     found = {**{name: (t.points, t.error) for name, t in learnt.tables.items()},
@@ -99,7 +106,8 @@ def _blocks(learnt: Learnt, path: Path) -> list[Block]:
     rows = [[name, f"{points:,}", "too few to tell" if error is None else f"{error * 100:.1f} %"]
             for name, (points, error) in found.items()]
     return [
-        Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", True),
+        Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", strong),
         Table(["what", "points", "error, left out"], rows, frozenset({"what"})),
+        *(Text(f"{name} not learnt: {why}") for name, why in learnt.left_out.items()),
         Text(f"{len(learnt.measured):,} measured points; kept in {path}"),
     ]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.whole import write_whole
 
 ASCII = str.maketrans({"µ": "u", "×": "x", "–": "-", "→": "->", "█": "#", "░": ".", "≥": ">=", "²": "2", "─": "-"})
 
@@ -86,10 +84,7 @@ def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None) -> None
 
 
 def write(text: str, out: Path | None) -> None:
-    """Text to stdout, or to a file: under a temporary name first, so that a file is whole or absent.
-
-    A link is followed; a device or a pipe is written to as it is.
-    """
+    """Text to stdout, or to a file that is whole or absent."""
     if out is None:
         try:
             sys.stdout.write(text)
@@ -97,22 +92,7 @@ def write(text: str, out: Path | None) -> None:
         except BrokenPipeError:
             raise PipeClosed from None
         return
-    target = out.resolve()
-    draft = target.parent / f".{target.name}.{os.getpid()}"
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(EISDIR, "it is a folder")
-        if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8") as device:
-                device.write(text)
-            return
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            draft.unlink()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError("--out", str(out), f"a file that can be written ({reason})") from None
+    write_whole(text.encode("utf-8"), out)
 
 
 def plain(block: Block) -> str:

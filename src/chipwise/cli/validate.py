@@ -61,6 +61,9 @@ def validate(
         if not path.is_file():
             raise BrokenFile("--rows", str(path), "a file that exists")
     flat = _flat(rows or [], on)
+    if flat is not None and (row or evidence != "modelled"):
+        option, given = ("--row", ", ".join(row)) if row else ("--evidence", evidence)
+        raise InputError(option, given, "only beside published rows; --rows holds flat ones")
     if flat is not None:
         found = flat
         if output == "json":
@@ -93,4 +96,6 @@ def _flat(paths: list[Path], on: str | None) -> dict[str, Any] | None:
         raise InputError("--rows", ", ".join(map(str, paths)), "files of one kind: published rows or flat ones")
     if on is None:
         raise InputError("--on", "", "the chip that the flat rows are of, such as h200")
+    if ":" in on:
+        raise InputError("--on", on, "one chip with no count, such as h200: flat rows are of one")
     return score_rows([row for rows in flat for row in rows], find_chip(on))

@@ -37,17 +37,6 @@ class Format:
         """Whether nothing that fp32 holds is too large or too small (but for its own subnormals)."""
         return self.least_exponent == -126
 
-    def ulp(self, value: float) -> float:
-        """The distance between neighbours around a value.
-
-        >>> BF16.ulp(300.0), FP16.ulp(300.0)
-        (2.0, 0.25)
-        """
-        from math import frexp
-
-        exponent = max(frexp(abs(value))[1] - 1, self.least_exponent)
-        return float(2.0 ** (exponent - self.mantissa_bits))
-
 
 # IEEE 754 binary16; bfloat16; and the two of "FP8 Formats for Deep Learning" (arXiv 2209.05433)
 FP16 = Format("fp16", 10, -14, 65_504.0)

@@ -31,6 +31,8 @@ class JaxEngine:
         self.platform = first.platform
         self.device = "CPU" if first.platform == "cpu" else first.device_kind
         self.compiled: dict[Any, Any] = {}
+        # the reference is fp32 itself: by default TPUs multiply it in bf16, and GPUs in tf32
+        jax.config.update("jax_default_matmul_precision", "highest")
 
     @property
     def weights(self) -> int:

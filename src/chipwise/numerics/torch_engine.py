@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ class TorchEngine:
         gpu = torch.cuda.is_available()
         self.place = torch.device("cuda" if gpu else "cpu")
         self.device = torch.cuda.get_device_name() if gpu else "CPU"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # the reference is fp32 itself
         self.rounding: Rounding | None = None
 
     @property
@@ -118,10 +120,15 @@ class TorchEngine:
         """Count gradients that the hardware made 0 or infinite and an fp32 backward pass would not have."""
         seen = self.gradient
         torch.manual_seed(self.seed * 1_000_003 + step)
-        inside = torch.autocast(self.place.type, enabled=False) if self.recipe.master else nullcontext()
-        with inside:
-            self.program.loss(self.model, batch).float().backward()
-        true = self._gradient()
+        if self.recipe.master:
+            with torch.autocast(self.place.type, enabled=False):
+                self.program.loss(self.model, batch).float().backward()
+            true = self._gradient()
+        else:  # the model itself is in the lower format: its copy in fp32, from the same weights
+            wide = deepcopy(self.model).float()
+            self.program.loss(wide, _moved(batch, self.place, torch.float32)).backward()
+            true = torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
+                              for p in wide.parameters() if p.requires_grad])
         some = (true != 0) & torch.isfinite(true)
         self._tally("weight gradients", some, some & (seen == 0), some & torch.isinf(seen))
 

@@ -7,12 +7,14 @@ measured points nearby say; times of steps are sums of such kernels and of strea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.measured import measured
+from chipwise.errors import BrokenFile
 from chipwise.predict.gaussian import Process
 from chipwise.predict.kernels import KernelCoefficients
 
@@ -63,9 +65,11 @@ class Learnt:
     versions: Mapping[str, str]
     tables: Mapping[str, Table]  # "gemm/bf16", "sdpa_fwd", "copy"...
     steps: Mapping[str, Step]  # "train", "train/compiled", "decode"...
-    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # a point's name -> seconds, spread
+    # a point's name -> its seconds, with the ends of what was measured ("low", "high")
+    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     # by "eager" and "compiled": what training held over what bookkeeping counts (median, least, most)
     peaks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)  # steps that could not be learnt, and why
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -74,7 +78,7 @@ class Learnt:
             "versions": dict(self.versions), "tables": {k: t.as_json() for k, t in self.tables.items()},
             "steps": {k: asdict(s) for k, s in self.steps.items()},
             "measured": {k: dict(v) for k, v in self.measured.items()},
-            "peaks": {k: list(v) for k, v in self.peaks.items()},
+            "peaks": {k: list(v) for k, v in self.peaks.items()}, "left_out": dict(self.left_out),
         }
 
     @classmethod
@@ -84,5 +88,27 @@ class Learnt:
             raw["chip"], raw["framework"], raw["date"], raw["source"], raw["versions"],
             {k: Table.from_json(v) for k, v in raw["tables"].items()},
             {k: Step(**{**v, "spread": tuple(v["spread"])}) for k, v in raw["steps"].items()}, raw["measured"],
-            {k: (float(v[0]), float(v[1]), float(v[2])) for k, v in raw["peaks"].items()},
+            {k: (float(v[0]), float(v[1]), float(v[2])) for k, v in raw["peaks"].items()}, raw["left_out"],
         )
+
+
+def kept(chip: str, framework: str) -> Learnt | None:
+    """What is known of a chip under a framework: the newest calibration, and what only older ones know."""
+    found = [_read(raw) for raw in measured(chip, framework)]
+    if not found:
+        return None
+    newest = found[0]
+
+    def all_of(name: str) -> dict[str, Any]:
+        return {key: value for each in reversed(found) for key, value in getattr(each, name).items()}
+
+    return replace(newest, source=", ".join(dict.fromkeys(each.source for each in found)), tables=all_of("tables"),
+                   steps=all_of("steps"), measured=all_of("measured"), peaks=all_of("peaks"))
+
+
+def _read(raw: Mapping[str, Any]) -> Learnt:
+    try:
+        return Learnt.from_json(raw)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        accepted = f"a whole calibration ({type(error).__name__}: {error}); calibrate anew from the bench file"
+        raise BrokenFile("calibration", str(raw["path"]), accepted) from None

@@ -14,11 +14,10 @@ from functools import cache
 from chipwise.bench.point import Point
 from chipwise.bench.work import IMAGE
 from chipwise.catalog import Accelerators, Chip, Stack
-from chipwise.catalog.measured import measured
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.layouts import Layout
-from chipwise.predict.learnt import Learnt
+from chipwise.predict.learnt import Learnt, kept
 from chipwise.predict.points import point_id, predict_point
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
@@ -59,8 +58,7 @@ Finder = Callable[[Layout], Seen | None]
 @cache
 def learnt_at(chip: str, framework: str) -> Learnt | None:
     """What was measured of a chip through a framework, by the user or by us."""
-    raw = measured(chip, framework)
-    return Learnt.from_json(raw) if raw is not None else None
+    return kept(chip, framework)
 
 
 def finder(workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chipwise.bench.point import Point
 from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.catalog import Chip
+from chipwise.errors import Refusal
 from chipwise.predict.kernels import Engine, KernelCoefficients, attention_seconds, matmul_seconds
 
 Array = NDArray[np.float64]
@@ -28,9 +29,9 @@ ALIGNED = 8  # elements: fused attention pads heads of other widths first
 
 def engine_of(chip: Chip, dtype: str, coefficients: KernelCoefficients) -> Engine:
     """The chip's figures for one precision, with coefficients."""
-    known = {"tf32": "tf32", "fp16": "fp16"}.get(dtype, dtype)
-    peak = chip.peak.get(known) or chip.peak.get("bf16") or max(chip.peak.values())
-    return Engine(peak, chip.bandwidth, float(chip.cores), chip.mxu, coefficients)
+    if dtype not in chip.peak:
+        raise Refusal(f"{chip.id} has no {dtype} peak in the catalog", "measure in one of " + ", ".join(chip.peak))
+    return Engine(chip.peak[dtype], chip.bandwidth, float(chip.cores), chip.mxu, coefficients)
 
 
 def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoefficients,

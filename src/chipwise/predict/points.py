@@ -26,7 +26,10 @@ Array = NDArray[np.float64]
 SHARP = 6.0  # how sharply the slower of host and device wins
 KERNELS = ("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw")
 LEVEL_SPREADS = 1.645  # spreads of a normal distribution that hold 90 %
-ALIKE = {"fp16": "bf16", "bf16": "fp16", "tf32": "fp32"}  # precisions whose tables stand in for one another
+ALIKE = {"fp16": "bf16", "bf16": "fp16"}  # precisions that run at the same rates
+# Precisions whose tables and coefficients stand in where there are none: said so, with an interval this much wider
+NEAR = {"tf32": ("fp32", "bf16"), "fp32": ("tf32", "bf16"), "fp16": ("bf16",), "bf16": ("fp16",)}
+WIDER = 2.0
 
 
 def step_name(point: Point) -> str:
@@ -36,16 +39,17 @@ def step_name(point: Point) -> str:
 
 def kernel_seconds(learnt: Learnt, chip: Chip, kind: str, points: Sequence[Point], floor: bool = True) -> Array:
     """Seconds of kernels of one kind and precision; without the floor, as they run inside a queue of work."""
-    table = _table(learnt, kind, points[0].dtype)
+    table, _ = _table(learnt, kind, points[0].dtype)
     base = base_seconds(chip, kind, points[0].dtype, table.coefficients, points)
     seconds = base * np.exp(table.process.at(features(kind, points, chip)))
     return np.asarray(np.maximum(seconds, table.floor_s)) if floor else seconds
 
 
-def _table(learnt: Learnt, kind: str, dtype: str) -> Table:
-    for near in (dtype, ALIKE.get(dtype, dtype), *(("bf16",) if kind != "gemm" else ())):
+def _table(learnt: Learnt, kind: str, dtype: str) -> tuple[Table, str]:
+    """The table of a kind, and the precision it is of; products of another rate have none to stand in."""
+    for near in (dtype, ALIKE.get(dtype, dtype), *(NEAR.get(dtype, ()) if kind != "gemm" else ())):
         if f"{kind}/{near}" in learnt.tables:
-            return learnt.tables[f"{kind}/{near}"]
+            return learnt.tables[f"{kind}/{near}"], near
     raise Refusal(f"{kind} in {dtype} was not measured on {learnt.chip} with {learnt.framework}",
                   "measure it with `chipwise bench kernels` and calibrate anew")
 
@@ -74,28 +78,30 @@ def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
     """Seconds of a point: as measured where the very point was, otherwise by tables and coefficients."""
     found = learnt.measured.get(point_id(point))
     if found is not None:
-        spread = found["spread"]
-        return Estimate(found["seconds"], found["seconds"] * (1 - spread), found["seconds"] * (1 + spread), "measured",
+        return Estimate(found["seconds"], found["low"], found["high"], "measured",
                         f"by {learnt.source} on {learnt.date} with {learnt.framework}")
     if point.kind in KERNELS:
         value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
-        table = _table(learnt, point.kind, point.dtype)
+        table, of = _table(learnt, point.kind, point.dtype)
         low, high = -LEVEL_SPREADS * table.process.spread, LEVEL_SPREADS * table.process.spread
         points, error = table.points, f"{table.error:.1%} off when left out"
     else:
-        step = _step(learnt, point)
+        step, of = _step(learnt, point)
         value = summed(step, terms(point, chip, learnt), point.sizes.get("layers", 50))
         (low, high), points = step.spread, step.points
         error = "too few to tell the error" if step.error is None else f"{step.error:.1%} off when left out"
+    if of not in (point.dtype, ALIKE.get(point.dtype)):
+        low, high, error = WIDER * low, WIDER * high, f"{error}; of {of}, since none of {point.dtype} was learnt"
     return Estimate(value, value * exp(low), value * exp(high), "modelled",
                     f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}")
 
 
-def _step(learnt: Learnt, point: Point) -> Step:
-    for dtype in (point.dtype, ALIKE.get(point.dtype, point.dtype), "bf16"):
+def _step(learnt: Learnt, point: Point) -> tuple[Step, str]:
+    """The coefficients of a step, and the precision they are of."""
+    for dtype in (point.dtype, *NEAR.get(point.dtype, ())):
         name = f"{point.kind}/{dtype}" + ("/compiled" if point.compile else "")
         if name in learnt.steps:
-            return learnt.steps[name]
+            return learnt.steps[name], dtype
     raise Refusal(f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
                   "measure it with `chipwise bench` and calibrate anew")
 

@@ -8,6 +8,9 @@ from chipwise.bench.point import DTYPES, KINDS, Point
 from chipwise.errors import InputError
 
 COLUMNS = {"kind", "dtype", "seconds"}
+FRAMEWORKS = ("torch", "jax")
+# Sizes that may stand in another column: as many heads of keys as of queries, and as bench files are written out
+_ELSEWHERE = {"hk": "h", "count": "params", "devices": "n"}
 _TRUE = {"1", "true", "yes", "t"}
 _FALSE = {"", "0", "false", "no", "f", "nan", "none"}
 _ALIASES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16", "float": "fp32",
@@ -46,7 +49,7 @@ def point_of(row: Mapping[str, str]) -> Point:
     >>> point_of({"kind": "gemm", "dtype": "bf16", "m": "64", "n": "32", "k": "16.0"}).sizes
     {'m': 64, 'n': 32, 'k': 16}
     """
-    kind = row.get("kind", "").strip().lower()
+    kind = kind_of(row)
     if kind not in KINDS:
         raise InputError("kind", row.get("kind", ""), f"one of {', '.join(KINDS)}")
     word = row.get("dtype", "").strip().lower().removeprefix("torch.") or "bf16"
@@ -56,9 +59,23 @@ def point_of(row: Mapping[str, str]) -> Point:
     sizes = {}
     for name in KINDS[kind]:
         value = number(row, name)
-        if value is None and name == "hk":
-            value = number(row, "h")  # as many heads of keys as of queries
+        if value is None and name in _ELSEWHERE:
+            value = number(row, _ELSEWHERE[name])
         if value is None:
             raise InputError(name, "", f"a number: {kind} rows need {', '.join(KINDS[kind])}")
         sizes[name] = round(value)
-    return Point("rows", kind, dtype, sizes, flag(row, "compile"), flag(row, "remat"), model=row.get("model", ""))
+    causal = not row.get("causal", "").strip() or flag(row, "causal")
+    return Point("rows", kind, dtype, sizes, flag(row, "compile"), flag(row, "remat"), causal, row.get("model", ""))
+
+
+def kind_of(row: Mapping[str, str]) -> str:
+    """What a row measured, in the spelling that kinds have."""
+    return row.get("kind", "").strip().lower()
+
+
+def framework_of(row: Mapping[str, str]) -> str:
+    """What a row was measured through: PyTorch unless it says otherwise."""
+    name = row.get("framework", "").strip().lower().removeprefix("py") or "torch"
+    if name not in FRAMEWORKS:
+        raise InputError("framework", row["framework"], f"one of {', '.join(FRAMEWORKS)}")
+    return name

@@ -6,39 +6,34 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipwise.bench.point import Point
+from chipwise.bench.point import KINDS, Point
 from chipwise.catalog import Chip
-from chipwise.catalog.measured import measured
 from chipwise.errors import ChipwiseError, Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.learnt import Learnt
+from chipwise.predict.learnt import Learnt, kept
 from chipwise.predict.point_memory import predict_peak
 from chipwise.predict.points import predict_point
 from chipwise.units import GiB
-from chipwise.validate.bench_rows import number, point_of
+from chipwise.validate.bench_rows import framework_of, kind_of, number, point_of
 from chipwise.validate.summary import Pair, summary
 
 PEAK = "peak_memory"
 
 
-FRAMEWORKS = ("torch", "jax")  # in the order that they are looked for
-
-
-def learnt_of(chip: Chip) -> Learnt:
+def learnt_of(chip: Chip, framework: str) -> Learnt:
     """What was measured of a chip; a refusal with what would unlock it where nothing was."""
-    for framework in FRAMEWORKS:
-        raw = measured(chip.id, framework)
-        if raw is not None:
-            return Learnt.from_json(raw)
-    raise Refusal(f"{chip.id} was never measured",
-                  "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
+    found = kept(chip.id, framework)
+    if found is None:
+        raise Refusal(f"{chip.id} was never measured with {framework}",
+                      "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
+    return found
 
 
 def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
     """Everything `validate --rows` prints of flat rows: seconds, and the most bytes that training rows held."""
-    learnt = learnt_of(chip)
-    scored = [_row(i, row, chip, learnt) for i, row in enumerate(rows, 1)]
-    kinds = sorted({row["kind"] for row in scored if row["kind"]})
+    used = {name: learnt_of(chip, name) for name in dict.fromkeys(map(framework_of, rows))}
+    scored = [_row(i, row, chip, used[framework_of(row)]) for i, row in enumerate(rows, 1)]
+    kinds = sorted({row["kind"] for row in scored if row["kind"] in KINDS})
     peaks = [row for row in scored if row["peak_observed"] is not None]
 
     def of(some: Sequence[dict[str, Any]]) -> dict[str, float | int | None]:
@@ -50,8 +45,10 @@ def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
             Pair(row["peak_observed"], Estimate(row["peak_predicted"], row["peak_low"], row["peak_high"], "modelled"))
             for row in peaks])
     return {
-        "calibration": learnt.date, "evidence": "measured and modelled", "chip": chip.id, "framework": learnt.framework,
-        "source": learnt.source, "rows_read": len(rows), "not_eligible": {}, "summary": of(scored),
+        "calibration": ", ".join(dict.fromkeys(each.date for each in used.values())),
+        "evidence": "measured and modelled", "chip": chip.id, "framework": ", ".join(used),
+        "source": ", ".join(dict.fromkeys(each.source for each in used.values())), "rows_read": len(rows),
+        "not_eligible": {}, "summary": of(scored),
         "refusals": dict(Counter(row["refusal"] for row in scored if row["refusal"])), "by_kind": by_kind,
         "rows": scored,
     }
@@ -64,7 +61,7 @@ def _pair(row: Mapping[str, Any]) -> Pair:
 def _row(index: int, row: Mapping[str, str], chip: Chip, learnt: Learnt) -> dict[str, Any]:
     """One row against its prediction; what can't be read or predicted says why."""
     out: dict[str, Any] = {
-        "id": row.get("id") or str(index), "kind": row.get("kind", ""), "unit": "s", "observed": None,
+        "id": row.get("id") or str(index), "kind": kind_of(row), "unit": "s", "observed": None,
         "predicted": None, "low": None, "high": None, "evidence": None, "peak_observed": None, "peak_predicted": None,
         "peak_low": None, "peak_high": None, "refusal": None}
     try:

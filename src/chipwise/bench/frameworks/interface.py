@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,8 +42,8 @@ class Case:
     params: int = 0
     # ||out - reference|| / ||reference|| against float64, for shapes small enough; None where nothing is checked
     check: Callable[[], float] | None = None
-    synchronous: bool = False  # a call waits for its own end, as a collective over processes may
     unit: int = 1  # times the work is done in one call, as a captured graph of several does
+    slack: float = 1.0  # times the tolerance of the precision: gradients add up what each layer rounds
 
 
 class Framework(Protocol):
@@ -70,6 +70,3 @@ class Framework(Protocol):
     def out_of_memory(self, error: Exception) -> bool:
         """Whether an exception means that memory ran out."""
 
-
-Opener = Callable[[str], Framework]  # "cuda", "tpu", "rocm", "cpu" -> the framework on it
-Plan = Sequence[Point]

@@ -31,11 +31,11 @@ from chipwise.bench.frameworks.jax_common import (
 )
 from chipwise.bench.frameworks.jax_kernels import rms_norm
 from chipwise.bench.frameworks.jax_optim import (
+    Reference,
     adamw_state,
     adamw_step,
     copied,
     cross_entropy,
-    loss_check,
     seeded,
     threaded,
 )
@@ -124,9 +124,10 @@ def build_train(point: Point, context: Context) -> Case:
     batches = [(row[:, :-1], row[:, 1:]) for row in rows]
     weights = init_decoder(point.sizes, dtype)
     loss = partial(loss_of, width=width, remat=point.remat)
-    check = loss_check(point, partial(loss, implementation="xla"), weights, batches[0])
+    reference = Reference(partial(loss, implementation="xla"))
     return with_attention(point, context, lambda implementation: threaded(
-        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches, check))
+        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches,
+        reference))
 
 
 def prefill(w: Weights, tokens: Array, *, width: int, implementation: Implementation) -> tuple[Array, Any]:

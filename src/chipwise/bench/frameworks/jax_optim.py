@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from chipwise.bench.frameworks.interface import Case
 from chipwise.bench.frameworks.jax_common import (
@@ -15,16 +17,18 @@ from chipwise.bench.frameworks.jax_common import (
     Context,
     case,
     compiled,
+    float64,
     normal,
     precision_name,
     relative_error,
     small_model,
     widened,
 )
-from chipwise.bench.frameworks.jax_kernels import adamw
+from chipwise.bench.frameworks.jax_kernels import BETA1, adamw
 from chipwise.bench.point import Point
 
 Loss = Callable[..., Array]
+GRADIENT_SLACK = 2.0
 
 
 def seeded(name: str, shape: tuple[int, ...], dtype: Any, scale: float, mean: float = 0.0) -> Array:
@@ -70,8 +74,13 @@ def copied(tree: Any) -> Any:
 
 
 def threaded(point: Point, context: Context, step: Callable[..., tuple[Any, Array]], state: Any,
-             batches: Sequence[tuple[Array, ...]], check: Callable[[], float] | None) -> Case:
-    """A case whose state is donated to each call and given back by it; its output is the loss."""
+             batches: Sequence[tuple[Array, ...]], reference: Reference) -> Case:
+    """A case whose state is donated to each call and given back by it; its output is the loss.
+
+    On small models the first step of the very program that is timed is held against gradients in fp32: what they make
+    of the moments, since the loss of random weights says little.
+    """
+    kept = copied(state) if small_model(point) else None  # a step consumes the originals
     program = compiled(step, state, *batches[0], donate=(0,), precision=precision_name(point.dtype), context=context)
     held = [state]
 
@@ -79,18 +88,27 @@ def threaded(point: Point, context: Context, step: Callable[..., tuple[Any, Arra
         held[0], value = program(held[0], *batches[i % len(batches)])
         return value
 
-    return case(point, call, check)
-
-
-def loss_check(point: Point, loss: Loss, weights: Any, batch: tuple[Array, ...]) -> Callable[[], float] | None:
-    """The error of the first loss in the point's precision against fp32, on small models."""
-    if not small_model(point):
-        return None
-    kept = copied(weights)  # a step consumes the originals
-
     def check() -> float:
-        precise = widened((kept, *batch))
-        found = compiled(loss, kept, *batch, precision=precision_name(point.dtype))(kept, *batch)
-        return relative_error(found, compiled(loss, *precise, precision="highest")(*precise))
+        assert kept is not None
+        precise = widened((kept["weights"], *batches[0]))
+        wide = compiled(jax.grad(reference.loss), *precise, precision="highest")(*precise)
+        expected = reference.moment(precise[0], wide)
+        after, _ = program(copied(kept), *batches[0])
+        return relative_error(in_a_row(after[reference.name]), in_a_row(expected))
 
-    return check
+    return replace(case(point, call, check if kept is not None else None), slack=reference.slack)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a first step is held against: the loss, and the moment of the state that gradients make."""
+
+    loss: Loss
+    name: str = "mean"
+    moment: Callable[[Any, Any], Any] = lambda weights, gradients: jax.tree.map(lambda g: (1 - BETA1) * g, gradients)
+    slack: float = GRADIENT_SLACK
+
+
+def in_a_row(tree: Any) -> Any:
+    """All numbers of a tree, in float64."""
+    return np.concatenate([float64(leaf).ravel() for leaf in jax.tree.leaves(tree)])

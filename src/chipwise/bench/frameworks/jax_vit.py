@@ -25,7 +25,7 @@ from chipwise.bench.frameworks.jax_common import (
     small_model,
     widened,
 )
-from chipwise.bench.frameworks.jax_optim import adamw_state, adamw_step, cross_entropy, loss_check, seeded, threaded
+from chipwise.bench.frameworks.jax_optim import Reference, adamw_state, adamw_step, cross_entropy, seeded, threaded
 from chipwise.bench.point import Point
 from chipwise.bench.work import CLASSES, IMAGE, head_width, patch_side
 
@@ -101,9 +101,10 @@ def build_vit(point: Point, context: Context) -> Case:
         return cross_entropy(logits(w, batch, implementation=implementation), labels)
 
     batches = [(batch, integers(i, (b,), CLASSES)) for i, batch in enumerate(images)]
-    check = loss_check(point, partial(loss, implementation="xla"), weights, batches[0])
+    reference = Reference(partial(loss, implementation="xla"))
     return with_attention(point, context, lambda implementation: threaded(
-        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches, check))
+        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches,
+        reference))
 
 
 def _build_infer(point: Point, context: Context, logits: Any, weights: Tree, images: list[Array]) -> Case:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isqrt
 
 import torch
 from torch import nn
@@ -13,9 +12,8 @@ from chipwise.bench.frameworks.interface import Case, Device, Unsupported
 from chipwise.bench.frameworks.torch_kernels import DTYPES, tf32
 from chipwise.bench.frameworks.torch_models import BATCHES, compiled
 from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.bench.work import CLASSES, IMAGE, patch_side, work_of
 
-CLASSES, SIDE, PATCH = 1000, 224, 16
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # width, blocks, stride (arXiv 1512.03385)
 
 
@@ -54,7 +52,7 @@ class Vit(nn.Module):
 
     def __init__(self, tokens: int, layers: int, d: int, h: int, f: int) -> None:
         super().__init__()
-        self.patches = nn.Conv2d(3, d, PATCH, PATCH)
+        self.patches = nn.Conv2d(3, d, patch_side(tokens), patch_side(tokens))
         self.first = nn.Parameter(torch.zeros(1, 1, d))
         self.positions = nn.Parameter(torch.randn(1, tokens, d) * 0.02)
         self.blocks = nn.ModuleList(VitBlock(d, h, f) for _ in range(layers))
@@ -89,22 +87,12 @@ class VitBlock(nn.Module):
         return x + wide
 
 
-def side_of(point: Point) -> int:
-    """Pixels of an image's side: a vision transformer's follows from its tokens."""
-    if point.kind.startswith("resnet"):
-        return SIDE
-    grid = isqrt(point.sizes["s"] - 1)
-    if grid * grid + 1 != point.sizes["s"]:
-        raise Unsupported(f"s={point.sizes['s']} is no square of patches and a class token")
-    return grid * PATCH
-
-
 def build(point: Point, on: str, device: Device) -> Case:
     """A training step or a forward pass on a batch of images."""
     if point.dtype not in ("fp32", "tf32", "bf16", "fp16"):
         raise Unsupported(f"{point.dtype} convolutions are not in PyTorch")
     tf32(point.dtype == "tf32")
-    dtype, side = DTYPES[point.dtype], side_of(point)
+    dtype, side = DTYPES[point.dtype], IMAGE
     resnet, training = point.kind.startswith("resnet"), point.kind.endswith("train")
     with torch.device(on):
         model = resnet50() if resnet else Vit(*(point.sizes[name] for name in ("s", "layers", "d", "h", "f")))

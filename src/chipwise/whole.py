@@ -1,0 +1,30 @@
+"""Files that are whole or absent: written under a temporary name and renamed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from errno import EISDIR
+from pathlib import Path
+
+from chipwise.errors import InputError
+
+
+def write_whole(data: bytes, path: Path, field: str = "--out") -> None:
+    """Write a file. A link is followed; a device or a pipe is written to as it is."""
+    target = path.resolve()
+    draft = target.parent / f".{target.name}.{os.getpid()}"
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(EISDIR, "it is a folder")
+        if target.exists() and not target.is_file():
+            with target.open("wb") as device:
+                device.write(data)
+            return
+        draft.write_bytes(data)
+        draft.replace(target)
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            draft.unlink()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(field, str(path), f"a file that can be written ({reason})") from None
