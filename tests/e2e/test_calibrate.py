@@ -59,7 +59,7 @@ def test_a_file_becomes_a_calibration_for_each_framework(calibrated):
     assert set(document) == {"schema", "chipwise", "command", "calibrations"} and document["command"] == "calibrate"
     assert sorted(path.name for path in folder.iterdir()) == ["h200-jax-2026-11-15.json", "h200-torch-2026-11-15.json"]
     torch, jax = document["calibrations"]
-    assert set(torch) == {"chip", "framework", "date", "source", "file", "points", "kernels", "steps"}
+    assert set(torch) == {"chip", "framework", "date", "source", "file", "points", "kernels", "steps", "left_out"}
     assert (torch["framework"], jax["framework"]) == ("torch", "jax")
     assert (torch["chip"], torch["date"], torch["source"]) == ("h200", "2026-11-15", FIRST.name)
     assert torch["file"] == str(folder / "h200-torch-2026-11-15.json")
@@ -86,7 +86,7 @@ def test_the_data_folder_keeps_it_unless_a_folder_is_named_and_predictions_use_i
     kept = tmp_path / "data" / "calibration"
     assert [path.name for path in kept.iterdir()] == ["h200-torch-2026-11-15.json"]
     ask = ("validate", "--rows", HELD_OUT, "--on", "h200", "-o", "json")
-    assert json.loads(good(*ask, env=env))["source"] == FIRST.name
+    assert json.loads(good(*ask, env=env))["source"].startswith(f"{FIRST.name}; what it lacks from ")
     assert json.loads(good(*ask, env=with_data(tmp_path / "none")))["source"] == "h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"
 
 
@@ -125,12 +125,15 @@ def test_a_bench_file_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp
 @pytest.mark.parametrize("arguments, words", [
     ((), "Missing argument 'FILE...'"),
     (("absent.json",), "'absent.json' is not accepted; expected a bench file that can be read (No such file"),
-    ((CPU,), "--chip: '' is not accepted; expected the catalog's name of"),
+    ((CPU,), "bench file: 'cpu.json' is not accepted; expected one measured on an accelerator (it is of a CPU"),
+    ((CPU, "--chip", "h200"), "bench file: 'cpu.json' is not accepted"),
+    ((FIRST, CPU), "bench file: 'cpu.json' is not accepted"),
+    ((FIRST, FIRST), "FILE: "),
     ((FIRST, "--chip", "h100"), "--chip: 'h100' is not accepted; expected h200"),
     ((FIRST, "--chip", "zzz"), "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
-    ((FIRST, "--framework", "mxnet"), "--framework: 'mxnet' is not accepted; expected one of torch, jax"),
+    ((FIRST, "--framework", "mxnet"), "--framework: 'mxnet' is not accepted; expected one with usable points: torch, jax"),
     ((FIRST, "-o", "xml"), "one of table, json"),
-], ids=["no file", "a missing file", "a CPU's file", "another chip", "an unknown chip", "an unknown framework", "a format"])
+], ids=["no file", "a missing file", "a CPU's file", "a CPU called a chip", "a CPU beside a chip", "a file twice", "another chip", "an unknown chip", "an unknown framework", "a format"])
 def test_bad_input_is_one_line_and_nothing_is_written(arguments, words, tmp_path, env):
     refused(chipwise("calibrate", "bench", *arguments, cwd=tmp_path, env=env), words, tmp_path / "data")
     assert list(tmp_path.iterdir()) == []

@@ -131,7 +131,7 @@ def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
     write(data, few.as_json())
     both = kept("h200", "torch")
     assert set(both.tables) == set(whole.tables) and set(both.steps) == set(whole.steps) and both.date == "2026-12-01"
-    assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith("few.json, h200-1")
+    assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith("few.json; what it lacks from h200-1")
 
 
 def test_a_calibration_that_lacks_a_part_is_told_as_a_broken_file(data):

@@ -66,7 +66,7 @@ class Learnt:
     tables: Mapping[str, Table]  # "gemm/bf16", "sdpa_fwd", "copy"...
     steps: Mapping[str, Step]  # "train", "train/compiled", "decode"...
     # a point's name -> its seconds, with the ends of what was measured ("low", "high")
-    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # by "eager" and "compiled": what training held over what bookkeeping counts (median, least, most)
     peaks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)  # steps that could not be learnt, and why
@@ -97,13 +97,15 @@ def kept(chip: str, framework: str) -> Learnt | None:
     found = [_read(raw) for raw in measured(chip, framework)]
     if not found:
         return None
-    newest = found[0]
 
     def all_of(name: str) -> dict[str, Any]:
         return {key: value for each in reversed(found) for key, value in getattr(each, name).items()}
 
-    return replace(newest, source=", ".join(dict.fromkeys(each.source for each in found)), tables=all_of("tables"),
-                   steps=all_of("steps"), measured=all_of("measured"), peaks=all_of("peaks"))
+    points = {key: {**value, "source": f"{each.source} on {each.date}"}
+              for each in reversed(found) for key, value in each.measured.items()}
+    older = ", ".join(dict.fromkeys(each.source for each in found[1:]))
+    return replace(found[0], source=found[0].source + (f"; what it lacks from {older}" if older else ""),
+                   tables=all_of("tables"), steps=all_of("steps"), measured=points, peaks=all_of("peaks"))
 
 
 def _read(raw: Mapping[str, Any]) -> Learnt:

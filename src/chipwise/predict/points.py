@@ -79,7 +79,7 @@ def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
     found = learnt.measured.get(point_id(point))
     if found is not None:
         return Estimate(found["seconds"], found["low"], found["high"], "measured",
-                        f"by {learnt.source} on {learnt.date} with {learnt.framework}")
+                        f"by {found.get('source', learnt.source)} with {learnt.framework}")
     if point.kind in KERNELS:
         value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
         table, of = _table(learnt, point.kind, point.dtype)
