@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from chipwise.bench.telemetry import Reading, Unreadable
+from chipwise.bench.reading import Reading, Unreadable
 
 _IDLE = (3, 4)  # idle and iowait of the first line of /proc/stat
 

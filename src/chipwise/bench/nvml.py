@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.telemetry import Reading, Unreadable
+from chipwise.bench.reading import Reading, Unreadable
 
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h, "Clocks Event Reasons"). An idle GPU (1), clocks set by the
 # user (2), a display's clocks (0x100) and boost kept equal over GPUs (0x10) lower clocks too, but are no distress.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Protocol
 
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.point import Watched
+from chipwise.bench.reading import Reading, Silent, Source, Unreadable
 
 HZ = 10.0
 MOST_READINGS = 20_000  # kept; a window longer than that forgets its beginning
@@ -23,59 +23,6 @@ MOST_READINGS = 20_000  # kept; a window longer than that forgets its beginning
 # short ones, with fewer readings than these, nothing is: the power read there is that of the moment before.
 COUNTER_SECONDS = 0.2
 FEWEST_READINGS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One look at a device; None where it says nothing."""
-
-    at: float = 0.0  # time.monotonic
-    power_w: float | None = None
-    energy_j: float | None = None  # since some moment in the past
-    utilisation: float | None = None
-    memory_bytes: float | None = None
-    temperature_c: float | None = None
-    clock_hz: float | None = None
-    throttled: tuple[str, ...] = ()
-
-
-class Unreadable(Exception):
-    """A source that can't be read here; the message says why, in one line."""
-
-
-class Source(Protocol):
-    """One device that can be asked about itself."""
-
-    name: str
-
-    def read(self) -> Reading:
-        """How the device is now."""
-
-    def settings(self) -> Mapping[str, float | str]:
-        """Power limit, clocks and driver, as they were before anything ran."""
-
-    def close(self) -> None:
-        """Let go of the device."""
-
-
-class Silent:
-    """A source with nothing to say, and why."""
-
-    name = ""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def read(self) -> Reading:
-        """Nothing."""
-        return Reading(time.monotonic())
-
-    def settings(self) -> Mapping[str, float | str]:
-        """Nothing."""
-        return {}
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def open_source(device: Device) -> Source:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from chipwise.bench.telemetry import Reading, Unreadable
+from chipwise.bench.reading import Reading, Unreadable
 
 UTILISATION, MEMORY, THROTTLE = "duty_cycle_pct", "hbm_capacity_usage", "tpu_throttle_score"
 

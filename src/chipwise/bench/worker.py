@@ -21,7 +21,8 @@ from typing import Any
 from chipwise.bench.file import measurement_as_json, point_from_json
 from chipwise.bench.frameworks.interface import Framework
 from chipwise.bench.method import budget_of, measure, one_line
-from chipwise.bench.telemetry import HZ, Sampler, Silent, open_source
+from chipwise.bench.reading import Silent
+from chipwise.bench.telemetry import HZ, Sampler, open_source
 from chipwise.errors import ChipwiseError
 
 ANEW = 75  # exit status: the device is in a state that only a new process leaves
