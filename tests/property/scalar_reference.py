@@ -513,7 +513,7 @@ def memory(ops, site, x, global_batch, costs):
     layer = full / max(ops.model.layers, 1) * split
     working = layer * (2 if x.recompute in ("full", "offload") else 1)
     scored = ops.rows * (0.15 if ops.model.family == "encoder" else 1.0)
-    logits = ops.model.vocab * scored * split * (num.act_bytes + 4)
+    logits = ops.model.vocab * scored * split * (site.traits.score_bytes or num.act_bytes + 4)
     one_layer = p.per_layer_dense / x.tp + p.per_layer_experts / (x.tp * x.ep)
     sharded = x.zero == 3 and x.shard * x.cp > 1
     whole_inputs = 0.0
