@@ -188,3 +188,12 @@ def test_another_precision_that_stands_in_is_named_with_a_wider_interval():
     assert found[0]["high"] / found[0]["predicted"] > found[1]["high"] / found[1]["predicted"]
     assert "of bf16, since none of tf32" in predict_point(point_of({**TRAIN, "dtype": "tf32"}), H200, learnt_of(H200, "torch")).because
     assert "was not measured" in score_rows([{**TRAIN, "dtype": "fp8"}], H200)["rows"][0]["refusal"]
+
+
+def test_an_eager_step_stands_in_for_a_compiled_one_that_was_not_learnt_and_says_so():
+    prefill = {**TRAIN, "kind": "prefill"}
+    eager, compiled = score_rows([prefill, {**prefill, "compile": "true"}], H200)["rows"]
+    assert compiled["predicted"] == eager["predicted"]
+    assert compiled["high"] / compiled["predicted"] > eager["high"] / eager["predicted"]
+    said = predict_point(point_of({**prefill, "compile": "true"}), H200, learnt_of(H200, "torch")).because
+    assert "of eager steps, since no compiled one was learnt" in said

@@ -53,6 +53,7 @@ class BenchFile:
     telemetry: Telemetry
     points: tuple[Measurement, ...] = ()
     complete: bool = False
+    elapsed_s: float = 0.0  # of the run; 0 where it wasn't noted
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class BenchFile:
             "device": {**asdict(self.device), "chip": self.chip}, "environment": dict(self.environment),
             "frameworks": {name: dict(versions) for name, versions in self.frameworks.items()},
             "telemetry": {**asdict(self.telemetry), "settings": dict(self.telemetry.settings)},
-            "complete": self.complete, "notes": list(self.notes),
+            "elapsed_s": self.elapsed_s, "complete": self.complete, "notes": list(self.notes),
             "points": [measurement_as_json(each) for each in self.points],
         }
 
@@ -130,7 +131,7 @@ def read(path: Path) -> BenchFile:
     return BenchFile(
         spec.created, spec.chipwise, tuple(spec.command), Device(**device), chip, spec.environment, spec.frameworks,
         Telemetry(**spec.telemetry.model_dump()), tuple(map(_measurement, spec.points)), spec.complete,
-        tuple(spec.notes))
+        spec.elapsed_s, tuple(spec.notes))
 
 
 def _document(path: Path) -> dict[str, Any]:

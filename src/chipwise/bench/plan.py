@@ -65,7 +65,9 @@ _TRAIN_QUICK = (
     Step("medium", 4, 2048, compile=True, remat=True, layers=4), Step("llama-8b", 2, 1024, compile=True, layers=3),
     Step("llama-13b", 1, 2048, compile=True, remat=True, layers=2),
     Step("llama-70b", 1, 2048, compile=True, layers=1),
-    Step("small", 8, 512, dtype="fp32"), Step("small", 8, 512, dtype="tf32"),
+    *(Step(model, b, s, dtype=dtype) for dtype in ("fp32", "tf32")
+      for model, b, s in (("small", 8, 512), ("small", 2, 2048), ("medium", 2, 512))),
+    Step("small", 8, 512, dtype="fp16"),
 )
 _TRAIN_FULL = (
     *_TRAIN_QUICK,
@@ -169,8 +171,8 @@ _SKINNY = ((1, 384, 1), (768, 32768, 64), (768, 16384, 64))
 _ODD = ((100, 12000, 1), (300, 12000, 16), (300, 12000, 16))
 _SLOW = frozenset({"fp32", "tf32"})  # precisions that get an eighth of the largest sizes
 _COUNTS = {  # of draws by precision: wide, skinny, odd
-    "quick": {"bf16": (190, 110, 80), "fp16": (10, 5, 5), "fp8": (60, 30, 16), "int8": (56, 36, 20),
-              "tf32": (56, 36, 20), "fp32": (48, 30, 16)},
+    "quick": {"bf16": (170, 90, 60), "fp16": (10, 5, 5), "fp8": (60, 30, 16), "int8": (44, 26, 14),
+              "tf32": (44, 26, 14), "fp32": (36, 22, 12)},
     "full": {"bf16": (400, 240, 160), "fp16": (60, 30, 20), "fp8": (120, 60, 30), "int8": (120, 70, 40),
              "tf32": (120, 70, 40), "fp32": (90, 50, 30)},
 }

@@ -150,7 +150,7 @@ class Session:
             environment=environment.environment(request.host),
             frameworks={part.framework: dict(part.versions) for part in planned.parts}, telemetry=Telemetry(),
             notes=planned.notes)
-        self._kept = time.monotonic()
+        self._began = self._kept = time.monotonic()
         self._left_out = 0
 
     @property
@@ -177,7 +177,7 @@ class Session:
         if self._left_out:
             self._note(f"{self._left_out} of {self.plan.total} points were not begun within the time given")
         whole = len(self.file.points) == self.plan.total
-        self.file = replace(self.file, complete=whole)
+        self.file = replace(self.file, complete=whole, elapsed_s=round(time.monotonic() - self._began, 1))
         self._finish()
         return self.file
 

@@ -129,6 +129,7 @@ class FileSpec(_Part):
         {}, description="os, kernel, cpu, cores, memory_bytes, python; host only where it was asked for.")
     frameworks: dict[str, dict[str, str]] = Field({}, description="Versions by framework.")
     telemetry: TelemetrySpec = Field(default_factory=lambda: TelemetrySpec.model_validate({}))
+    elapsed_s: float = Field(0.0, ge=0, description="How long the run took; 0 where it wasn't noted.")
     complete: bool = Field(description="False: interrupted, or out of time; the points are those done till then.")
     notes: list[str] = Field([], description="What a reader should know, in words.")
     points: list[PointSpec]

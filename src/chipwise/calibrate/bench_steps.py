@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.predict.estimate import quantile_pair
 from chipwise.predict.learnt import Step
-from chipwise.predict.points import SHARP
+from chipwise.predict.schedule import SHARP
 
 Array = NDArray[np.float64]
 Terms = Sequence[dict[str, float]]

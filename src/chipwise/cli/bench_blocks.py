@@ -43,7 +43,7 @@ def file_blocks(file: BenchFile) -> list[Block]:
     known = f", {chip.id} of the catalog" if chip else ""
     out: list[Block] = [
         Text(f"{file.device.name}{known}: {plural(len(file.points), 'point')} of {file.created}"
-             f"{'' if file.complete else ', incomplete'}"),
+             f"{f', in {file.elapsed_s:,.0f} s' if file.elapsed_s else ''}{'' if file.complete else ', incomplete'}"),
         Text(f"through {stacks}")]
     timed = [each for each in file.points if each.seconds is not None]
     if timed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp
 
 import numpy as np
@@ -21,9 +22,9 @@ from chipwise.predict.point_terms import (
     features,
     image_terms,
 )
+from chipwise.predict.schedule import SHARP
 
 Array = NDArray[np.float64]
-SHARP = 6.0  # how sharply the slower of host and device wins
 KERNELS = ("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw")
 LEVEL_SPREADS = 1.645  # spreads of a normal distribution that hold 90 %
 ALIKE = {"fp16": "bf16", "bf16": "fp16"}  # precisions that run at the same rates
@@ -84,24 +85,28 @@ def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
         value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
         table, of = _table(learnt, point.kind, point.dtype)
         low, high = -LEVEL_SPREADS * table.process.spread, LEVEL_SPREADS * table.process.spread
-        points, error = table.points, f"{table.error:.1%} off when left out"
+        points, error, mode = table.points, f"{table.error:.1%} off when left out", point.compile
     else:
-        step, of = _step(learnt, point)
+        step, of, mode = _step(learnt, point)
         value = summed(step, terms(point, chip, learnt), point.sizes.get("layers", 50))
         (low, high), points = step.spread, step.points
         error = "too few to tell the error" if step.error is None else f"{step.error:.1%} off when left out"
     if of not in (point.dtype, ALIKE.get(point.dtype)):
         low, high, error = WIDER * low, WIDER * high, f"{error}; of {of}, since none of {point.dtype} was learnt"
+    if mode != point.compile:
+        ways = ("compiled", "eager") if mode else ("eager", "compiled")
+        low, high, error = WIDER * low, WIDER * high, f"{error}; of {ways[0]} steps, since no {ways[1]} one was learnt"
     return Estimate(value, value * exp(low), value * exp(high), "modelled",
                     f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}")
 
 
-def _step(learnt: Learnt, point: Point) -> tuple[Step, str]:
-    """The coefficients of a step, and the precision they are of."""
-    for dtype in (point.dtype, *NEAR.get(point.dtype, ())):
-        name = f"{point.kind}/{dtype}" + ("/compiled" if point.compile else "")
-        if name in learnt.steps:
-            return learnt.steps[name], dtype
+def _step(learnt: Learnt, point: Point) -> tuple[Step, str, bool]:
+    """The coefficients of a step, the precision they are of, and whether of a compiled one."""
+    for mode in (point.compile, not point.compile):
+        for dtype in (point.dtype, *NEAR.get(point.dtype, ())):
+            name = step_name(replace(point, dtype=dtype, compile=mode))
+            if name in learnt.steps:
+                return learnt.steps[name], dtype, mode
     raise Refusal(f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
                   "measure it with `chipwise bench` and calibrate anew")
 

@@ -9,6 +9,8 @@ from typing import Protocol
 from chipwise.bench.point import Point
 from chipwise.errors import ChipwiseError
 
+GRADIENT_SLACK = 2.0  # gradients add up what each layer rounds, forward and backward
+
 
 class Unsupported(ChipwiseError):
     """A point that this framework can't run on this device; the message says why, in one line."""
@@ -43,7 +45,7 @@ class Case:
     # ||out - reference|| / ||reference|| against float64, for shapes small enough; None where nothing is checked
     check: Callable[[], float] | None = None
     unit: int = 1  # times the work is done in one call, as a captured graph of several does
-    slack: float = 1.0  # times the tolerance of the precision: gradients add up what each layer rounds
+    slack: float = 1.0  # times the tolerance of the precision
 
 
 class Framework(Protocol):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from chipwise.bench.frameworks.interface import Case
+from chipwise.bench.frameworks.interface import GRADIENT_SLACK, Case
 from chipwise.bench.frameworks.jax_common import (
     Array,
     Context,
@@ -28,7 +28,6 @@ from chipwise.bench.frameworks.jax_kernels import BETA1, adamw
 from chipwise.bench.point import Point
 
 Loss = Callable[..., Array]
-GRADIENT_SLACK = 2.0
 
 
 def seeded(name: str, shape: tuple[int, ...], dtype: Any, scale: float, mean: float = 0.0) -> Array:

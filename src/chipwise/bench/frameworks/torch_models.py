@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from chipwise.bench.frameworks.interface import Case, Device, Unsupported
+from chipwise.bench.frameworks.interface import GRADIENT_SLACK, Case, Device, Unsupported
 from chipwise.bench.frameworks.torch_decoder import Cache, Decoder, Shape, rotary, weights_at_random
 from chipwise.bench.frameworks.torch_kernels import DTYPES, captured, distance, tf32
 from chipwise.bench.point import Point
@@ -16,7 +16,6 @@ from chipwise.bench.work import work_of
 
 BATCHES = 4  # different batches that training takes in turn
 CHECKED_PARAMS = 2_000_000  # larger models are not computed again in float64
-GRADIENT_SLACK = 2.0
 
 
 def build(point: Point, on: str, device: Device) -> Case:
