@@ -1,0 +1,43 @@
+"""How long one iteration of a serving engine takes: all that its scheduler's simulation needs to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pace:
+    """Seconds of an iteration, by what is in it.
+
+    An iteration with n tokens, decoding sequences whose contexts add up to C and chunks of q new tokens each after
+    c earlier ones takes ``tokens_s[n] + context_s * C + pair_s * sum(q * (c + q / 2)) + sequence_s * sequences``.
+    """
+
+    tokens_s: Array  # by tokens in the iteration, from 0 (unused) to the largest batch of tokens
+    context_s: float = 0.0  # for each earlier token that a decoding sequence reads
+    pair_s: float = 0.0  # for each pair of a new token of a prompt and a token before it
+    sequence_s: float = 0.0  # for each sequence that gets a token: sampling, detokenising, streaming
+    watts_idle: float = 0.0  # all chips of the replica
+    watts_busy: float = 0.0  # at full use of memory or matrix units
+
+    @property
+    def most_tokens(self) -> int:
+        """The largest batch of tokens there is a time for."""
+        return len(self.tokens_s) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What an engine's operator sets."""
+
+    most_sequences: int = 256  # vLLM --max-num-seqs, TensorRT-LLM max_batch_size, SGLang --max-running-requests
+    most_tokens: int = 8192  # in one iteration: vLLM --max-num-batched-tokens, TensorRT-LLM max_num_tokens
+    block: int = 16  # tokens of a block of the paged cache
+    mixed: bool = True  # prompts' chunks ride along with decoding (vLLM, TensorRT-LLM); else they go first, alone
+    reserve: bool = False  # admission keeps room for the whole answer (TensorRT-LLM's guaranteed no evict)
+    chunked: bool = True  # prompts longer than the room in an iteration are cut

@@ -1,0 +1,110 @@
+"""What must be served: requests of some lengths, arriving somehow, within a promise of latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.workload.model import Model
+
+Array = NDArray[np.float64]
+
+# weights as they are stored; int8w and int4 are weights alone, the products run in 16 bits
+SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
+KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
+METRICS = ("ttft", "tpot", "itl", "e2e")  # first token, mean later gap, every gap, whole request
+ARRIVALS = ("closed", "poisson", "bursty", "trace", "offline")
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of a request: (share of requests that are shorter, tokens), rising; one pair is a fixed length."""
+
+    percentiles: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def fixed(cls, tokens: float) -> Lengths:
+        """Every request the same."""
+        return cls(((0.5, float(tokens)),))
+
+    def at(self, share: Array) -> Array:
+        """Whole tokens at these shares of the distribution, between the percentiles in proportion of their logarithms.
+
+        >>> Lengths(((0.5, 100.0), (0.9, 400.0))).at(np.array([0.0, 0.5, 0.7, 1.0])).tolist()
+        [100.0, 100.0, 200.0, 400.0]
+        """
+        shares = [share for share, _ in self.percentiles]
+        logs = [np.log(max(tokens, 1e-9)) for _, tokens in self.percentiles]
+        return np.asarray(np.rint(np.exp(np.interp(share, shares, logs))))
+
+    @property
+    def mean(self) -> float:
+        """Mean tokens of a request."""
+        return float(self.at((np.arange(1000) + 0.5) / 1000).mean())
+
+    @property
+    def most(self) -> float:
+        """The longest."""
+        return self.percentiles[-1][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How requests come."""
+
+    kind: str  # one of ARRIVALS
+    rate: float = 0.0  # requests/s, open arrivals
+    users: int = 0  # closed loop: each sends its next request when the last one is answered
+    burstiness: float = 1.0  # squared coefficient of variation of the gaps; 1 is Poisson
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Requests that were seen: seconds from the first, tokens in and out."""
+
+    name: str
+    arrival_s: Array
+    input: Array
+    output: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One part of a promise: this percentile of this metric stays within these seconds."""
+
+    metric: str  # one of METRICS
+    percentile: float  # 50, 90, 99...
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} p{self.percentile:g} <= {self.seconds * 1e3:g} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """A stream of requests and what they were promised."""
+
+    input: Lengths
+    output: Lengths  # 0 tokens for models that answer in one pass
+    arrival: Arrival
+    precision: str = "bf16"
+    kv_precision: str = "bf16"
+    prefix_hit: float = 0.0  # share of input tokens whose keys and values are in the prefix cache already
+    slo: tuple[Bound, ...] = ()
+    requests: int = 0  # of an offline job; 0: not said
+    deadline_s: float = 0.0  # of an offline job; 0: none
+    passes: int = 1  # denoising steps of a diffusion model
+    unit: str = "tokens"  # "tokens", "sequences" or "images": what is counted
+    stack: str = ""  # software stack, empty: not said
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServingWorkload:
+    """A named stream of requests to a model."""
+
+    name: str
+    model: Model
+    serve: Serve
