@@ -102,3 +102,18 @@ def test_per_layer_figures_add_up():
             assert round((p.per_layer_dense + p.per_layer_experts) * p.layers) == p.inside_layers
         assert sum(p.by_class().values()) == p.total
         assert 0 < p.active <= p.total
+
+
+# max_position_embeddings of the config at the source; 0 where none is published.
+@pytest.mark.parametrize(("name", "context"), [
+    ("llama-2-70b", 4096), ("llama-3.1-70b", 131072), ("llama-4-scout", 0), ("mistral-7b", 32768),
+    ("mixtral-8x22b", 65536), ("gemma-2-27b", 8192), ("gemma-3-27b", 131072), ("qwen2.5-72b", 131072),
+    ("qwen3-235b-a22b", 40960), ("deepseek-v3", 163840), ("gpt-oss-120b", 131072), ("phi-3-mini", 4096),
+    ("gpt2-xl", 1024), ("opt-30b", 2048), ("bert-large", 512), ("vit-b-16", 0), ("resnet-50", 0),
+])  # fmt: skip
+def test_the_longest_sequence_is_the_published_one(name, context):
+    assert preset(name).context == context
+
+
+def test_no_sequence_is_longer_than_the_positions_learned():
+    assert all(preset(n).context <= preset(n).learned_positions for n in NAMES if preset(n).learned_positions)

@@ -170,3 +170,23 @@ def test_broken_json_is_one_line(tmp_path, text):
     with pytest.raises(BrokenFile) as e:
         from_hf_config(path)
     assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(("name", "more", "context"), [
+    ("llama-3.1-8b", {"max_position_embeddings": 131072}, 131072),
+    ("llama-3.1-8b", {}, 0),
+    ("gpt2", {}, 1024),
+    ("opt-1.3b", {}, 2048),  # two more in its table
+    ("roberta-base", {}, 512),  # two less than its table
+    ("bert-base", {}, 512),
+    ("mpt-7b-card", {}, 2048),
+    ("gemma-3-12b", {}, 131072),
+    ("vit-b-16", {}, 0),
+])
+def test_the_longest_sequence_is_read(name, more, context):
+    assert model_from_config({**KNOWN[name][0], **more}).context == context
+
+
+def test_a_longest_sequence_that_is_no_number_is_refused():
+    with pytest.raises(InputError, match="max_position_embeddings: 'long'"):
+        model_from_config({**KNOWN["llama-3.1-8b"][0], "max_position_embeddings": "long"})

@@ -154,8 +154,8 @@ def model(e: Preset) -> dict[str, Any]:
 
     m, params = e.model, count(e.model)
     return {"name": m.name, "family": m.family, "parameters": params.total, "active_parameters": params.active,
-            "published_parameters": m.published_params, "aliases": list(e.aliases), "source": m.source,
-            "date": m.source_date}
+            "published_parameters": m.published_params, "context": m.context or None, "aliases": list(e.aliases),
+            "source": m.source, "date": m.source_date}
 
 
 def chip(c: Chip) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def training_job(workload: Workload, acc: Accelerators, layout: Layout, recomput
         micro -= 1
     inside = replace(train, global_batch=train.global_batch // acc.slices, steps=1, stack="")
     spec = {
-        "model": asdict(model), "train": asdict(inside), "micro_batch": micro, "accumulate": int(local) // micro,
+        "model": written(model), "train": asdict(inside), "micro_batch": micro, "accumulate": int(local) // micro,
         "recompute": asdict(recompute or RECOMPUTE[layout.recompute]),
         "block": BLOCKS.get(acc.chip.id, 512), "mode": "train", "platform": target.platform,
     }
@@ -102,8 +102,15 @@ def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
     return {"data": replicas // (fsdp * expert), "fsdp": fsdp, "expert": expert, "tensor": tensor}
 
 
+def written(model: Model) -> dict[str, Any]:
+    """A model as plain data, without what no program depends on: how long a sequence it takes."""
+    out = asdict(model)
+    del out["context"]
+    return out
+
+
 def model_from(data: Mapping[str, Any]) -> Any:
-    """The model that `dataclasses.asdict` wrote down."""
+    """The model that `written` wrote down."""
     from chipwise.workload.model import Conv, Experts, Latent, Model
 
     out = dict(data)
@@ -143,7 +150,7 @@ def serving_job(served: Workload | Model, acc: Accelerators, tensor: int, batch:
         raise InputError("batch", batch, f"a multiple of the {data} groups of devices that share no sequence")
     if model.learned_positions and context > model.learned_positions:
         raise InputError("context", context, f"at most the {model.learned_positions} positions {model.name} learned")
-    spec = {"model": asdict(model), "mode": mode, "batch": batch, "context": context, "precision": precision,
+    spec = {"model": written(model), "mode": mode, "batch": batch, "context": context, "precision": precision,
             "block": BLOCKS.get(acc.chip.id, 512), "platform": target.platform}
     tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
     mesh = {"data": data, "fsdp": 1, "expert": 1, "tensor": tensor}

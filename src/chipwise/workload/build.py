@@ -37,6 +37,7 @@ _TEXT_ONLY = (
     "latent",
     "mtp_layers",
     "pooler",
+    "context",
 )
 _TRANSFORMER_ONLY = ("layers", "d_model", "heads", "kv_heads", "head_dim", "d_ff", "patch", "window")
 _FOREIGN = {
@@ -112,6 +113,7 @@ def _transformer(full: dict[str, Any], where: str) -> None:
         full.setdefault("cond_dim", d)
         full.setdefault("out_channels", full["channels"])
     full.setdefault("vocab", 0)
+    full.setdefault("context", full.get("learned_positions", 0))  # a table of positions ends somewhere
 
 
 def _cnn(full: dict[str, Any], where: str) -> None:

@@ -43,7 +43,10 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     missing = [key for key in required if config.get(key) is None]
     if missing:
         raise InputError(f"{where}: {', '.join(missing)}", NOTHING, f"a value: a {kind} config needs it")
-    fields = reader(_Config(config, where))
+    read = _Config(config, where)
+    fields = reader(read)
+    if fields["family"] in ("decoder", "encoder"):
+        fields = {**_context(read), **fields}
     declared = config.get("_name_or_path")
     short = declared.rstrip("/").rsplit("/", 1)[-1] if isinstance(declared, str) else ""
     return build_model(fields, name=name or short or kind, where=where)
@@ -88,6 +91,14 @@ Fields = dict[str, Any]
 _LLAMA_KEYS = (
     "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
 )  # fmt: skip
+
+
+def _context(c: _Config) -> Fields:
+    """The longest sequence, where the config says it: each kind of model has one of these keys."""
+    for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
+        if c.config.get(key) is not None:
+            return {"context": c.number(key)}
+    return {}
 
 
 def _llama(c: _Config) -> Fields:
@@ -180,7 +191,8 @@ def _gemma3(c: _Config) -> Fields:
     # Published configs leave out what equals the class defaults of transformers' Gemma3TextConfig.
     usual = {"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208}
     full = _Config({**usual, **{k: v for k, v in c.config.items() if v is not None}}, c.where)
-    return {**_gemma(full), "norms_per_layer": 4, "qk_norm": True, **_window(full, 6)}
+    length = {"context": full.number("max_position_embeddings", 131072)}
+    return {**_gemma(full), "norms_per_layer": 4, "qk_norm": True, **length, **_window(full, 6)}
 
 
 def _gpt2(c: _Config) -> Fields:
@@ -280,7 +292,8 @@ def _bert(c: _Config, pooler: bool = True) -> Fields:
 
 
 def _roberta(c: _Config) -> Fields:
-    return _bert(c, pooler=False)
+    length = c.number("max_position_embeddings") - 2  # its table starts at 2
+    return {**_bert(c, pooler=False), "context": max(length, 1)}
 
 
 def _vit(c: _Config) -> Fields:

@@ -88,6 +88,7 @@ class Model:
     published_params: float = 0.0  # what the authors print, 0 if unknown
     source: str = ""
     source_date: str = ""  # when the source was published, YYYY-MM or YYYY-MM-DD
+    context: int = 0  # longest sequence it takes, prompt and answer together; 0: not known
 
     @property
     def moe_layers(self) -> int:
@@ -120,6 +121,9 @@ class Model:
 
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
+# weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
+SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
+KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
 STATE_PRECISIONS = ("fp32", "bf16")
 RECOMPUTE = ("auto", "none", "selective", "full", "offload")
 

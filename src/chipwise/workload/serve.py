@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.workload.model import KV_PRECISIONS as KV_PRECISIONS
+from chipwise.workload.model import SERVE_PRECISIONS as SERVE_PRECISIONS
 from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
 
-# weights as they are stored; int8w and int4 are weights alone, the products run in 16 bits
-SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
-KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
 METRICS = ("ttft", "tpot", "itl", "e2e")  # first token, mean later gap, every gap, whole request
 ARRIVALS = ("closed", "poisson", "bursty", "trace", "offline")
 

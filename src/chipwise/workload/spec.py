@@ -129,6 +129,9 @@ class _Shape(_Strict):
     norms_per_layer: DimOrZero | None = Field(None, description="Norms per layer; 2 unless said.")
     qk_norm: Flag | None = Field(None, description="Norms on queries and keys, per head.")
     learned_positions: DimOrZero | None = Field(None, description="Length of a learned position table.")
+    context: DimOrZero | None = Field(
+        None, description="Longest sequence the model takes, prompt and answer together; 0: not known."
+    )
     token_types: DimOrZero | None = Field(None, description="Token types (BERT).")
     window: DimOrZero | None = Field(None, description="Sliding attention window; 0: full attention.")
     global_every: DimOrZero | None = Field(
