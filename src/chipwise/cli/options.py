@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chipwise.workload.model import OPTIMIZER_STATES, PRECISIONS, RECOMPUTE
+from chipwise.workload.model import KV_PRECISIONS, OPTIMIZER_STATES, PRECISIONS, RECOMPUTE, SERVE_PRECISIONS
 
 
 def complete_chips(incomplete: str) -> list[str]:
@@ -119,8 +119,73 @@ EvidenceOpt = Annotated[
 ]
 StackOpt = Annotated[
     str | None,
-    typer.Option("--stack", metavar="NAME", help="Software stack, such as megatron or maxtext.",
+    typer.Option("--stack", metavar="NAME", help="Software stack, such as megatron or vllm.",
                  autocompletion=complete_stacks, show_default=False),
+]
+LENGTHS_HELP = "a number, p50:900,p99:8000 or mean:1000,cv:0.5"
+InputLenOpt = Annotated[
+    str | None,
+    typer.Option("--input-len", metavar="N", help=f"Tokens of a prompt: {LENGTHS_HELP}.", show_default=False),
+]
+OutputLenOpt = Annotated[
+    str | None,
+    typer.Option("--output-len", metavar="N", help="Tokens of an answer, written alike.", show_default=False),
+]
+RateOpt = Annotated[
+    str | None,
+    typer.Option("--rate", metavar="N", help="Requests per second, Poisson arrivals; scales a trace.",
+                 show_default=False),
+]
+UsersOpt = Annotated[
+    str | None,
+    typer.Option("--users", metavar="N", help="Users who each send a request when the last one is answered.",
+                 show_default=False),
+]
+TraceOpt = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE", help="CSV of requests: arrival_s,input,output.", show_default=False),
+]
+ServePrecisionOpt = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="NAME", help=f"Of the weights: one of {', '.join(SERVE_PRECISIONS)}.",
+                 autocompletion=one_of(*SERVE_PRECISIONS), show_default=False),
+]
+AnyPrecisionOpt = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="NAME", help="Such as bf16 or fp8; int8w and int4 where a model is served.",
+                 autocompletion=one_of(*dict.fromkeys(PRECISIONS + SERVE_PRECISIONS)), show_default=False),
+]
+KvPrecisionOpt = Annotated[
+    str | None,
+    typer.Option("--kv-precision", metavar="NAME", help=f"Of cached keys and values: {', '.join(KV_PRECISIONS)}.",
+                 autocompletion=one_of(*KV_PRECISIONS), show_default=False),
+]
+PrefixHitOpt = Annotated[
+    str | None,
+    typer.Option("--prefix-hit", metavar="SHARE", help="Share of input tokens found in the prefix cache, 0 to 1.",
+                 show_default=False),
+]
+TtftOpt = Annotated[
+    str | None,
+    typer.Option("--ttft", metavar="TIME", help="Promise: time to the first token, p99 unless written p90:500ms.",
+                 show_default=False),
+]
+TpotOpt = Annotated[
+    str | None,
+    typer.Option("--tpot", metavar="TIME", help="Promise: time per later token, such as 50ms or p90:40ms,p99:60ms.",
+                 show_default=False),
+]
+ItlOpt = Annotated[
+    str | None,
+    typer.Option("--itl", metavar="TIME", help="Promise: every gap between two tokens.", show_default=False),
+]
+E2eOpt = Annotated[
+    str | None,
+    typer.Option("--e2e", metavar="TIME", help="Promise: time to the whole answer.", show_default=False),
+]
+DenoiseStepsOpt = Annotated[
+    str | None,
+    typer.Option("--denoise-steps", metavar="N", help="Passes per image of a diffusion model.", show_default=False),
 ]
 OutFile = Annotated[
     Path | None,
@@ -142,20 +207,40 @@ WORKLOAD_FLAGS: dict[str, Any] = {
     "steps": StepsOpt, "samples": SamplesOpt, "optimizer": OptimizerOpt, "recompute": RecomputeOpt, "lora": LoraOpt,
     "stack": StackOpt,
 }
+SERVING_FLAGS: dict[str, Any] = {
+    "model": ModelOpt, "input_len": InputLenOpt, "output_len": OutputLenOpt, "rate": RateOpt, "users": UsersOpt,
+    "trace": TraceOpt, "precision": ServePrecisionOpt, "kv_precision": KvPrecisionOpt, "prefix_hit": PrefixHitOpt,
+    "ttft": TtftOpt, "tpot": TpotOpt, "itl": ItlOpt, "e2e": E2eOpt, "denoise_steps": DenoiseStepsOpt, "stack": StackOpt,
+}
+ANY_FLAGS: dict[str, Any] = {**WORKLOAD_FLAGS, **SERVING_FLAGS, "precision": AnyPrecisionOpt}
 
 
 def with_workload_flags(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb with the options of `WORKLOAD_FLAGS` where it has the parameter `flags`, which gets their values."""
+    return _with(WORKLOAD_FLAGS, verb)
+
+
+def with_serving_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with the options of `SERVING_FLAGS` where it has the parameter `flags`, which gets their values."""
+    return _with(SERVING_FLAGS, verb)
+
+
+def with_any_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with the options of both kinds of workload where it has the parameter `flags`."""
+    return _with(ANY_FLAGS, verb)
+
+
+def _with(table: Mapping[str, Any], verb: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(verb, eval_str=True)
     options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-               for name, kind in WORKLOAD_FLAGS.items()]
+               for name, kind in table.items()]
     every: list[inspect.Parameter] = []
     for each in own.parameters.values():
         every += options if each.name == "flags" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
 
     @wraps(verb)
     def called(**values: Any) -> None:
-        flags = {name: values.pop(name) for name in WORKLOAD_FLAGS}
+        flags = {name: values.pop(name) for name in table}
         verb(**values, flags=flags)
 
     called.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]

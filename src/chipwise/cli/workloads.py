@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from chipwise.errors import ChipwiseError, InputError, UnknownName
 
 if TYPE_CHECKING:
-    from chipwise.workload import Workload
+    from chipwise.workload import Model, Workload
+    from chipwise.workload.serve import ServingWorkload
 
 FILES = (".yaml", ".yml", ".json")
 FLAGS = {  # flag -> key of the workload file
@@ -24,22 +25,34 @@ FLAGS = {  # flag -> key of the workload file
     "lora": "train.lora.rank",
     "stack": "train.stack",
 }
+SERVING = {  # flag -> key of the workload file
+    "input_len": "serve.input",
+    "output_len": "serve.output",
+    "rate": "serve.arrival.rate",
+    "users": "serve.arrival.users",
+    "trace": "serve.trace",
+    "precision": "serve.precision",
+    "kv_precision": "serve.kv_precision",
+    "prefix_hit": "serve.prefix_hit",
+    "ttft": "serve.slo.ttft",
+    "tpot": "serve.slo.tpot",
+    "itl": "serve.slo.itl",
+    "e2e": "serve.slo.e2e",
+    "denoise_steps": "serve.denoise_steps",
+    "stack": "serve.stack",
+}
+PAIRED = ("input_len", "output_len", "ttft", "tpot", "itl", "e2e")  # flags that may hold several keys with values
 LENGTHS = ("tokens", "steps", "samples")
 
 
 def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
-    """The workload that an argument and flags describe; every failure is one line."""
+    """The training workload that an argument and flags describe; every failure is one line."""
     from chipwise.predict.setup import named_stack
     from chipwise.workload import load_workload
 
-    lengths = [flag for flag in LENGTHS if flags.get(flag)]
-    if len(lengths) > 1:
-        first, second = lengths[:2]
-        raise InputError(f"--{second}", flags[second], f"either --{first} or --{second}, not both")
+    _one_of(LENGTHS, flags)
+    source, model = _asked(text, flags)
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in FLAGS.items()}
-    source, model = _source(text)
-    if flags.get("model"):
-        model = _model(str(flags["model"]))
     if model is not None:
         overrides["model"] = model
     if source is None:
@@ -49,11 +62,95 @@ def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     return workload
 
 
-def _complete(model: Any, flags: Mapping[str, str | None]) -> None:
-    """Without a workload file flags say how a model is trained: all that are missing, in one line."""
+def read_serving(text: str, flags: Mapping[str, str | None]) -> ServingWorkload:
+    """The workload to serve that an argument and flags describe; every failure is one line."""
+    from chipwise.workload import load_serving
+
+    _one_of(("rate", "users"), flags)
+    source, model = _asked(text, flags)
+    overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in SERVING.items()}
+    for flag in PAIRED:
+        overrides[SERVING[flag]] = _pairs(f"--{flag.replace('_', '-')}", flags.get(flag))
+    if flags.get("trace"):
+        overrides["serve.trace"] = str(Path(str(flags["trace"])).absolute())  # from here, not from the workload file
+    if model is not None:
+        overrides["model"] = model
+    if source is None:
+        _complete_serving(model, flags)
+    return load_serving(source, overrides)
+
+
+def read_any(text: str, flags: Mapping[str, str | None]) -> Workload | ServingWorkload:
+    """A workload of either kind: what its file says, else what the flags are for."""
+    from chipwise.workload.load import kind_of
+
+    trained = [flag for flag in FLAGS if flag not in SERVING and flags.get(flag)]
+    served = [flag for flag in SERVING if flag not in FLAGS and flags.get(flag)]
+    source, _ = _source(text)
+    serve = kind_of(source) == "serve" if source is not None else bool(served)
+    wrong = trained if serve else served
+    if wrong:
+        name = wrong[0].replace("_", "-")
+        kind = "served: this flag says how a model is trained" if serve else "trained: this flag is for models served"
+        raise InputError(f"--{name}", flags[wrong[0]], f"flags of a workload that is {kind}")
+    return read_serving(text, flags) if serve else read_workload(text, flags)
+
+
+def _asked(text: str, flags: Mapping[str, str | None]) -> tuple[Path | None, Any]:
+    """The workload file, if any, and the model that the argument or a flag names."""
+    source, model = _source(text)
+    return source, _model(str(flags["model"])) if flags.get("model") else model
+
+
+def _one_of(names: tuple[str, ...], flags: Mapping[str, str | None]) -> None:
+    given = [flag for flag in names if flags.get(flag)]
+    if len(given) > 1:
+        first, second = given[:2]
+        raise InputError(f"--{second}", flags[second], f"either --{first} or --{second}, not both")
+
+
+def _pairs(flag: str, text: str | None) -> Any:
+    """What `p90:40ms,p99:60ms` means in a workload file; a plain value stays one.
+
+    >>> _pairs("--tpot", "p90:40ms, p99:60ms"), _pairs("--ttft", "500ms")
+    ({'p90': '40ms', 'p99': '60ms'}, '500ms')
+    """
+    if text is None or ":" not in text:
+        return text
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        key, colon, value = (part.strip() for part in pair.partition(":"))
+        if not (key and colon and value) or key in found:
+            raise InputError(flag, text, "one value, or each key once such as p50:900,p99:8000")
+        found[key] = value
+    return found
+
+
+def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
+    """Without a workload file flags say what is served: all that are missing, in one line."""
+    known = _described(model)
+    if flags.get("trace"):
+        return
+    missing = [] if known.image_tokens or flags.get("input_len") else ["--input-len"]
+    if known.family == "decoder" and not flags.get("output_len"):
+        missing.append("--output-len")
+    if known.family == "dit" and not flags.get("denoise_steps"):
+        missing.append("--denoise-steps")
+    if not flags.get("rate") and not flags.get("users"):
+        missing.append("--rate or --users")
+    if missing:
+        raise ChipwiseError(f"missing: {', '.join(missing)}")
+
+
+def _described(model: Any) -> Model:
     from chipwise.workload import from_hf_config, preset
 
-    images = (from_hf_config(model["hf"]) if isinstance(model, dict) else preset(model)).image_tokens
+    return from_hf_config(model["hf"]) if isinstance(model, dict) else preset(model)
+
+
+def _complete(model: Any, flags: Mapping[str, str | None]) -> None:
+    """Without a workload file flags say how a model is trained: all that are missing, in one line."""
+    images = _described(model).image_tokens
     missing = [] if flags.get("batch") else ["--batch"]
     if not images and not flags.get("sequence"):
         missing.append("--sequence")

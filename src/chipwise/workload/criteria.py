@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from chipwise.workload.model import Workload
 from chipwise.workload.params import count, lora_params
+
+if TYPE_CHECKING:
+    from chipwise.workload.serve import ServingWorkload
 
 _SMALL = 500e6  # parameters: below, a step on a few chips is short enough for fixed costs to show
 _LARGE = 10e9  # parameters: above, weights and optimiser state exceed one chip
@@ -11,7 +16,7 @@ _FLOPS_PER_PARAM = 6  # forward and backward, per parameter and token
 _LONG_RUN = 1e22  # FLOPs: about a day on 512 chips of 400 TFLOP/s in use
 
 
-def metrics_that_matter(workload: Workload) -> list[str]:
+def metrics_that_matter(workload: Workload | ServingWorkload) -> list[str]:
     """The metrics and hardware criteria that decide this workload, most important first.
 
     >>> from chipwise.workload.load import load_workload
@@ -19,6 +24,10 @@ def metrics_that_matter(workload: Workload) -> list[str]:
     >>> metrics_that_matter(load_workload(text))[1].split(":")[0]
     'all-to-all bandwidth'
     """
+    if not isinstance(workload, Workload):
+        from chipwise.workload.serve_criteria import what_decides_serving
+
+        return what_decides_serving(workload)
     m, t = workload.model, workload.train
     params = count(m)
     said: list[str] = []

@@ -1,32 +1,45 @@
-"""From a workload file (or flags) to a Workload; every failure is one line that names the field."""
+"""From a workload file (or flags) to a workload, trained or served; every failure is one line that names the field."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import InputError
 from chipwise.workload.build import NOTHING, build_model
+from chipwise.workload.explain import explain
 from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.workload.hf import from_hf_config
 from chipwise.workload.model import Model, Train, Workload
 from chipwise.workload.presets import preset, preset_fields
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
+    from chipwise.workload.serve import ServingWorkload
     from chipwise.workload.spec import TrainSpec, WorkloadSpec
 
 _LENGTHS = ("tokens", "steps", "samples", "images")
-_SECTIONS = ("name", "model", "train")
 _MOST_TOKENS = 10**18
+_TAKES = {  # section -> the verbs that take it
+    "train": "`chipwise compare`, `predict`, `layouts` and `check`",
+    "serve": "`chipwise serving` and `chipwise compare`",
+}
+_SECTIONS = ("name", "model", *_TAKES)
+_INSTEAD = {  # a key of serve that is given anew -> those of the file that it replaces
+    "arrival": ("arrival", "offline"),
+    "arrival.users": ("arrival", "offline"),
+    "arrival.rate": ("arrival.users", "offline"),
+    "arrival.burstiness": ("arrival.users", "offline"),
+    "offline": ("arrival", "offline"),
+    "offline.requests": ("arrival",),
+    "trace": ("input", "output", "arrival", "offline"),
+}
 
 
 def load_workload(source: str | Path | None = None, overrides: Mapping[str, Any] | None = None) -> Workload:
-    """A workload from a file's path, from YAML text, or from overrides alone.
+    """A training workload from a file's path, from YAML text, or from overrides alone.
 
     Overrides are dotted keys (`train.global_batch`, `model.layers`); a bare key means `train.`. One that
     is None is left out, and a new length (tokens, steps, samples, images) replaces the file's.
@@ -38,10 +51,38 @@ def load_workload(source: str | Path | None = None, overrides: Mapping[str, Any]
     4000
     """
     raw, base = _read(source)
-    _override(raw, overrides or {})
-    spec = _check(raw)
-    model = _model(spec, base)
-    return Workload(name=spec.name or model.name, model=model, train=_train(spec.train, model))
+    _only(raw, "train")
+    return _trained(raw, base, overrides or {})
+
+
+def load_serving(source: str | Path | None = None, overrides: Mapping[str, Any] | None = None) -> ServingWorkload:
+    """A workload that is served, from the same sources; a bare key means `serve.`.
+
+    A new `arrival`, `trace` or `offline` replaces what the file says of how requests come.
+
+    >>> text = "model: gpt2\\nserve: {input: 500, output: 100, arrival: {users: 8}}"
+    >>> w = load_serving(text, {"arrival.rate": 20, "slo.ttft": "500ms"})
+    >>> w.serve.arrival.kind, str(w.serve.slo[0])
+    ('poisson', 'ttft p99 <= 500 ms')
+    """
+    raw, base = _read(source)
+    _only(raw, "serve")
+    return _served(raw, base, overrides or {})
+
+
+def load_any(
+    source: str | Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Workload | ServingWorkload:
+    """A workload of either kind: that of the file's section, else that of the overrides' dotted keys."""
+    raw, base = _read(source)
+    given = overrides or {}
+    kind = _kind(raw) if source is not None else ("serve" if any(k.startswith("serve.") for k in given) else "train")
+    return _served(raw, base, given) if kind == "serve" else _trained(raw, base, given)
+
+
+def kind_of(source: str | Path) -> str:
+    """Whether a file is of a workload to `train` or to `serve`."""
+    return _kind(_read(source)[0])
 
 
 def schema() -> dict[str, Any]:
@@ -78,14 +119,60 @@ def _read(source: str | Path | None) -> tuple[dict[str, Any], Path]:
     return parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
 
 
-def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    for dotted, given in overrides.items():
-        if given is None:
-            continue
-        parts = dotted.split(".")
-        if parts[0] not in _SECTIONS:
-            parts.insert(0, "train")
-        value = given if parts == ["model"] or parts == ["name"] else _scalar(given)
+def _kind(raw: Mapping[str, Any]) -> str:
+    """The one section there is of `train` and `serve`."""
+    found = [section for section in _TAKES if raw.get(section) is not None]
+    if len(found) != 1:
+        shown = "train and serve" if found else NOTHING
+        raise InputError("workload", shown, "either a train section or a serve section")
+    return found[0]
+
+
+def _only(raw: Mapping[str, Any], section: str) -> None:
+    """Refuse a file of the other kind, and say who takes it."""
+    other = "serve" if section == "train" else "train"
+    if raw.get(other) is None:
+        return
+    if raw.get(section) is not None:
+        _kind(raw)
+    raise InputError("workload", other, f"a {section} section; {_TAKES[other]} take a {other} section")
+
+
+def _trained(raw: dict[str, Any], base: Path, overrides: Mapping[str, Any]) -> Workload:
+    _override(raw, overrides, "train")
+    _only(raw, "train")
+    spec = _check(raw)
+    if spec.train is None:
+        raise InputError("train", NOTHING, "a value: how the model is trained")
+    model = _model(spec, base)
+    return Workload(name=spec.name or model.name, model=model, train=_train(spec.train, model))
+
+
+def _served(raw: dict[str, Any], base: Path, overrides: Mapping[str, Any]) -> ServingWorkload:
+    from chipwise.workload.serve import ServingWorkload
+    from chipwise.workload.serve_build import build_serve
+
+    _override(raw, overrides, "serve")
+    _only(raw, "serve")
+    spec = _check(raw)
+    if spec.serve is None:
+        raise InputError("serve", NOTHING, "a value: what the model must answer")
+    model = _model(spec, base)
+    return ServingWorkload(name=spec.name or model.name, model=model, serve=build_serve(spec.serve, model, base))
+
+
+def _override(raw: dict[str, Any], overrides: Mapping[str, Any], section: str) -> None:
+    given: dict[tuple[str, ...], Any] = {}
+    for dotted, value in overrides.items():
+        if value is not None:
+            parts = tuple(dotted.split("."))
+            given[parts if parts[0] in _SECTIONS else (section, *parts)] = value
+    if any(parts[0] == "train" and parts[-1] in _LENGTHS for parts in given):
+        _remove(raw, [("train", length) for length in _LENGTHS])
+    for parts in given:
+        if parts[0] == "serve":
+            _remove(raw, [("serve", *key.split(".")) for key in _INSTEAD.get(".".join(parts[1:]), ())])
+    for parts, value in given.items():
         if parts[0] == "model" and len(parts) > 1 and isinstance(raw.get("model"), str):
             raw["model"] = {"preset": raw["model"]}
         node = raw
@@ -96,10 +183,17 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> None:
             if not isinstance(child, dict):
                 raise InputError(part, child, "keys and values")
             node = child
-        if parts[0] == "train" and parts[-1] in _LENGTHS:
-            for other in _LENGTHS:
-                node.pop(other, None)
-        node[parts[-1]] = value
+        node[parts[-1]] = value if parts in (("model",), ("name",)) else _scalar(value)
+
+
+def _remove(raw: dict[str, Any], keys: Iterable[tuple[str, ...]]) -> None:
+    """Take keys out of the file where it has them."""
+    for *outer, last in keys:
+        node: Any = raw
+        for part in outer:
+            node = node.get(part) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.pop(last, None)
 
 
 def _scalar(value: Any) -> Any:
@@ -122,82 +216,7 @@ def _check(raw: Mapping[str, Any]) -> WorkloadSpec:
     except ValidationError as e:
         errors = e.errors(include_url=False)
     errors.sort(key=lambda error: error["type"] != "extra_forbidden")  # a typo explains what is missing
-    raise _explain(errors[0])
-
-
-def _explain(error: ErrorDetails) -> InputError:
-    loc = [str(part) for part in error["loc"]]
-    tags = {"name", "hf", "preset", "spelled"}
-    known = _keys_at(loc[:-1])
-    if len(loc) > 1 and loc[0] == "model" and loc[1] in tags:
-        del loc[1]
-    field = ".".join(_plain(part) for part in loc) or "file"
-    kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return UnknownName(field, _plain(loc[-1]), known, f" ({', '.join(known)})")
-    if kind == "missing":
-        return InputError(field, NOTHING, f"a value{_described(error)}")
-    if kind == "literal_error":
-        options = str(ctx["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
-        if isinstance(value, str):
-            return UnknownName(field, value, options)
-        return InputError(field, value, f"one of {', '.join(options)}")
-    if field == "model":
-        return InputError(field, value, "a model's name, {hf: path}, {preset: name, ...} or {family: ...}")
-    return InputError(field, value, _accepted(kind, ctx))
-
-
-def _accepted(kind: str, ctx: Mapping[str, Any]) -> str:
-    if kind == "value_error":
-        return str(ctx["error"])
-    if kind == "greater_than_equal":
-        return f"a whole number of at least {ctx['ge']}"
-    if kind == "less_than_equal":
-        return f"at most {ctx['le']:,}"
-    return {
-        "int_type": "a whole number",
-        "bool_type": "true or false",
-        "string_type": "text",
-        "string_too_short": "a name",
-        "string_too_long": "a shorter name",
-        "string_pattern_mismatch": "a name of letters, digits, dots and dashes",
-        "list_type": "a list",
-        "too_short": "at least one entry",
-        "too_long": "a shorter list",
-    }.get(kind, "keys and values")
-
-
-def _spec_at(loc: list[str]) -> Any:
-    """The pydantic model a location lies in."""
-    from chipwise.workload import spec
-
-    tops = {"hf": spec.HfModel, "preset": spec.PresetModel, "spelled": spec.SpelledModel}
-    inner = {
-        "train": spec.TrainSpec, "lora": spec.LoraSpec, "experts": spec.ExpertsSpec,
-        "latent": spec.LatentSpec, "convs": spec.ConvSpec,
-    }  # fmt: skip
-    here: Any = spec.WorkloadSpec
-    for part in loc:
-        here = inner.get(part) or tops.get(part) or here
-    return here
-
-
-def _keys_at(loc: list[str]) -> list[str]:
-    return list(_spec_at(loc).model_fields)
-
-
-def _described(error: ErrorDetails) -> str:
-    """What a missing field means, from its own description."""
-    loc = [str(part) for part in error["loc"]]
-    found = _spec_at(loc[:-1]).model_fields.get(loc[-1])
-    text = str(found.description or "").rstrip(".") if found else ""
-    return f": {text[0].lower()}{text[1:]}" if text else ""
-
-
-def _plain(word: str) -> str:
-    """A key fit for one line, however odd it is."""
-    shown = word.encode("unicode_escape").decode("ascii")
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    raise explain(errors[0])
 
 
 def _model(spec: WorkloadSpec, base: Path) -> Model:

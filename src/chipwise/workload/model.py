@@ -124,6 +124,9 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
 SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
+STORED_BYTES: dict[str, float] = {  # of one element, the scales of small formats not included
+    "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.5, "fp4": 0.5,
+}  # fmt: skip
 STATE_PRECISIONS = ("fp32", "bf16")
 RECOMPUTE = ("auto", "none", "selective", "full", "offload")
 

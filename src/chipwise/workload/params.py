@@ -1,4 +1,4 @@
-"""Exact parameter counts, by class, from a model's dimensions."""
+"""Exact parameter counts, by class, and bytes of the cache, from a model's dimensions."""
 
 from __future__ import annotations
 
@@ -258,3 +258,26 @@ def lora_params(model: Model, rank: int, targets: str = "attention") -> int:
         mlp += m.moe_layers * matrices * e.count * (d + e.d_ff)
         mlp += m.moe_layers * matrices * (d + e.shared_d_ff) if e.shared_d_ff else 0
     return attention + rank * mlp
+
+
+def kv_width(model: Model) -> int:
+    """Elements that one layer's attention keeps of one token: keys and values, or the latent they are made from."""
+    if model.latent:
+        return model.latent.kv_rank + model.latent.rope_dim
+    return 2 * model.kv_heads * model.head_dim
+
+
+def kv_bytes(model: Model, tokens: float, bytes_per_element: float) -> float:
+    """Bytes of the cache of one sequence; layers with a window hold only that, and only decoders keep a cache.
+
+    >>> from chipwise.workload.presets import preset
+    >>> kv_bytes(preset("llama-3.1-70b"), 1, 2)  # 2 x 80 layers x 8 heads x 128 x 2 bytes
+    327680.0
+    >>> kv_bytes(preset("deepseek-v3"), 1, 2)  # 61 layers x (512 + 64) x 2 bytes
+    70272.0
+    """
+    if model.family != "decoder":
+        return 0.0
+    windowed = model.windowed_layers
+    held = (model.layers - windowed) * tokens + (windowed * min(tokens, model.window) if windowed else 0.0)
+    return float(held * kv_width(model) * bytes_per_element)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from chipwise.workload.model import Model
 Array = NDArray[np.float64]
 
 METRICS = ("ttft", "tpot", "itl", "e2e")  # first token, mean later gap, every gap, whole request
+_SHARES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 ARRIVALS = ("closed", "poisson", "bursty", "trace", "offline")
 
 
@@ -28,6 +30,27 @@ class Lengths:
         """Every request the same."""
         return cls(((0.5, float(tokens)),))
 
+    @classmethod
+    def lognormal(cls, mean: float, cv: float) -> Lengths:
+        """Of that mean and standard deviation over it; the tail ends at the last percentile, the mean is kept.
+
+        >>> sizes = Lengths.lognormal(1000, 0.5)
+        >>> round(sizes.mean, -1), round(sizes.most, -2)
+        (1000.0, 3800.0)
+        """
+        sigma = float(np.sqrt(np.log1p(cv**2)))
+        shape = cls(tuple((share, float(np.exp(sigma * NormalDist().inv_cdf(share)))) for share in _SHARES))
+        for _ in range(8):  # whole tokens, of which there is at least one, shift the mean of short requests
+            scale = mean / shape.mean
+            shape = cls(tuple((share, max(tokens * scale, 1.0)) for share, tokens in shape.percentiles))
+        return shape
+
+    @classmethod
+    def of(cls, seen: Array) -> Lengths:
+        """Of requests that were seen."""
+        shares = (0.0, *_SHARES, 1.0)
+        return cls(tuple(zip(shares, np.quantile(seen, shares).tolist(), strict=True)))
+
     def at(self, share: Array) -> Array:
         """Whole tokens at these shares of the distribution, between the percentiles in proportion of their logarithms.
 
@@ -37,6 +60,11 @@ class Lengths:
         shares = [share for share, _ in self.percentiles]
         logs = [np.log(max(tokens, 1e-9)) for _, tokens in self.percentiles]
         return np.asarray(np.rint(np.exp(np.interp(share, shares, logs))))
+
+    def __str__(self) -> str:
+        if len(self.percentiles) == 1:
+            return f"{self.most:g} tokens"
+        return " ".join(f"p{share * 100:g}: {tokens:.0f}" for share, tokens in self.percentiles)
 
     @property
     def mean(self) -> float:

@@ -5,35 +5,13 @@ Importing this module imports pydantic (about 0.1 s), so only `load` does, when 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from chipwise.errors import InputError
-from chipwise.units import parse_count
-
-LARGEST = 10**18
-COUNT_TEXT = "a whole number of at least 1, such as 1024, 15T or 2.5e9"
-
-
-def _count(value: Any) -> Any:
-    """Read 1024, "15T" or 2.5e9 as a whole number; leave anything else for pydantic to refuse."""
-    if isinstance(value, bool) or value is None:
-        raise ValueError(COUNT_TEXT)
-    if isinstance(value, str) and len(value) <= 40:
-        try:
-            value = parse_count(value)
-        except (InputError, ValueError):
-            raise ValueError(COUNT_TEXT) from None
-    if isinstance(value, float):
-        if not math.isfinite(value) or value != int(value):
-            raise ValueError(COUNT_TEXT)
-        value = int(value)
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(COUNT_TEXT)
-    return value
+from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict
+from chipwise.workload.serve_spec import ServeSpec
 
 
 def _name(value: Any) -> Any:
@@ -41,34 +19,10 @@ def _name(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Count = Annotated[
-    int,
-    BeforeValidator(_count),
-    Field(ge=1, le=LARGEST),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "minimum": 1, "maximum": 1e18},
-                {
-                    "type": "string",
-                    "pattern": r"^[0-9][0-9_,]*(\.[0-9]+)?([eE][+]?[0-9]+)?\s*[kKmMbBgGtTpPeE]?$",
-                },
-            ]
-        }
-    ),
-]
-Dim = Annotated[int, Field(strict=True, ge=1, le=10**9)]
-DimOrZero = Annotated[int, Field(strict=True, ge=0, le=10**9)]
-Flag = Annotated[bool, Field(strict=True)]
-Label = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 Optimizer = Literal["adafactor", "adam", "adamw", "lamb", "lars", "lion", "muon", "sgd"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
-
-
-class ExpertsSpec(_Strict):
+class ExpertsSpec(Strict):
     """Mixture of experts."""
 
     count: Dim = Field(description="Routed experts per MoE layer.")
@@ -80,7 +34,7 @@ class ExpertsSpec(_Strict):
     router_bias: Flag = Field(False, description="The router has one learned offset per expert.")
 
 
-class LatentSpec(_Strict):
+class LatentSpec(Strict):
     """Multi-head latent attention (DeepSeek)."""
 
     q_rank: DimOrZero = Field(description="Rank of the queries; 0: not compressed.")
@@ -90,7 +44,7 @@ class LatentSpec(_Strict):
     v_dim: Dim = Field(description="Width of the values per head.")
 
 
-class ConvSpec(_Strict):
+class ConvSpec(Strict):
     """One convolution, or several of the same shape."""
 
     name: Label = Field(description="What to call it.")
@@ -103,7 +57,7 @@ class ConvSpec(_Strict):
     count: Dim = Field(1, description="How many of this shape.")
 
 
-class _Shape(_Strict):
+class _Shape(Strict):
     """The dimensions of a model; what isn't said follows the family, or the preset."""
 
     name: Label | None = Field(None, description="What to call the model.")
@@ -174,13 +128,13 @@ class PresetModel(_Shape):
     preset: Label = Field(description="Name of the known model to start from.")
 
 
-class HfModel(_Strict):
+class HfModel(Strict):
     """A model described by a Hugging Face config.json."""
 
     hf: Label = Field(description="Path of the config.json, relative to this file.")
 
 
-class LoraSpec(_Strict):
+class LoraSpec(Strict):
     """Low-rank adapters: the base weights are frozen."""
 
     rank: Annotated[int, Field(strict=True, ge=1, le=65536)] = Field(description="Rank of the adapters.")
@@ -189,7 +143,7 @@ class LoraSpec(_Strict):
     )
 
 
-class TrainSpec(_Strict):
+class TrainSpec(Strict):
     """How the model is trained."""
 
     tokens: Count | None = Field(None, description="Tokens of the whole run, such as 15T. Text only.")
@@ -211,7 +165,7 @@ class TrainSpec(_Strict):
         "auto", description="Activations recomputed in the backward pass; auto: the least that fits."
     )
     lora: LoraSpec | None = Field(None, description="Train low-rank adapters, the base weights frozen.")
-    stack: Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")] | None = Field(
+    stack: StackName | None = Field(
         None, description="Software stack, such as megatron, maxtext or torch-fsdp."
     )
 
@@ -223,8 +177,10 @@ def model_kind(value: Any) -> str:
     return "name"
 
 
-class WorkloadSpec(_Strict):
-    """A training workload for chipwise."""
+class WorkloadSpec(Strict):
+    """A workload for chipwise: a model that is trained, or served."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["train"]}, {"required": ["serve"]}]})
 
     name: Label | None = Field(None, description="What to call the workload.")
     model: Annotated[
@@ -234,4 +190,5 @@ class WorkloadSpec(_Strict):
         | Annotated[SpelledModel, Tag("spelled")],
         Discriminator(model_kind),
     ] = Field(description="A known model's name, a Hugging Face config, or dimensions.")
-    train: TrainSpec = Field(description="How it is trained.")
+    train: TrainSpec | None = Field(None, description="How it is trained; either this or serve.")
+    serve: ServeSpec | None = Field(None, description="What it must answer; either this or train.")

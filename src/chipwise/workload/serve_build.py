@@ -1,0 +1,149 @@
+"""From the checked `serve` section to a Serve: what one kind of model needs, and what contradicts itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.errors import InputError, UnknownName
+from chipwise.workload.build import NOTHING
+from chipwise.workload.model import Model
+from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
+from chipwise.workload.trace import at_rate, rate_of, read_trace
+
+if TYPE_CHECKING:
+    from chipwise.workload.serve_spec import ServeSpec
+
+UNITS = {"decoder": "tokens", "encoder": "sequences"}
+_WAYS = "one of arrival: {rate: 20}, arrival: {users: 64}, trace: file.csv and offline: {requests: 1M}"
+
+
+def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
+    """The stream of requests a checked section describes; paths in it start from `base`."""
+    _only_for_its_family(spec, model)
+    trace = _trace(spec, model, base)
+    given, taken = _lengths(spec, model, trace)
+    if trace is None:
+        _within_context(given, taken, model)
+    arrival = _arrival(spec, trace)
+    return Serve(
+        input=given,
+        output=taken,
+        arrival=arrival,
+        precision=spec.precision,
+        kv_precision=spec.kv_precision or (spec.precision if spec.precision in ("fp16", "fp32") else "bf16"),
+        prefix_hit=spec.prefix_hit or 0.0,
+        slo=_slo(spec, model, taken),
+        requests=spec.offline.requests if spec.offline else 0,
+        deadline_s=(spec.offline.deadline or 0.0) if spec.offline else 0.0,
+        passes=spec.denoise_steps or 1,
+        unit=UNITS.get(model.family, "images"),
+        stack=_stack(spec.stack),
+        trace=at_rate(trace, arrival.rate) if trace and spec.arrival else trace,
+    )
+
+
+def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
+    """Keys that mean nothing for a kind of model are refused rather than ignored."""
+    kind = f"a {model.family}" if model.family != "encoder" else "an encoder"
+    images = bool(model.image_tokens)
+    if images and spec.input is not None:
+        raise InputError("serve.input", str(spec.input), f"nothing: {kind} takes images, of one size")
+    if model.family != "decoder":
+        if spec.output is not None:
+            raise InputError("serve.output", str(spec.output), f"nothing: {kind} answers in one pass")
+        for key in ("kv_precision", "prefix_hit"):
+            if getattr(spec, key) is not None:
+                raise InputError(f"serve.{key}", getattr(spec, key), f"nothing: {kind} keeps no keys and values")
+    if model.family == "dit" and spec.denoise_steps is None:
+        raise InputError("serve.denoise_steps", NOTHING, "a value: passes per image of a dit, such as 50")
+    if model.family != "dit" and spec.denoise_steps is not None:
+        raise InputError("serve.denoise_steps", spec.denoise_steps, f"nothing: only a dit denoises, not {kind}")
+
+
+def _trace(spec: ServeSpec, model: Model, base: Path) -> Trace | None:
+    if spec.trace is None:
+        return None
+    for key in ("input", "output"):
+        if getattr(spec, key) is not None:
+            raise InputError(f"serve.{key}", str(getattr(spec, key)), f"either trace or {key}: the trace has lengths")
+    if spec.offline is not None:
+        raise InputError("serve.offline", f"{spec.offline.requests} requests", "either trace or offline, not both")
+    if spec.arrival is not None and (spec.arrival.rate is None or spec.arrival.users or spec.arrival.burstiness):
+        given = " and ".join(key for key in ("users", "rate", "burstiness") if getattr(spec.arrival, key) is not None)
+        raise InputError("serve.arrival", given or NOTHING, "beside a trace only the rate to scale it to")
+    return read_trace(base / spec.trace, model)
+
+
+def _lengths(spec: ServeSpec, model: Model, trace: Trace | None) -> tuple[Lengths, Lengths]:
+    none = Lengths.fixed(0)
+    if model.image_tokens:
+        return Lengths.fixed(model.image_tokens), none
+    if trace is not None:
+        return Lengths.of(trace.input), Lengths.of(trace.output) if model.family == "decoder" else none
+    if spec.input is None:
+        raise InputError("serve.input", NOTHING, "tokens of a prompt such as 1000 or {p50: 900, p99: 8000}, or a trace")
+    if model.family != "decoder":
+        return spec.input, none
+    if spec.output is None:
+        raise InputError("serve.output", NOTHING, "tokens of an answer such as 300 or {p50: 200, p99: 900}, or a trace")
+    return spec.input, spec.output
+
+
+def _within_context(given: Lengths, taken: Lengths, model: Model) -> None:
+    longest = given.most + taken.most
+    if model.context and longest > model.context:
+        field = "serve.input + serve.output" if taken.most else "serve.input"
+        raise InputError(
+            field, f"{longest:,.0f} tokens at the longest",
+            f"at most the {model.context:,} tokens {model.name} takes (model.context changes that)",
+        )  # fmt: skip
+
+
+def _arrival(spec: ServeSpec, trace: Trace | None) -> Arrival:
+    """Exactly one kind."""
+    given = spec.arrival
+    if spec.offline is not None:
+        if given is not None:
+            raise InputError("serve", "arrival and offline", _WAYS)
+        return Arrival("offline")
+    if trace is not None:
+        return Arrival("trace", rate=given.rate if given and given.rate else rate_of(trace))
+    if given is None:
+        raise InputError("serve.arrival", NOTHING, _WAYS)
+    if (given.users is None) == (given.rate is None):
+        shown = "users and rate" if given.users is not None else NOTHING
+        raise InputError("serve.arrival", shown, "either users, such as 64, or a rate in requests/s, such as 20")
+    if given.rate is None:
+        if given.burstiness is not None:
+            raise InputError("serve.arrival.burstiness", given.burstiness, "a rate beside it, not users")
+        return Arrival("closed", users=given.users or 0)
+    burstiness = given.burstiness or 1.0
+    return Arrival("poisson" if burstiness == 1 else "bursty", rate=given.rate, burstiness=burstiness)
+
+
+def _slo(spec: ServeSpec, model: Model, taken: Lengths) -> tuple[Bound, ...]:
+    if spec.slo is None:
+        return ()
+    bounds = tuple(Bound(metric, percentile, seconds) for metric in METRICS
+                   for percentile, seconds in getattr(spec.slo, metric) or ())  # fmt: skip
+    if bounds and spec.offline is not None:
+        raise InputError("serve.slo", str(bounds[0]), "nothing beside offline: its promise is offline.deadline")
+    for bound in bounds:
+        if model.family != "decoder" and bound.metric != "e2e":
+            raise InputError(f"serve.slo.{bound.metric}", str(bound), f"e2e: {model.name} answers in one pass")
+        if bound.metric in ("tpot", "itl") and taken.most < 2:
+            raise InputError(f"serve.slo.{bound.metric}", str(bound), "answers of two tokens or more: one has no gap")
+    return bounds
+
+
+def _stack(name: str | None) -> str:
+    """The catalog's name of a stack that serves."""
+    from chipwise.catalog import find_stack, load
+
+    if not name:
+        return ""
+    named = find_stack(name)
+    if named is None or "serve" not in named.work:
+        raise UnknownName("serve.stack", name, [each.id for each in load().stacks.values() if "serve" in each.work])
+    return named.id
