@@ -119,6 +119,8 @@ FILES = {
     "negative.yaml": (b"model: gpt2\ntrain: {steps: 1, global_batch: -8, sequence: 8}", "train.global_batch: -8"),
     "nan.yaml": (b"model: gpt2\ntrain: {steps: .nan, global_batch: 8, sequence: 8}", "train.steps"),
     "absurd.yaml": (b"model: gpt2\ntrain: {steps: 1e300, global_batch: 8, sequence: 8}", "train.steps"),
+    "both.yaml": (b"model: gpt2\ntrain: {steps: 1}\nserve: {input: 10}", "either a train section or a serve section"),
+    "neither.yaml": (b"model: gpt2\n", "train"),
     "broken.json": (b'{"a":', "valid JSON"),
     "empty.json": (b"", "isn't empty"),
     "list.json": (b"[1, 2]", "a JSON object"),
@@ -133,6 +135,12 @@ def test_a_bad_file_is_one_line(name, tmp_path):
     content, said = FILES[name]
     (tmp_path / name).write_bytes(content)
     refused(("compare", name, "--on", "h100"), said, tmp_path)
+
+
+@pytest.mark.parametrize("verb", ["predict", "layouts"])
+def test_a_verb_that_trains_says_who_serves(verb, tmp_path):
+    (tmp_path / "served.yaml").write_text("model: gpt2\nserve: {input: 10, output: 10, arrival: {rate: 1}}")
+    refused((verb, "served.yaml", "--on", "h100:8"), "`chipwise serving` and `chipwise compare` take a serve section", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["large.yaml", "large.json"])

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from chipwise.errors import BrokenFile, ChipwiseError, InputError, UnknownName
 from chipwise.workload import load_workload, metrics_that_matter
-from chipwise.workload.load import schema, schema_text
+from chipwise.workload.load import kind_of, schema, schema_text
 from chipwise.workload.model import OPTIMIZER_STATES, PRECISIONS, RECOMPUTE, STATE_PRECISIONS, Train
 from chipwise.workload.spec import Optimizer, TrainSpec
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yaml")) if kind_of(path) == "train"]
 GOOD = "model: gpt2\ntrain:\n  steps: 10\n  global_batch: 8\n  sequence: 1024\n"
 
 
