@@ -1,17 +1,26 @@
 """The serve section: what it gives, and how flags become one."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from chipwise.cli.options import ANY_FLAGS, SERVING_FLAGS, WORKLOAD_FLAGS
+from chipwise.cli.options import (
+    ANY_FLAGS,
+    NO_FLAGS,
+    SERVING_FLAGS,
+    WORKLOAD_FLAGS,
+    Flags,
+    WorkloadArg,
+    with_any_flags,
+    with_serving_flags,
+)
 from chipwise.cli.workloads import FLAGS, SERVING, read_any, read_serving, read_workload
 from chipwise.workload import kv_bytes, load_any, load_serving, metrics_that_matter, preset, preset_names
 from chipwise.workload.load import kind_of
@@ -156,7 +165,7 @@ def test_an_override_replaces_what_it_contradicts(tmp_path):
     trace(tmp_path, "arrival_s,input,output\n0,10,5\n1,20,6\n")
     s = serve("input: 1, output: 1, arrival: {users: 3}", trace=str(tmp_path / "t.csv"), arrival__rate="10")
     assert (s.arrival.kind, s.arrival.rate) == ("trace", 10.0)
-    assert serve(**{"serve__precision": "fp8", "model__layers": "2"}).precision == "fp8"
+    assert serve(serve__precision="fp8", model__layers="2").precision == "fp8"
 
 
 def test_either_kind_is_told_apart():
@@ -308,3 +317,21 @@ def test_every_flag_has_a_key_and_shared_flags_are_shared():
     assert set(WORKLOAD_FLAGS) - {"model"} == set(FLAGS)
     assert set(ANY_FLAGS) == set(SERVING_FLAGS) | set(WORKLOAD_FLAGS)
     assert set(SERVING) & set(FLAGS) == {"precision", "stack"}
+
+
+@pytest.mark.parametrize("decorate", [with_serving_flags, with_any_flags])
+def test_a_verb_gets_the_flags(decorate):
+    seen = {}
+
+    @decorate
+    def verb(workload: WorkloadArg, flags: Flags = NO_FLAGS) -> None:
+        seen["work"] = read_any(workload, flags)
+
+    app = typer.Typer()
+    app.command()(verb)
+    done = CliRunner().invoke(app, ["llama-3.1-70b", "--input-len", "1000", "--output-len", "300", "--rate", "20", "--ttft", "500ms",
+                                    "--precision", "int4", "--stack", "sglang"])
+    assert done.exit_code == 0, done.output
+    s = seen["work"].serve
+    assert (s.input.most, s.output.most, s.arrival.rate, s.precision, s.stack) == (1000, 300, 20, "int4", "sglang")
+    assert s.slo == (Bound("ttft", 99, 0.5),)
