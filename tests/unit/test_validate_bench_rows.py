@@ -184,9 +184,11 @@ def test_kinds_in_capitals_are_the_same_kinds_and_unknown_ones_have_no_line():
 
 
 def test_another_precision_that_stands_in_is_named_with_a_wider_interval():
-    found = score_rows([{**TRAIN, "dtype": "tf32"}, TRAIN], H200)["rows"]
+    prefill = {**TRAIN, "kind": "prefill"}
+    found = score_rows([{**prefill, "dtype": "tf32"}, prefill], H200)["rows"]
     assert found[0]["high"] / found[0]["predicted"] > found[1]["high"] / found[1]["predicted"]
-    assert "of bf16, since none of tf32" in predict_point(point_of({**TRAIN, "dtype": "tf32"}), H200, learnt_of(H200, "torch")).because
+    said = predict_point(point_of({**prefill, "dtype": "tf32"}), H200, learnt_of(H200, "torch")).because
+    assert "of bf16, since none of tf32" in said
     assert "was not measured" in score_rows([{**TRAIN, "dtype": "fp8"}], H200)["rows"][0]["refusal"]
 
 
