@@ -38,7 +38,7 @@ class Replica:
     kv_blocks: int
     prefills: bool = False
     waiting: list[Request] = field(default_factory=list)
-    admitted: list[Request] = field(default_factory=list)  # oldest first
+    admitted: list[Request] = field(default_factory=list)  # oldest first, a prompt that was cut anywhere
     batch: list[Request] = field(default_factory=list)  # get a token when the iteration ends
     groups: set[int] = field(default_factory=set)
     sent: set[int] = field(default_factory=set)
@@ -79,6 +79,8 @@ class Replica:
             if self.used + growth + self.need(q, q.input + 1) > self.kv_blocks:
                 break
             self.waiting.pop(0)
+            if q.group >= 0:
+                self.groups.add(q.group)
             q.blocks, q.computed, q.decodes = self.need(q, q.input), q.input, True
             self.admitted.append(q)
         decode, thrown = self.decoding(), False
@@ -143,6 +145,9 @@ class Replica:
     def end(self, now: float) -> list[Request]:
         done = []
         for q in self.batch:
+            if not q.decodes:  # the newest is the last to begin decoding
+                self.admitted.remove(q)
+                self.admitted.append(q)
             q.made, q.decodes = q.made + 1, True
             q.tokens_at.append(now)
             if q.made == 1:

@@ -53,8 +53,7 @@ POOL = _fields(
     "context_s pair_s sequence_s transfer_s latency_s",
 )
 TOTAL = _fields(
-    "",
-    "busy_s iterations kv_block_s prompt_tokens decode_tokens preemptions use_s stay_s wait_s gaps gap_s sequence_s",
+    "", "busy_s iterations kv_block_s prompt_tokens decode_tokens preemptions use_s stay_s wait_s sequence_s",
 )
 EVENT = _fields("request", "when")
 SECTION = _fields("cut", "mark")  # the first request of a section, and when it came
@@ -73,7 +72,7 @@ class State(NamedTuple):
     joining: Whole  # requests whose prompt ends in the iteration at hand
     pace: Real  # by pool and tokens of an iteration: seconds, and share of the way from idle to busy watts
     totals: Records  # by section of the run and replica
-    gaps: Real  # by section of the run and bin
+    gaps: Real  # by section of the run and bin: between tokens of a sequence, how many and how long together
     events: Records  # heap of requests that return: answered in a closed loop, or on their way to where they decode
     sections: Records
     counts: Records  # one
@@ -122,13 +121,11 @@ def bin_of(gap: float) -> int:
 
 
 @part
-def note_gap(s: State, w: Record, gap: float, count: float) -> None:
+def note_gap(s: State, gap: float, count: float) -> None:
     """So many sequences waited this long for a token."""
-    section = s.counts[0].section
-    total = s.totals[section, w.number]
-    total.gaps += count
-    total.gap_s += gap * count
-    s.gaps[section, bin_of(gap)] += count
+    section, at = s.counts[0].section, bin_of(gap)
+    s.gaps[section, at, 0] += count
+    s.gaps[section, at, 1] += gap * count
 
 
 @part
@@ -222,12 +219,17 @@ def take_ready(s: State, w: Record) -> None:
         w.head = q.after
         w.waiting -= 1
         w.used += held(q, pool, q.input)
+        if q.group >= 0:
+            s.groups[w.number, q.group] |= 1
         join(s, w, i)
 
 
 @part
 def make_room(s: State, w: Record) -> int:
-    """Throw out the newest until every decoding sequence can store a token; they wait in front. How many went."""
+    """Throw out the newest until every decoding sequence can store a token; they wait in front. How many went.
+
+    A prompt that was cut goes first, then whoever began to decode last.
+    """
     pool = s.pools[w.pool]
     gone = 0
     while w.used + s.growing[w.number, w.steps % pool.block] > pool.blocks:
@@ -341,18 +343,18 @@ def note_decoding(s: State, w: Record, decoding: int, steps: int, first_s: float
     now = w.clock + first_s
     old = decoding - w.fresh
     if old > 0:
-        note_gap(s, w, now - w.decoded, old)
+        note_gap(s, now - w.decoded, old)
     for j in range(old, decoding):
-        note_gap(s, w, now - s.requests[s.running[w.number, j]].token, 1.0)
+        note_gap(s, now - s.requests[s.running[w.number, j]].token, 1.0)
     w.fresh = 0
     if steps == 1:
         return
     longer = (last_s - first_s) / (steps - 1)
     if bin_of(first_s) == bin_of(last_s):  # most often
-        note_gap(s, w, first_s + longer * steps / 2, decoding * (steps - 1))
+        note_gap(s, first_s + longer * steps / 2, decoding * (steps - 1))
         return
     for j in range(1, steps):
-        note_gap(s, w, first_s + longer * j, decoding)
+        note_gap(s, first_s + longer * j, decoding)
 
 
 @part
@@ -388,7 +390,7 @@ def end_prompts(s: State, w: Record, ended: int) -> None:
         if q.made == 0:
             q.first = w.clock
         else:
-            note_gap(s, w, w.clock - q.token, 1.0)
+            note_gap(s, w.clock - q.token, 1.0)
         q.made += 1
         q.token = w.clock
         if q.group >= 0:

@@ -68,8 +68,6 @@ class Totals:
     use_s: Array  # busy seconds weighted by the use of the chips
     stay_s: Array  # requests there x seconds
     wait_s: Array  # requests waiting for a slot or blocks x seconds
-    gaps: Array  # between tokens of a sequence
-    gap_s: Array
     sequence_s: Array  # sequences that get a token x seconds
 
 
@@ -88,7 +86,8 @@ class Simulation:
     preempted: Whole  # times
     totals: Totals
     peak_blocks: Whole  # by replica
-    gap_counts: Array  # (section, bin): gaps between tokens
+    gaps: Array  # (section, bin of `gap_edges`): gaps between tokens of a sequence
+    gap_s: Array  # their seconds together
     warm: int  # requests before this one are warm-up
     marks: Array  # when each section of the run began, and the end
 
@@ -98,14 +97,24 @@ class Simulation:
         return float(self.marks[-1])
 
     @property
-    def measured(self) -> slice:
-        """The sections that count: neither warm-up nor, where requests kept coming, what was left at the end."""
-        return slice(0, None) if self.requests.kind == "offline" else slice(1, -1)
+    def steady(self) -> bool:
+        """Whether requests kept coming, so that neither warm-up nor what was left at the end counts."""
+        return self.requests.kind != "offline" and bool(self.marks[-2] > self.marks[1])
 
     @property
-    def window(self) -> tuple[float, float]:
-        """From when to when the measured sections last."""
-        return (0.0, self.end_s) if self.requests.kind == "offline" else (float(self.marks[1]), float(self.marks[-2]))
+    def sections(self) -> slice:
+        """Those that count."""
+        return slice(1, -1) if self.steady else slice(0, None)
+
+    @property
+    def counted(self) -> slice:
+        """Requests that count."""
+        return slice(self.warm if self.steady else 0, None)
+
+    @property
+    def edges(self) -> Array:
+        """When the sections that count begin, and when the last of them ends."""
+        return self.marks[1:-1] if self.steady else np.array([0.0, self.end_s])
 
 
 def simulate(
@@ -130,7 +139,7 @@ def simulate(
 
 
 def gap_edges() -> Array:
-    """Edges of the bins of `Simulation.gap_counts`, s."""
+    """Edges of the bins of `Simulation.gaps`, s."""
     from chipwise.serving.scheduler import BINS, LONGEST, SHORTEST
 
     return np.geomspace(SHORTEST, LONGEST, BINS + 1)
@@ -226,7 +235,7 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
         groups=np.zeros((replicas, max(int(requests.group.max()) + 1, 1)), np.int64),
         joining=np.zeros(slots, np.int64),
         pace=pace,
-        totals=np.zeros((len(cuts), replicas), core.TOTAL), gaps=np.zeros((len(cuts), core.BINS)),
+        totals=np.zeros((len(cuts), replicas), core.TOTAL), gaps=np.zeros((len(cuts), core.BINS, 2)),
         events=np.zeros(count + 1, core.EVENT), sections=sections, counts=np.zeros(1, core.COUNTS),
     )
 
@@ -252,5 +261,6 @@ def _simulation(requests: Requests, fleet: Fleet, state: State, warm: int) -> Si
         preempted=asked["preempted"].copy(),
         totals=Totals(**{each.name: state.totals[each.name].copy() for each in fields(Totals)}),
         peak_blocks=state.replicas["peak"].copy(),
-        gap_counts=state.gaps, warm=warm, marks=np.append(state.sections["mark"], asked["finish"].max()),
+        gaps=state.gaps[:, :, 0].copy(), gap_s=state.gaps[:, :, 1].copy(),
+        warm=warm, marks=np.append(state.sections["mark"], asked["finish"].max()),
     )
