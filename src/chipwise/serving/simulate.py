@@ -14,12 +14,12 @@ from chipwise.serving.requests import Requests, draw
 from chipwise.workload.serve import Serve
 
 if TYPE_CHECKING:
-    from chipwise.serving.scheduler import State
+    from chipwise.serving.state import State
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-ROUTERS = ("round_robin", "least_loaded", "prefix")  # in the scheduler's order
+ROUTERS = ("round_robin", "least_loaded", "prefix")  # the scheduler has them by number
 WARM_UP = 0.1  # share of the requests that find a system still filling
 SECTIONS = 20  # of what follows, for the intervals
 
@@ -140,7 +140,7 @@ def simulate(
 
 def gap_edges() -> Array:
     """Edges of the bins of `Simulation.gaps`, s."""
-    from chipwise.serving.scheduler import BINS, LONGEST, SHORTEST
+    from chipwise.serving.state import BINS, LONGEST, SHORTEST
 
     return np.geomspace(SHORTEST, LONGEST, BINS + 1)
 
@@ -189,7 +189,7 @@ def _check_pool(name: str, pool: Fleet | Prefill, knobs: Knobs, tokens: int) -> 
 
 
 def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
-    from chipwise.serving import scheduler as core
+    from chipwise.serving import state as core
 
     parts: list[tuple[Fleet | Prefill, Knobs]] = [(fleet, fleet.knobs)]
     if fleet.prefill is not None:
@@ -208,7 +208,7 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
         pool["sequences"] = min(knobs.most_sequences, most)  # each needs room for its token in every iteration
         pool["mixed"], pool["reserve"], pool["chunked"] = knobs.mixed, knobs.reserve, knobs.chunked
         pool["begin"], pool["end"] = begin, begin + part.replicas
-        pool["router"] = core.ROUTERS.index(fleet.router if fleet.prefill is None else "least_loaded")
+        pool["router"] = ROUTERS.index(fleet.router if fleet.prefill is None else "least_loaded")
         for name in ("context_s", "pair_s", "sequence_s"):
             pool[name] = getattr(part.pace, name)
         if isinstance(part, Prefill):
