@@ -163,3 +163,16 @@ def test_equal_bits_again_and_in_another_process():
         line, env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)}, check=True, capture_output=True, text=True
     )
     assert there.stdout.strip() == first
+
+
+@given(cases())
+def test_rates_add_up_over_a_run_that_counts_whole(case):
+    requests, fleet = case
+    run = simulate(requests, fleet)
+    found = measure(run)
+    if run.steady:
+        return
+    assert found.request_rate.value * found.seconds == pytest.approx(len(requests))
+    assert found.token_rate.value * found.seconds == pytest.approx(requests.output.sum())
+    assert found.good == 1.0 and found.goodput == pytest.approx(found.request_rate.value)
+    assert 0 <= found.kv_use <= found.kv_peak <= 1

@@ -52,7 +52,15 @@ def test_more_than_leaves_is_said():
     over = measure(simulate(SERVE, fleet, count=5000, rate=45.0))
     assert "queue grows" in over.saturated and not over.holds
     assert over.request_rate.value == pytest.approx(4 / 0.11, rel=0.03)
-    assert measure(simulate(SERVE, fleet, count=5000, rate=25.0)).saturated == ""
+    under = measure(simulate(SERVE, fleet, count=5000, rate=25.0))
+    assert under.saturated == "" and under.settled
+
+
+def test_a_run_too_short_to_fill_the_system_is_not_settled():
+    """Nothing waits, but the first of the long answers is not yet out when the last request comes."""
+    requests = given(np.arange(300.0) / 100, np.full(300, 10), np.full(300, 1000))
+    found = measure(simulate(requests, Fleet(PACE, 100_000, Knobs(most_sequences=1000))))
+    assert found.saturated == "" and not found.settled
 
 
 def test_one_token_has_no_gaps():
@@ -84,6 +92,7 @@ def test_a_single_request_can_be_measured():
     found = measure(simulate(given(np.array([3.0]), np.array([10]), np.array([3])), Fleet(PACE, 10)))
     assert found.requests == 1
     assert found.e2e.p99.value == pytest.approx(0.03)
+    assert found.token_rate.value == pytest.approx(100.0)
 
 
 def test_intervals_hold_what_they_claim():

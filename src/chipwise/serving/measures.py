@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 BATCHES = 20
 STUDENT = 1.729  # 95 % quantile at 19 degrees of freedom: both ends of a 90 % interval
 PERCENTILES = (50.0, 90.0, 99.0)
-GROWTH = 0.02  # of the requests that arrived: a queue that grew by more has no end
+GROWTH = 0.02  # of the requests that arrived: what grew by more has no end, or not yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ class Measures:
     goodput: float  # answered within every bound, 1/s
     good: float  # share of the requests
     kept: tuple[Kept, ...]  # each bound at its percentile
-    saturated: str  # why no steady state exists; empty: there is one
+    saturated: str  # in words, that the queue grows without end; empty: it doesn't
+    settled: bool  # False: ever more requests in the system up to the end; a longer run would tell whether for good
     busy: float  # share of time, of the replicas that decode
     busy_prefill: float  # of those that prefill, 0 where there are none
     kv_use: float  # of the blocks, over time
@@ -86,7 +87,7 @@ class Measures:
 
     @property
     def holds(self) -> bool:
-        """Whether every bound is kept in a steady state."""
+        """Whether every bound is kept and the queue has an end."""
         return not self.saturated and all(each.holds for each in self.kept)
 
 
@@ -100,8 +101,8 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
     tpot = _gap_of_each(run)
     finish = run.finish_s
     inside = (finish > begin) & (finish <= end)
-    decoded = run.totals.decode_tokens[run.sections].sum(axis=1)
-    tokens = (decoded if run.steady else decoded.sum(keepdims=True)) + np.histogram(run.first_s, run.edges)[0]
+    later = run.gaps[run.sections].sum(axis=1)  # every token but a first one ends a gap
+    tokens = (later if run.steady else later.sum(keepdims=True)) + np.histogram(run.first_s, run.edges)[0]
     answered = np.histogram(finish, run.edges)[0]
     good = _good(run, slo)
     whole = float(run.end_s - run.arrival_s[0])
@@ -120,6 +121,7 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
         good=float(good[after].mean()),
         kept=tuple(Kept(bound, _at(run, bound, ttft, tpot[after], e2e)) for bound in slo),
         saturated=_saturated(run),
+        settled=_settled(run),
         busy=min(float(busy[prefills:].mean()) / seconds, 1.0),
         busy_prefill=min(float(busy[:prefills].mean()) / seconds, 1.0) if prefills else 0.0,
         kv_use=min(
@@ -248,23 +250,33 @@ def _at(run: Simulation, bound: Bound, ttft: Array, tpot: Array, e2e: Array) -> 
     return _quantile(np.sort(values), share) if len(values) else float("nan")
 
 
+def _growth(run: Simulation, gone_s: Array, begin: float, end: float) -> tuple[int, int]:
+    """Requests that arrived in a span, and how many more had arrived but not gone at its end than at its start."""
+    come, gone = (np.sort(x).searchsorted([begin, end], side="right") for x in (run.arrival_s, gone_s))
+    arrived = int(come[1] - come[0])
+    return arrived, arrived - int(gone[1] - gone[0])
+
+
 def _saturated(run: Simulation) -> str:
-    """In words, that more arrives than leaves: the queue grew by more than chance explains."""
+    """In words, that more arrives than is let in: the queue grew by more than chance explains."""
     if run.requests.kind not in OPEN or not run.steady:
         return ""
     begin, end = float(run.edges[0]), float(run.edges[-1])
-    arrived = len(run.requests) - run.warm
-
-    def waiting(now: float) -> int:
-        return int((run.arrival_s <= now).sum() - (run.start_s <= now).sum())
-
-    grown = waiting(end) - waiting(begin)
+    arrived, grown = _growth(run, run.start_s, begin, end)
     gaps = np.diff(run.arrival_s)
-    varies = float(gaps.std() / gaps.mean()) if len(gaps) and gaps.mean() > 0 else 0.0
-    if grown <= max(GROWTH * arrived, 2 * max(varies, 1.0) * np.sqrt(arrived)):
+    varies = max(float(gaps.std() / gaps.mean()), 1.0)
+    if grown <= max(GROWTH * arrived, 2 * varies * arrived**0.5):
         return ""
     arrive, served = arrived / (end - begin), (arrived - grown) / (end - begin)
     return f"{arrive:.4g} requests/s arrive, {served:.4g} get served: the queue grows"
+
+
+def _settled(run: Simulation) -> bool:
+    """Whether the requests in the system no longer rose in the second half, by more than chance explains."""
+    if run.requests.kind not in OPEN or not run.steady:
+        return True
+    arrived, grown = _growth(run, run.finish_s, float(run.edges[len(run.edges) // 2]), float(run.edges[-1]))
+    return bool(grown <= max(GROWTH * arrived, 4 * arrived**0.5))
 
 
 def _joules(run: Simulation, seconds: float) -> float:

@@ -114,7 +114,7 @@ class Simulation:
     @property
     def edges(self) -> Array:
         """When the sections that count begin, and when the last of them ends."""
-        return self.marks[1:-1] if self.steady else np.array([0.0, self.end_s])
+        return self.marks[1:-1] if self.steady else np.array([self.arrival_s[0], self.end_s])
 
 
 def simulate(
