@@ -1,0 +1,94 @@
+"""All that a run of the compiled scheduler reads and writes, as records, and how its code is compiled.
+
+No fastmath: equal input gives equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numba.core.options import DefaultOptions
+from numpy.typing import NDArray
+
+Real = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Records = NDArray[Any]
+Record = Any  # one of them, by its fields' names
+F = TypeVar("F", bound=Callable[..., object])
+
+SOURCES = ("state.py", "events.py", "replica.py", "scheduler.py")
+BINS, SHORTEST, LONGEST = 800, 1e-5, 1e3  # of the gaps between tokens, s; logarithmic
+PER_LOG = BINS / np.log(LONGEST / SHORTEST)
+
+
+def _fields(whole: str, real: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in whole.split()] + [(name, np.float64) for name in real.split()])
+
+
+# made: tokens so far; ends: step of its replica that makes the last one; ready: its cache came along; after: next in
+# the queue; token: when it got the last token that its replica's `decoded` doesn't tell
+REQUEST = _fields(
+    "input output shared group after made ends ready preempted replica prefilled_by", "arrival start first finish token"
+)
+# steps: iterations that decoded; context: tokens in the cache of all that decode; just: requests that the last
+# iteration ended; partial, done: the prompt that was cut, and how much of it is done; ending: the next step that ends a
+# request, or an earlier one; fresh: the last ones running, which no step has given a token yet; clock, decoded: end of
+# the last iteration, and of the last one that decoded
+REPLICA = _fields(
+    "number pool steps running context used peak head tail waiting outstanding just partial done ending fresh",
+    "clock decoded",
+)
+POOL = _fields(
+    "blocks sequences tokens block mixed reserve chunked prefills begin end router turn",
+    "context_s pair_s sequence_s transfer_s latency_s",
+)
+TOTAL = _fields(
+    "", "busy_s iterations kv_block_s prompt_tokens decode_tokens preemptions use_s stay_s wait_s sequence_s",
+)
+EVENT = _fields("request", "when")
+SECTION = _fields("cut", "mark")  # the first request of a section, and when it came
+# compiled code is kept on disk under the types of what it is given: a field that is named after all sources of it makes
+# a change to any of them compile anew (by itself only the date of one file would)
+DIGEST = sha256(b"".join(Path(__file__).with_name(name).read_bytes() for name in SOURCES)).hexdigest()[:16]
+COUNTS = _fields(f"issued events section closed source_{DIGEST}", "")
+
+
+class State(NamedTuple):
+    """All that a run reads and writes."""
+
+    requests: Records
+    replicas: Records
+    pools: Records
+    running: Whole  # by replica: decoding requests in the order they were admitted
+    growing: Whole  # by replica and step modulo block: decoding requests that then need a new block
+    groups: Whole  # by replica and group: bit 0, the prefix is in the cache; bit 1, the router sent the group there
+    joining: Whole  # requests whose prompt ends in the iteration at hand
+    pace: Real  # by pool and tokens of an iteration: seconds, and share of the way from idle to busy watts
+    totals: Records  # by section of the run and replica
+    gaps: Real  # by section of the run and bin: between tokens of a sequence, how many and how long together
+    events: Records  # heap of requests that return: answered in a closed loop, or on their way to where they decode
+    sections: Records
+    counts: Records  # one
+
+
+# the arrays are the caller's, so nothing here counts references to them: that would take most of the time
+ENTRY: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
+PART: dict[str, Any] = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def part(function: F) -> F:
+    """Compile as a part of what calls it."""
+    return cast(F, njit(**PART)(function))
+
+
+def entry(function: F) -> F:
+    """Compile at the first call and keep the result on disk, beside this file or in the user's folder."""
+    try:
+        return cast(F, njit(cache=True, **ENTRY)(function))
+    except RuntimeError:  # neither can be written
+        return cast(F, njit(**ENTRY)(function))
