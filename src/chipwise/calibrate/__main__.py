@@ -6,9 +6,11 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from chipwise.calibrate import serving_run
 from chipwise.calibrate.run import calibrate, write
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
+from chipwise.catalog.calibration import shipped
 from chipwise.errors import ChipwiseError
 
 SOURCE = Path(__file__).resolve().parents[1]
@@ -20,7 +22,10 @@ def main(arguments: list[str]) -> int:
     folder = SOURCE / "catalog" / "data" / "calibration"
     try:
         complete(folder / FILE)
-        paths = write(calibrate(SOURCE.parents[1] / "validation", day, sweep=folder / FILE), folder)
+        root = SOURCE.parents[1] / "validation"
+        paths = write(calibrate(root, day, sweep=folder / FILE), folder)
+        shipped.cache_clear()
+        paths += serving_run.write(serving_run.calibrate_serving(serving_run.read(root), shipped(), day), folder)
     except ChipwiseError as error:
         print(f"chipwise: {error}", file=sys.stderr)
         return 2

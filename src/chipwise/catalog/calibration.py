@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,6 +15,7 @@ from chipwise.errors import BrokenFile
 
 SCHEMA = 1
 REFITS = ".refits.json"  # kept apart: only validation reads them
+DATED = re.compile(r"\d{4}-\d\d-\d\d\.json")
 COMPILED = ".compiled.json"  # kept apart: fitting it takes the vendors' compilers
 
 
@@ -88,7 +90,7 @@ def _load(path: Traversable) -> Any:
 def shipped(refits: bool = False) -> Calibration:
     """The newest calibration in the package; `refits` adds those that leave published rows out."""
     folder = files("chipwise.catalog").joinpath("data", "calibration")
-    dated = (p for p in folder.iterdir() if p.name.endswith(".json") and not p.name.endswith((REFITS, COMPILED)))
+    dated = (p for p in folder.iterdir() if DATED.fullmatch(p.name))
     newest = max(dated, key=lambda p: p.name)
     stem = newest.name.removesuffix(".json")
     more = _load(folder.joinpath(stem + REFITS)) if refits else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.catalog.chip import Chip
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -24,7 +26,13 @@ class Stack:
     sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
     reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
     release: float = 2026.0  # the version people run, in years
+    vendors: tuple[str, ...] = ()  # whose chips it runs on; empty: those of any
     score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
+
+
+def runs_on(stack: Stack, chip: Chip) -> bool:
+    """Whether a stack has software for a chip."""
+    return chip.family in stack.families and (not stack.vendors or chip.vendor in stack.vendors)
 
 
 def stack_from_table(table: dict[str, Any]) -> Stack:
@@ -44,5 +52,6 @@ def stack_from_table(table: dict[str, Any]) -> Stack:
         sequence_parallel=table.get("sequence_parallel", True),
         reduce_bytes=float(table.get("reduce_bytes", 2)),
         release=float(table["release"]),
+        vendors=tuple(table.get("vendors", ())),
         score_bytes=float(table.get("score_bytes", 0)),
     )

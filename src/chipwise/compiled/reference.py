@@ -105,7 +105,7 @@ def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
 def written(model: Model) -> dict[str, Any]:
     """A model as plain data, without what no program depends on: how long a sequence it takes."""
     out = asdict(model)
-    del out["context"]
+    del out["context"], out["mixer"]
     return out
 
 

@@ -13,25 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.predict.estimate import Estimate
 from chipwise.serving.requests import OPEN
 from chipwise.serving.simulate import Fleet, Prefill, Simulation
 from chipwise.workload.serve import Bound
 
 Array = NDArray[np.float64]
 
+SIMULATED = "modelled"  # as evidence
 BATCHES = 20
 STUDENT = 1.729  # 95 % quantile at 19 degrees of freedom: both ends of a 90 % interval
 PERCENTILES = (50.0, 90.0, 99.0)
 GROWTH = 0.02  # of the requests that arrived: what grew by more has no end, or not yet
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure and its 90 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +142,7 @@ def _mean(values: Array) -> Estimate:
         half = STUDENT * float(values.std()) / max(len(values) - 1, 1) ** 0.5
     else:
         half = STUDENT * float(_batched(values).std(ddof=1)) / BATCHES**0.5
-    return Estimate(value, value - half, value + half)
+    return Estimate(value, value - half, value + half, SIMULATED)
 
 
 def _batched(values: Array) -> Array:
@@ -166,7 +159,7 @@ def _percentile(values: Array, ordered: Array, share: float) -> Estimate:
         below = (values <= value).astype(float)
         error = max(error, float(_batched(below).std(ddof=1)) / BATCHES**0.5)
     low, high = max(share - STUDENT * error, 0.0), min(share + STUDENT * error, 1.0)
-    return Estimate(value, _quantile(ordered, low), _quantile(ordered, high))
+    return Estimate(value, _quantile(ordered, low), _quantile(ordered, high), SIMULATED)
 
 
 def _quantile(ordered: Array, share: float) -> float:
@@ -194,10 +187,10 @@ def _gap_spread(run: Simulation) -> Spread | None:
         place, value = _gap_at(number, seconds, share)
         below = counts[:, : place + 1].sum(axis=1)
         error = _ratio_error(below, each, float(below.sum() / each.sum()))
-        ends = (_gap_at(number, seconds, x)[1] for x in (max(share - error, 0.0), min(share + error, 1.0)))
-        return Estimate(value, *ends)
+        ends = [_gap_at(number, seconds, x)[1] for x in (max(share - error, 0.0), min(share + error, 1.0))]
+        return Estimate(value, ends[0], ends[1], SIMULATED)
 
-    return Spread(Estimate(mean, mean - half, mean + half), at(0.5), at(0.9), at(0.99))
+    return Spread(Estimate(mean, mean - half, mean + half, SIMULATED), at(0.5), at(0.9), at(0.99))
 
 
 def _gap_of_each(run: Simulation) -> Array:
@@ -215,7 +208,7 @@ def _rate(counts: Array, spans: Array) -> Estimate:
     seconds = float(spans.sum())
     value = float(counts.sum()) / seconds
     half = _ratio_error(counts, spans, value)
-    return Estimate(value, max(value - half, 0.0), value + half)
+    return Estimate(value, max(value - half, 0.0), value + half, SIMULATED)
 
 
 def _ratio_error(parts: Array, wholes: Array, ratio: float) -> float:

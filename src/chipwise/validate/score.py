@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.calibration import Calibration, shipped
+from chipwise.catalog.taught import taught
 from chipwise.errors import BrokenFile, ChipwiseError, InputError
-from chipwise.predict.estimate import Estimate
-from chipwise.validate import bench_rows, kernel_rows, training_rows
+from chipwise.validate import bench_rows, kernel_rows, serving_rows, training_rows
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.kernels import predict_kernel_row
-from chipwise.validate.summary import Pair
-from chipwise.validate.summary import summary as rated
+from chipwise.validate.scored import Scored, sections, summary
+from chipwise.validate.serving import score_serving_row
 from chipwise.validate.tpu_kernels import split
 from chipwise.validate.training import predict_row
 
@@ -26,42 +25,14 @@ Progress = Callable[[int, int, str], None]
 Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all anew
 LARGEST = 200_000_000  # bytes of a file of rows
 FLAT = "bench"  # rows of measurements, one point each
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """One published row against its prediction (seconds)."""
-
-    id: str
-    kind: str  # "training" or "kernel"
-    source: str
-    chip: str
-    family: str
-    observed: float | None  # None where the row could not be read
-    estimate: Estimate | None
-    left_out: Estimate | None  # predicted with the row's source left out of the calibration
-    refusal: str
-    compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
-
-    def as_dict(self) -> dict[str, Any]:
-        """The row for JSON."""
-        e, other = self.estimate, self.left_out
-        return {
-            "id": self.id, "kind": self.kind, "source": self.source, "chip": self.chip, "family": self.family,
-            "unit": "s", "observed": self.observed, "predicted": e.value if e else None,
-            "low": e.low if e else None, "high": e.high if e else None,
-            "evidence": e.evidence if e else None, "refusal": self.refusal or None,
-            "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high}
-            if other else None,
-            **({"compiled": self.compiled.as_dict()} if self.compiled else {}),
-        }
+SERVED = "inference"
 
 
 def published() -> list[Path]:
     """The rows that come with chipwise."""
     packaged = Path(str(files("chipwise.validate"))) / "rows"
     here = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "validation" / "rows"
-    return [here / "training.csv", here / "kernels.csv"]
+    return [here / name for name in ("training.csv", "kernels.csv", "inference.csv", "serving.csv")]
 
 
 def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
@@ -78,13 +49,14 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("--rows", str(path), "a CSV file with a header; this one is empty")
-    kinds = (("training", training_rows.COLUMNS), ("kernel", kernel_rows.COLUMNS), (FLAT, bench_rows.COLUMNS))
+    kinds = (("training", training_rows.COLUMNS), ("kernel", kernel_rows.COLUMNS), (FLAT, bench_rows.COLUMNS),
+             (SERVED, serving_rows.INFERENCE), (SERVED, serving_rows.CLOSED))
     for kind, columns in kinds:
         if columns <= header:
             return kind, [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     missing = sorted(training_rows.COLUMNS - header)
-    raise BrokenFile("--rows", str(path), "the columns of training, kernel or flat rows (kind, dtype, seconds); "
-                     "missing for training: " + ", ".join(missing))
+    raise BrokenFile("--rows", str(path), "the columns of training, inference, serving, kernel or flat rows "
+                     "(kind, dtype, seconds); missing for training: " + ", ".join(missing))
 
 
 def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
@@ -127,6 +99,7 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
     `ids` names the only rows to score; `compiling` scores TPU training rows by their compiled schedules.
     """
     calibration = calibration or shipped(refits=True)
+    known = taught(refits=True)
     work = [(kind, row) for path in paths or published() for kind, rows in [read_rows(path)] for row in rows
             if not ids or row.get("id") in ids]
     for name in ids:
@@ -137,14 +110,19 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
     for i, (kind, row) in enumerate(work):
         if progress:
             progress(i, len(work), row.get("id", ""))
-        one = score_row(kind, row, calibration, compiling)
+        if kind == SERVED and compiling is None and serving_rows.eligible(row):
+            scored += score_serving_row(row, calibration, known)
+            continue
+        one = score_row(kind, row, calibration, compiling) if kind != SERVED else None
         if one is None:
             left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
             scored.append(one)
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
-    main = training if training or any(kind == "training" for kind, _ in work) else kernels
+    served = [s for s in scored if s.kind == SERVED]
+    kinds = {kind for kind, _ in work}
+    main = training if "training" in kinds else served if SERVED in kinds else kernels
     out = {"calibration": calibration.date, "evidence": "modelled" if compiling is None else "compiled",
            "rows_read": len(work), "not_eligible": dict(left.most_common()), **sections(main)}
     if kernels:
@@ -152,6 +130,8 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
                    lambda ids: summary([s for s in kernels if s.id in ids]))
         out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6]),
                           **of}
+    if served and main is not served:
+        out["inference"] = sections(served)
     if compiling is not None:
         made = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
         out["memory"] = memory_summary(list(made.values()))
@@ -161,44 +141,14 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
 
 def reader_of(kind: str) -> Any:
     """The module that reads rows of a kind."""
-    return training_rows if kind == "training" else kernel_rows
+    return {"training": training_rows, SERVED: serving_rows}.get(kind, kernel_rows)
 
 
 def missing(kind: str, row: Mapping[str, str]) -> str:
     """Why a row is not eligible, in words."""
-    if kind == "kernel":
-        return kernel_rows.why_not(row)
+    if kind != "training":
+        return str(reader_of(kind).why_not(row))
     gaps = [k for k in training_rows.NEEDED if not row.get(k, "").strip()]
     if not any(row.get(k, "").strip() for k in training_rows.RATES):
         gaps.append("a rate")
     return "no " + ", ".join(gaps)
-
-
-def sections(scored: Sequence[Scored]) -> dict[str, Any]:
-    """Summary of rows in all, and by family, chip and source; and with each row's source left out."""
-    return {
-        "summary": summary(scored), "refusals": dict(Counter(s.refusal for s in scored if s.refusal)),
-        **_split(scored, left_out=False),
-        "leave_one_source_out": {"summary": summary(scored, left_out=True), **_split(scored, left_out=True)},
-    }
-
-
-def _split(scored: Sequence[Scored], left_out: bool) -> dict[str, Any]:
-    return {
-        name: {key: summary(some, left_out) for key, some in _by(scored, field).items()}
-        for name, field in (("by_family", "family"), ("by_chip", "chip"), ("by_source", "source"))
-    }
-
-
-def _by(scored: Iterable[Scored], field: str) -> dict[str, list[Scored]]:
-    out: dict[str, list[Scored]] = defaultdict(list)
-    for s in scored:
-        if getattr(s, field):
-            out[getattr(s, field)].append(s)
-    return dict(sorted(out.items(), key=lambda item: (-len(item[1]), item[0])))
-
-
-def summary(scored: Sequence[Scored], left_out: bool = False) -> dict[str, float | int | None]:
-    """Counts and errors of these rows."""
-    return rated(len(scored), [Pair(s.observed, e) for s in scored if s.observed is not None
-                               and (e := s.left_out if left_out else s.estimate) is not None])

@@ -70,6 +70,7 @@ class Model:
     token_types: int = 0
     window: int = 0  # sliding attention window in tokens, 0 for full attention
     global_every: int = 1  # with a window: every n-th layer attends in full (1: all do, 0: none does)
+    mixer: str = "window"  # those layers: "window", "linear" (a state of its size) or "sparse" (so many picked tokens)
     experts: Experts | None = None
     latent: Latent | None = None
     mtp_layers: int = 0  # extra multi-token-prediction layers

@@ -91,6 +91,9 @@ class _Shape(Strict):
     global_every: DimOrZero | None = Field(
         None, description="With a window: every n-th layer attends in full (1: all do, 0: none does)."
     )
+    mixer: Literal["window", "linear", "sparse"] | None = Field(
+        None, description="With a window: those layers slide it, keep a state of its size, or pick so many tokens."
+    )
     experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
     latent: LatentSpec | None = Field(None, description="Multi-head latent attention.")
     mtp_layers: DimOrZero | None = Field(None, description="Multi-token-prediction layers.")

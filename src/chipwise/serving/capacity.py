@@ -1,0 +1,289 @@
+"""The largest load within a promise: over the ways to split the engine and the knobs it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil, inf, log2
+
+from chipwise.errors import DoesNotFit, InputError, NoLayout, PrecisionMissing, Refusal
+from chipwise.layout.splits import domain
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.site import slice_for
+from chipwise.serving.pace import Knobs
+from chipwise.serving.requests import OPEN, Requests, draw
+from chipwise.serving.service import Place, Served, Service, run, service
+from chipwise.serving.split import Split
+from chipwise.workload.model import Model
+from chipwise.workload.serve import Bound
+
+Progress = Callable[[int, int, str], None]
+
+COUNT = 600  # requests simulated for each load that is tried on one engine
+STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
+WIDEST = 64  # chips of one engine, at most
+CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
+BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One load that was simulated on one engine."""
+
+    load: float  # requests/s of the engine, or its users
+    tokens_per_s: float
+    user_tokens_per_s: float  # that one user sees: 1 / mean time per token
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capacity:
+    """The largest load of a service within its promise."""
+
+    service: Service  # all engines that the chips hold
+    load: Estimate  # requests/s, or users, of all engines
+    served: Served  # at the largest load, one engine
+    limit: str  # what ends it: a bound, or that the queue grows
+    tried: tuple[Tried, ...]
+
+    @property
+    def per_chip(self) -> float:
+        """Load of one chip."""
+        return self.load.value / self.service.chips
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """Capacities of every split, best first, and those that can't be."""
+
+    place: Place
+    chips: int
+    found: tuple[Capacity, ...]
+    refused: tuple[tuple[Split, str], ...] = field(default=())
+
+    @property
+    def best(self) -> Capacity:
+        """The split and knobs with the largest load."""
+        return self.found[0]
+
+
+def splits(model: Model, chips: int, fast: int) -> list[Split]:
+    """Ways to lay one engine over at most `chips`, `fast` of which share fast links."""
+    if model.family == "cnn":
+        return [Split()]
+    widths = [n for n in _powers(chips) if model.heads % n == 0]
+    out = [Split(tp=n) for n in widths if n <= max(fast, 1)]
+    widest = max(s.tp for s in out)
+    out += [Split(tp=widest, pp=n) for n in _powers(chips // widest) if n > 1 and model.layers % n == 0]
+    if model.experts is not None:
+        e = model.experts.count
+        out += [Split(tp=s.tp, ep=s.tp) for s in out if s.tp > 1 and s.pp == 1 and e % s.tp == 0]
+        out += [Split(dp=n, ep=n) for n in _powers(chips) if n > 1 and e % n == 0 and n <= fast]
+    return [s for s in out if s.chips <= min(chips, WIDEST)]
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << i for i in range(int(log2(most)) + 1)] if most >= 1 else []
+
+
+def trial_requests(at: Place, seed: int = 0, count: int = COUNT) -> Requests:
+    """The requests every load is tried with: the same ones, closer together or further apart."""
+    serve = at.workload.serve
+    if serve.arrival.kind in ("closed", "offline"):
+        return draw(serve, count, seed)
+    return draw(serve, count, seed, rate=1.0)
+
+
+def at_load(of: Service, requests: Requests, load: float) -> Served:
+    """One engine under a load."""
+    if requests.kind in OPEN:
+        return run(of, requests.at_rate(load))
+    if requests.kind == "closed":
+        return run(of, replace(requests, users=max(1, round(load))))
+    return run(of, requests)
+
+
+def holds(served: Served) -> bool:
+    """Whether the promise is kept and the queue has an end."""
+    m = served.measures
+    return m.holds and (m.settled or served.simulation.requests.kind not in OPEN)
+
+
+def limit_of(served: Served) -> str:
+    """What a load runs into, in words."""
+    broken = [str(kept.bound) for kept in served.measures.kept if not kept.holds]
+    return broken[0] if broken else "the queue grows" if not holds(served) else ""
+
+
+def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float, Served, str, list[Tried]]:
+    """The largest load of one engine that holds; 0 where none does, with the lightest that was tried."""
+    tried: list[Tried] = []
+
+    def attempt(load: float) -> Served:
+        served = at_load(of, requests, load)
+        rate = served.token_rate.value
+        each = served.tpot.mean.value if served.tpot else served.e2e.mean.value
+        tried.append(Tried(load, rate, 1 / each if each > 0 else inf, holds(served)))
+        return served
+
+    if requests.kind == "offline":
+        served = attempt(1.0)
+        return served.request_rate.value, served, "as fast as it goes", tried
+    closed = requests.kind == "closed"
+    light = 1.0 if closed else _lightest(of, requests)
+    good = attempt(light)
+    if not holds(good):
+        return 0.0, good, limit_of(good), tried
+    low, high, why = light, light, ""
+    while True:
+        high = low * 4 if closed else low * 3
+        served = attempt(high)
+        if not holds(served):
+            why = limit_of(served)
+            break
+        low, good = high, served
+        if closed and high > 1e5:
+            return low, good, "the largest number of users tried", tried
+    for _ in range(steps):
+        if high / low < 1.02 or (closed and high - low <= 1):
+            break
+        middle = round((low * high) ** 0.5) if closed else (low * high) ** 0.5
+        middle = min(max(middle, low + 1), high - 1) if closed else middle
+        served = attempt(middle)
+        if holds(served):
+            low, good = middle, served
+        else:
+            high, why = middle, limit_of(served)
+    return low, good, why, tried
+
+
+def _lightest(of: Service, requests: Requests) -> float:
+    """A rate at which requests hardly meet."""
+    alone = at_load(of, replace(requests, arrival_s=requests.arrival_s[:40], input=requests.input[:40],
+                                output=requests.output[:40], shared=requests.shared[:40],
+                                group=requests.group[:40]), 1e-3)
+    return 0.05 / max(alone.e2e.mean.value, 1e-6)
+
+
+def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
+    """The largest load of all engines of a service."""
+    one = of.with_replicas(1)
+    load, served, why, tried = largest(one, requests)
+    low = high = load
+    if interval and load > 0 and requests.kind != "offline":
+        by = of.corrections["tpot"]
+        ends = [largest(replace(one, replica=one.replica.slower(2.718281828 ** e)), requests, STEPS - 3)[0]
+                for e in (max(by.high, 0.0), min(by.low, 0.0))]
+        low, high = min(ends[0], load), max(ends[1], load)
+    elif interval:
+        low, high = served.request_rate.low, served.request_rate.high
+    many, by = of.replicas, of.corrections["tpot"]
+    return Capacity(of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why,
+                    tuple(tried))
+
+
+def search(at: Place, chips: int, seed: int = 0, tune: bool = True, progress: Progress | None = None,
+           only: Sequence[Split] | None = None) -> Search:
+    """Every split of engines over these chips, each with its largest load; the best one's knobs tuned."""
+    requests = trial_requests(at, seed)
+    model = at.workload.model
+    ways = list(only) if only is not None else splits(model, chips, domain(slice_for(at.chip, chips)))
+    found: list[Capacity] = []
+    refused: list[tuple[Split, str]] = []
+    why: list[Refusal] = []
+    for i, split in enumerate(ways):
+        if progress:
+            progress(i, len(ways), str(split))
+        try:
+            made = service(at, split, max(1, chips // split.chips))
+        except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
+            refused.append((split, str(refusal)))
+            why.append(refusal)
+            continue
+        found.append(capacity_of(made, requests))
+    if not found:
+        nothing = NoLayout(f"{model.name} can't be split over {chips} {at.chip.id}", "other counts may do")
+        raise why[-1] if why else nothing
+    ranked = sorted(found, key=lambda c: -c.load.value)
+    if ranked[0].load.value <= 0:
+        raise impossible(at, ranked)
+    if tune:
+        ranked = _tuned(ranked, requests)
+    best = capacity_of(ranked[0].service, requests, interval=True)
+    return Search(at, chips, (best, *ranked[1:]), tuple(refused))
+
+
+def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
+    """The best split with the batch of tokens and the number of sequences that carry most."""
+    best = ranked[0]
+    r = best.service.replica
+    settings: list[Callable[[Knobs], Knobs]] = [partial(_chunk, size) for size in CHUNKS]
+    settings += [partial(_batch, size) for size in BATCHES]
+    for change in settings:
+        now = best.service.replica.knobs
+        knobs = change(now)
+        if knobs == now:
+            continue
+        try:
+            made = service(best.service.place, r.split, best.service.replicas, knobs=knobs)
+        except DoesNotFit:
+            continue
+        got = capacity_of(made, requests)
+        if got.load.value > best.load.value * 1.01:
+            best = got
+    return [best, *ranked[1:]]
+
+
+def _chunk(size: int, knobs: Knobs) -> Knobs:
+    return replace(knobs, most_tokens=size)
+
+
+def _batch(size: int, knobs: Knobs) -> Knobs:
+    return replace(knobs, most_sequences=size)
+
+
+def impossible(at: Place, tried: Iterable[Capacity]) -> Refusal:
+    """No load holds the promise: which part can't be met, and the nearest that can."""
+    parts: dict[Bound, float] = {}
+    for capacity in tried:
+        for kept in capacity.served.measures.kept:
+            shown = kept.seconds
+            parts[kept.bound] = min(parts.get(kept.bound, inf), shown)
+    broken = [(bound, best) for bound, best in parts.items() if best > bound.seconds]
+    if not broken:
+        return Refusal(f"no load on {at.chip.id} keeps every part of the promise at once", "relax one of them")
+    words = ", ".join(f"{bound.metric} p{bound.percentile:g} of {bound.seconds * 1e3:g} ms can't be met: the nearest "
+                      f"is {_up(best) * 1e3:g} ms" for bound, best in broken)
+    return Refusal(f"on {at.chip.id} {words}", "relax it, use a faster chip or a smaller precision")
+
+
+def _up(seconds: float) -> float:
+    """Rounded up to two digits, so that it can be met."""
+    if seconds <= 0:
+        return 0.0
+    scale = 10.0 ** (int(log2(seconds) / log2(10)) - 2)
+    return ceil(seconds / scale) * scale
+
+
+def front(found: Iterable[Capacity]) -> list[tuple[Capacity, Tried]]:
+    """Loads that no other beats both in tokens/s a user sees and in tokens/s a chip gives."""
+    points = [(c, t) for c in found for t in c.tried if t.holds]
+    out: list[tuple[Capacity, Tried]] = []
+    best = 0.0
+    for c, t in sorted(points, key=lambda p: (-p[1].user_tokens_per_s, -_per_chip(p))):
+        if _per_chip((c, t)) > best * 1.001:
+            best = _per_chip((c, t))
+            out.append((c, t))
+    return out
+
+
+def _per_chip(point: tuple[Capacity, Tried]) -> float:
+    return point[1].tokens_per_s / point[0].service.replica.split.chips
+
+
+def check_load(of: Service, load: float, found: Capacity) -> None:
+    """Refuse a load above what the service carries."""
+    if load > found.load.high:
+        raise InputError("--rate", f"{load:g}", f"at most the {found.load.value:.3g} requests/s that {of.chips} "
+                                                f"{of.place.chip.id} carry ({found.limit})")

@@ -1,0 +1,71 @@
+"""What a serving stack adds to its kernels, as calibration found it: effects of labels that add up in logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import exp
+
+from chipwise.catalog import Chip, Stack
+from chipwise.predict.site import architecture
+from chipwise.serving.formats import only_experts
+from chipwise.workload.model import Model
+
+RELEASE = 2026.0  # software releases are counted from here, in years
+OLDEST = 0.5  # years around it within which releases were compared
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """Multipliers of kernels, and seconds that no formula of a chip knows. The values here are the priors."""
+
+    products: float = 1.0  # of decoding batches
+    experts: float = 1.0
+    collectives: float = 1.1
+    context: float = 0.95  # decode attention
+    prompt: float = 1.1  # everything in batches of a prompt's size
+    layer_s: float = 20e-6  # small kernels and gaps of a layer
+    layer_moe_s: float = 22e-6  # and of its router, permutation and combination
+    layer_latent_s: float = 15e-6  # and of latent attention's extra products
+    layer_linear_s: float = 25e-6  # and of linear or sparse attention
+    host_s: float = 0.35e-3  # scheduling and sampling, an iteration
+    sequence_s: float = 4e-6  # and a sequence
+    expert_token_s: float = 0.1e-6  # moving a token to experts and back, a layer
+    eager_s: float = 50e-6  # a layer of a batch too large for captured graphs
+    request_s: float = 15e-3  # tokenising, HTTP: until the engine sees a request
+    stream: float = 3.0  # iterations until the first token is shown
+
+
+NAMES = tuple(f.name for f in fields(Coefficients))
+
+
+def labels(chip: Chip, stack: Stack | None, model: Model, precision: str, release: float | None = None,
+           load: str = "online") -> dict[str, float]:
+    """The labels, with weights, whose effects add up to the coefficients of a stack on a chip in a precision.
+
+    `load` is ``online`` (a server with clients), ``offline`` (a job as fast as it goes) or ``batch`` (one at a time).
+    """
+    name = stack.id if stack else "unknown"
+    when = release if release is not None else stack.release if stack else RELEASE
+    arch = architecture(chip)
+    precision += "-experts" if only_experts(model, precision) else ""
+    names = {
+        "base": 1.0, f"family:{chip.family}": 1.0, f"arch:{arch}": 1.0, f"dtype:{precision}": 1.0,
+        f"stack:{name}": 1.0, f"stack:{name}/dtype:{precision}": 1.0, f"arch:{arch}/dtype:{precision}": 1.0,
+        "release": max(-OLDEST, min(OLDEST, when - RELEASE)),
+    }
+    return names | {f"{label}@{load}": weight for label, weight in names.items()}
+
+
+def coefficients(effects: Mapping[str, Mapping[str, float]], names: Mapping[str, float]) -> Coefficients:
+    """The priors times what calibration found.
+
+    >>> coefficients({"host_s": {"base": 0.0, "stack:vllm": 0.0}}, {"base": 1.0}) == Coefficients()
+    True
+    """
+    prior = Coefficients()
+    out = {}
+    for key in NAMES:
+        table = effects.get(key, {})
+        out[key] = getattr(prior, key) * exp(sum(w * table.get(label, 0.0) for label, w in names.items()))
+    return Coefficients(**out)

@@ -1,0 +1,65 @@
+"""What a serving precision means: bytes of weights and activations, and in which arithmetic products run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.catalog import Chip
+from chipwise.errors import PrecisionMissing
+from chipwise.workload.model import Model
+
+# stored bytes of a weight with its scales: 4-bit formats keep a scale for 16 (NVFP4) or 32 to 128 weights
+WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.53,
+                "fp4": 0.5625}
+KV_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+ARITHMETIC = {"fp8": "fp8", "int8": "int8", "fp4": "fp4", "fp32": "fp32"}  # the others: 16 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Bytes and arithmetic of one kind of products."""
+
+    arithmetic: str  # dtype of the matrix units
+    weight_bytes: float
+    in_bytes: float
+    stored: str  # the name of the precision
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """What a precision means for a model on a chip."""
+
+    base: Format  # attention, output layer and router where they aren't quantised
+    dense: Format  # quantised products outside experts
+    experts: Format
+    kv_bytes: float
+    act_bytes: float
+    fallback: bool  # the chip lacks the arithmetic, so weights alone are stored in the precision
+
+
+def only_experts(model: Model, precision: str) -> bool:
+    """Whether the precision is that of the experts alone.
+
+    Mixture-of-experts models in 4 bits keep everything else in 16 (gpt-oss, Kimi-K2, DeepSeek-R1-NVFP4: their
+    published quantisation configs, 2025-2026).
+    """
+    return model.experts is not None and precision in ("fp4", "int4")
+
+
+def half(chip: Chip) -> str:
+    """The 16-bit arithmetic of a chip; its widest float where it has none."""
+    return next((d for d in ("bf16", "fp16", "tf32", "fp32") if d in chip.peak), "fp32")
+
+
+def formats(chip: Chip, model: Model, precision: str, kv_precision: str) -> Formats:
+    """The formats of a model's products on a chip."""
+    wide = "fp32" if precision == "fp32" else half(chip)
+    if wide not in chip.peak and not (wide == "fp32" and chip.family == "tpu"):
+        raise PrecisionMissing(f"{chip.id} has no {wide} matrix rate", f"it has {', '.join(chip.peak)}")
+    act = 4.0 if wide == "fp32" else 2.0
+    base = Format(wide, act, act, wide)
+    wanted = ARITHMETIC.get(precision, wide)
+    fallback = wanted not in chip.peak and wanted != wide
+    low = Format(wide if fallback else wanted, WEIGHT_BYTES[precision],
+                 act if fallback or wanted == wide else WEIGHT_BYTES[precision], precision)
+    return Formats(base, base if only_experts(model, precision) else low, low, KV_BYTES[kv_precision], act, fallback)

@@ -1,0 +1,223 @@
+"""A workload served somewhere: the engine, how many of them, and what their users would see, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load
+from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.stacks import runs_on
+from chipwise.catalog.taught import Taught
+from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.fabric import send_seconds
+from chipwise.predict.site import slice_for, wires
+from chipwise.serving.estimates import Correction, correction
+from chipwise.serving.formats import formats
+from chipwise.serving.learnt import point
+from chipwise.serving.loads import Load, decode_terms, seconds
+from chipwise.serving.measures import Kept, Measures, Spread, measure
+from chipwise.serving.memory import cache_bytes
+from chipwise.serving.pace import Knobs
+from chipwise.serving.requests import Requests
+from chipwise.serving.setup import Replica, set_up
+from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
+from chipwise.serving.split import Split
+from chipwise.workload.serve import Bound, ServingWorkload
+
+USUAL = 32.0  # sequences at once at which published rows near a service are looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What every service of a workload on one kind of chip shares."""
+
+    workload: ServingWorkload
+    chip: Chip
+    stack: Stack
+    calibration: Calibration
+    taught: Taught
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Service:
+    """Equal replicas of a model behind a router."""
+
+    place: Place
+    replica: Replica
+    replicas: int
+    router: str
+    corrections: Mapping[str, Correction]
+    prefill: Replica | None = None  # engines of their own for prompts
+    prefill_replicas: int = 0
+
+    @property
+    def chips(self) -> int:
+        """All chips."""
+        apart = self.prefill.split.chips * self.prefill_replicas if self.prefill else 0
+        return self.replica.split.chips * self.replicas + apart
+
+    @property
+    def accelerators(self) -> Accelerators:
+        """All chips, in their most cubic slice where they are TPUs."""
+        return slice_for(self.place.chip, self.chips)
+
+    def fleet(self) -> Fleet:
+        """What is simulated."""
+        r = self.replica
+        apart = None
+        if self.prefill is not None:
+            p = self.prefill
+            apart = Prefill(p.pace(), _blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
+        return Fleet(r.pace(), _blocks(r), r.knobs, self.replicas, self.router, apart)
+
+    def _transfer(self) -> tuple[float, float]:
+        """Seconds to move the cache of one prompt token, and to start, from one engine to another."""
+        assert self.prefill is not None
+        r = self.replica
+        links = wires(slice_for(r.chip, max(self.chips, 2)), self.place.calibration)
+        fmt = formats(r.chip, r.model, r.precision, r.kv_precision)
+        each = cache_bytes(r.model, fmt, r.split)[0]  # every chip sends its part at once
+        size, far = 1e6, np.asarray(float(self.prefill.split.chips))
+        start = float(send_seconds(links, far, np.asarray(0.0)))
+        return (float(send_seconds(links, far, np.asarray(size))) - start) / size * each, start
+
+    @property
+    def shown_s(self) -> float:
+        """What comes on top of the engine's first token: the way in, and the iterations until it is streamed."""
+        r, serve = self.replica, self.place.workload.serve
+        if r.model.family != "decoder":
+            return r.coefficients.request_s * r.factor
+        step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
+        return (r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)) * r.factor
+
+    def with_replicas(self, count: int) -> Service:
+        """The same with another number of engines."""
+        return replace(self, replicas=count)
+
+
+def _blocks(r: Replica) -> int:
+    """Blocks of a replica's cache; windows count as if every sequence filled them."""
+    if not r.room.per_token:
+        return 1 << 40  # nothing grows with the context
+    return int(r.room.tokens // r.knobs.block)
+
+
+def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
+    """The stack named, or the chip's usual one; refused where it doesn't run there or doesn't serve."""
+    text = name or workload.serve.stack
+    if text:
+        found = find_stack(text)
+        if found is None or "serve" not in found.work:
+            raise UnknownName("stack", text, [s.id for s in load().stacks.values() if "serve" in s.work])
+        if not runs_on(found, chip):
+            runs = " and ".join(f"{kind} chips" for kind in found.vendors or found.families)
+            raise Refusal(f"{found.name} does not run on {chip.id}", f"it runs on {runs}")
+        return found
+    if workload.model.family == "decoder":
+        return default_stack(chip, "serve")
+    usual = ("jax",) if chip.family == "tpu" else ("tensorrt", "pytorch")
+    return next(stack for name in usual if runs_on(stack := load().stacks[name], chip))
+
+
+def place(workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = "") -> Place:
+    """Where a workload is served, before it is split."""
+    return Place(workload, chip, stack_of(workload, chip, stack), calibration, taught)
+
+
+def engine(at: Place, split: Split, knobs: Knobs | None = None) -> tuple[Replica, dict[str, Correction]]:
+    """One engine with what published rows near it say; a `Refusal` where it can't be."""
+    w, serve = at.workload, at.workload.serve
+    longest = serve.input.most + serve.output.most
+    made = set_up(w.model, at.chip, split, serve.precision, serve.kv_precision, at.stack, at.calibration, at.taught,
+                  knobs, longest=longest)
+    if made.room.per_token and made.room.sequences(longest) < 1:
+        raise DoesNotFit(
+            f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens:,.0f} tokens, the longest request "
+            f"needs {longest:,.0f}", "more chips per replica, a smaller cache precision or shorter requests would do")
+    load_ = Load("closed", USUAL, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
+    here = point(w.model, at.chip, split, at.stack, serve.precision, load_)
+    language = w.model.family == "decoder"
+    found = {m: correction(at.taught, m, "scheduled", at.chip.family, here, language) for m in ("tpot", "ttft")}
+    return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
+
+
+def service(at: Place, split: Split, replicas: int = 1, router: str = "least_loaded", knobs: Knobs | None = None,
+            disaggregate: tuple[int, int] | None = None) -> Service:
+    """Engines behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
+    made, found = engine(at, split, knobs)
+    if disaggregate is None:
+        return Service(at, made, replicas, router, found)
+    prompts, decoding = disaggregate
+    if min(prompts, decoding) < 1:
+        raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one engine on each side, such as 2:6")
+    if at.workload.model.family != "decoder":
+        raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
+    return Service(at, made, decoding, router, found, made, prompts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Served:
+    """A service under a load: what was simulated, and every latency with the interval of model and run together."""
+
+    service: Service
+    simulation: Simulation
+    measures: Measures  # as simulated
+    ttft: Spread
+    tpot: Spread | None
+    itl: Spread | None
+    e2e: Spread
+    token_rate: Estimate
+    request_rate: Estimate
+
+
+def run(of: Service, requests: Requests | None = None, *, count: int = 0, seed: int = 0, rate: float | None = None,
+        users: int | None = None) -> Served:
+    """Serve the workload's requests (or these)."""
+    serve = of.place.workload.serve
+    what = serve if requests is None else requests
+    done = simulate(what, of.fleet(), count=count, seed=seed, rate=rate, users=users)
+    tpot, ttft = of.corrections["tpot"], of.corrections["ttft"]
+    m = _told(measure(done, tuple(_inside(b, of) for b in serve.slo)), serve.slo, of)
+    first = _moved(m.ttft, of.shown_s, ttft.factor / tpot.factor, ttft)
+    later = _moved(m.tpot, 0.0, 1.0, tpot) if m.tpot else None
+    gaps = _moved(m.itl, 0.0, 1.0, tpot) if m.itl else None
+    whole = _moved(m.e2e, of.shown_s, 1.0, tpot if m.tpot else ttft)
+    closed = done.requests.kind in ("closed", "offline")  # only there does speed set the rate
+    rates = [_rate(r, tpot) if closed else replace(r, evidence=tpot.evidence) for r in (m.token_rate, m.request_rate)]
+    return Served(of, done, m, first, later, gaps, whole, *rates)
+
+
+def _inside(bound: Bound, of: Service) -> Bound:
+    """A promise to users as one on what the engine does by itself."""
+    if bound.metric == "ttft":
+        scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
+        return replace(bound, seconds=bound.seconds / scale - of.shown_s)
+    return replace(bound, seconds=bound.seconds - of.shown_s) if bound.metric == "e2e" else bound
+
+
+def _told(m: Measures, slo: tuple[Bound, ...], of: Service) -> Measures:
+    """Measures whose bounds are those of the users again."""
+    scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
+    shift = {"ttft": of.shown_s, "e2e": of.shown_s}
+    return replace(m, kept=tuple(
+        Kept(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
+        for bound, k in zip(slo, m.kept, strict=True)))
+
+
+def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread:
+    """A spread of latencies shifted and scaled, with the model's interval on top of the run's."""
+    def one(e: Estimate) -> Estimate:
+        low, value, high = ((x + shift) * scale for x in (e.low, e.value, e.high))
+        model = Correction(1.0, by.low, by.high, by.evidence, by.because)
+        return Estimate(value, model.time(low).low, model.time(high).high, by.evidence, by.because)
+
+    return Spread(*(one(getattr(spread, name)) for name in ("mean", "p50", "p90", "p99")))
+
+
+def _rate(e: Estimate, by: Correction) -> Estimate:
+    model = Correction(1.0, by.low, by.high, by.evidence, by.because)
+    return Estimate(e.value, model.rate(e.low).low, model.rate(e.high).high, by.evidence, by.because)

@@ -1,0 +1,83 @@
+"""Published inference rows predicted: a replica set up as the row says, under the row's load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.stacks import Stack
+from chipwise.catalog.taught import Taught
+from chipwise.errors import ChipwiseError
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.site import stack_for
+from chipwise.serving.estimates import correction
+from chipwise.serving.learnt import point
+from chipwise.serving.loads import Load, outcome
+from chipwise.serving.setup import Replica, knobs_of, set_up
+from chipwise.validate.scored import Scored
+from chipwise.validate.serving_rows import ServingRow, read
+from chipwise.workload.model import Model
+
+LABELLED = {"closed": "online", "offline": "offline", "batch": "batch"}
+
+
+def stack_of(row: ServingRow) -> Stack:
+    """The row's stack, or a plain framework where it names none we know."""
+    return row.stack or stack_for(row.chip, "encoder")
+
+
+def load_of(row: ServingRow) -> Load:
+    """The load of one replica."""
+    count = row.batch if row.load == "offline" else max(1.0, row.batch / row.replicas)
+    return Load(row.load, count, row.input, row.output, row.drawn, row.rounds, row.slots, row.warm)
+
+
+def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Replica:
+    """The row's engine."""
+    stack = stack_of(row)
+    knobs = knobs_of(stack)
+    if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
+        knobs = replace(knobs, most_sequences=4096)
+    return set_up(row.model, row.chip, row.split, row.precision, row.kv_precision, stack, calibration, taught, knobs,
+                  row.release, LABELLED[row.load], row.longest)
+
+
+def model_key(model: Model) -> str:
+    """The name under which rows of a model are left out together."""
+    e = model.experts
+    return f"model {model.layers}x{model.d_model}x{model.heads}x{e.count if e else 0}"
+
+
+def point_of(row: ServingRow) -> tuple[list[float], str, str]:
+    """Where the row lies among published ones."""
+    return point(row.model, row.chip, row.split, stack_of(row), row.precision, load_of(row))
+
+
+def predict_serving_row(row: ServingRow, calibration: Calibration, taught: Taught) -> dict[str, Estimate]:
+    """Every metric of the row, on all of its chips: seconds, or tokens/s."""
+    found = outcome(replica_of(row, calibration, taught), load_of(row), calibration)
+    out: dict[str, Estimate] = {}
+    for metric in row.observed:
+        near = correction(taught, metric, row.mode, row.chip.family, point_of(row))
+        value = found.of(metric)
+        out[metric] = near.rate(value * row.replicas) if metric == "throughput" else near.time(value)
+    return out
+
+
+def score_serving_row(row: Mapping[str, str], calibration: Calibration, taught: Taught) -> list[Scored]:
+    """Every figure of an eligible row scored: by the refit without its model, and by the one without its source."""
+    try:
+        known = read(row)
+    except ChipwiseError as error:
+        source = row.get("source_repo", "")
+        return [Scored(row.get("id", ""), "inference", source, "", "", None, None, None, str(error))]
+    base = (known.id, "inference", known.source, known.chip.id, known.chip.family)
+    try:
+        mine, other = (predict_serving_row(known, calibration, taught.leaving_out(name))
+                       for name in (model_key(known.model), known.source))
+    except ChipwiseError as error:
+        return [Scored(*base, value, None, None, str(error), metric=metric, mode=known.mode)
+                for metric, value in known.observed.items()]
+    return [Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=known.mode)
+            for metric, value in known.observed.items()]

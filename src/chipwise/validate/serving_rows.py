@@ -1,0 +1,334 @@
+"""Published inference measurements: one CSV row into a model, chips, a split, a load and what was observed.
+
+Two kinds of tables are read: rows of inference results (``scenario`` says what was run), and rows of closed-loop
+serving runs (``concurrency`` requests at any time, time to first token and per token).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from chipwise.catalog import Chip, Stack, find_chip, find_stack
+from chipwise.errors import InputError
+from chipwise.serving.split import Split
+from chipwise.validate.training_rows import model_of
+from chipwise.workload.model import Experts, Latent, Model
+
+INFERENCE = frozenset({"id", "accelerator", "scenario", "model", "precision", "input_len", "output_len"})
+CLOSED = frozenset({"id", "system", "model", "framework", "mode", "isl", "osl", "concurrency", "ttft_ms", "tpot_ms"})
+DIMENSIONS = ("layers", "d_model", "heads", "d_ff")
+RATES = ("output_tokens_per_s_total", "ttft_ms", "tpot_ms")
+
+# Mean tokens of JetStream's ShareGPT requests of at most 1,024 tokens each way, where a row gives the limits alone
+# (AI-Hypercomputer/JetStream experimental/jax/README.md, 2024-08: totals over 1,000 requests)
+SHAREGPT = (218.7, 291.7)
+# Lengths of the closed-loop benchmark that most rows come from are drawn from 80 to 100 % of the nominal ones
+# (InferenceMAX --random-range-ratio 0.8, 2025-10); its nominal lengths are these
+DRAWN, NOMINAL = 0.2, (1024.0, 8192.0)
+# Rows of other lengths come from a tool that warms up before it counts, and whose requests drift apart. Assumed.
+DRIFTED = 0.1
+ROUNDS = 10  # requests a user of that benchmark sends (InferenceMAX --num-prompts 10 x concurrency, 2025-10)
+QUEUED = 1.0  # a first token that takes longer than the whole answer is a queue before a server that is full
+
+# Requests of trtllm-bench's published runs by tokens of a request (TensorRT-LLM perf-overview.md v0.17 to v1.0)
+BENCHED = ((256, 30_000), (4_000, 3_000), (5_500, 1_500), (float("inf"), 1_000))
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRow:
+    """A published measurement in our terms."""
+
+    id: str
+    source: str
+    group: str  # rows of one campaign: source, model, chip, stack and precision
+    mode: str  # "fixed_batch" or "scheduled"
+    load: str  # "batch" (all at once, one answer), "closed" (users) or "offline" (requests as fast as it goes)
+    chip: Chip
+    chips: int
+    split: Split
+    stack: Stack | None
+    release: float
+    model: Model
+    precision: str
+    kv_precision: str
+    batch: float  # sequences at once, users or requests
+    slots: int  # most sequences at once; 0: the stack's own limit
+    input: float
+    output: float
+    drawn: float  # lengths vary between 1 - drawn and 1 of the nominal
+    rounds: int  # requests of each user
+    warm: bool  # the first of them aren't counted
+    longest: float  # tokens of the longest request
+    observed: Mapping[str, float]  # metric -> s, or tokens/s
+
+    @property
+    def replicas(self) -> int:
+        """Engines that share the chips."""
+        return max(1, self.chips // self.split.chips)
+
+
+def kind_of(row: Mapping[str, str]) -> str:
+    """Which of the two tables a row is of."""
+    return "closed" if "concurrency" in row and "isl" in row else "inference"
+
+
+def why_not(row: Mapping[str, str]) -> str:
+    """Why a row is not eligible; "" where it is."""
+    return _closed_gap(row) if kind_of(row) == "closed" else _inference_gap(row)
+
+
+def _has(row: Mapping[str, str], key: str) -> bool:
+    return bool(row.get(key, "").strip())
+
+
+def _inference_gap(row: Mapping[str, str]) -> str:
+    scenario = row.get("scenario", "").lower()
+    if "disagg" in scenario or "disagg" in row.get("parallelism", "").lower():
+        return "disaggregated"
+    if "speculative" in scenario:
+        return "speculative decoding"
+    gaps = [key for key in (*DIMENSIONS, "precision", "input_len") if not _has(row, key)]
+    single = "first-token" in scenario or "single forward" in scenario
+    if not single and not _has(row, "output_len"):
+        gaps.append("output_len")
+    if not any(_has(row, key) for key in RATES):
+        gaps.append("a rate")
+    if ("static" in scenario or single) and not _has(row, "batch_size"):
+        gaps.append("batch_size")
+    return "no " + ", ".join(gaps) if gaps else _queue(row, "output_len")
+
+
+def _closed_gap(row: Mapping[str, str]) -> str:
+    if row.get("mode", "").strip() != "agg":
+        return "disaggregated"
+    if "do not use" in row.get("notes", "").lower():
+        return "marked as not to be used"
+    needed = ("vocab", "isl", "osl", "concurrency", "tp", "ttft_ms", "tpot_ms", "precision")
+    gaps = [key for key in (*DIMENSIONS[:3], *needed) if not _has(row, key)]
+    if not _has(row, "d_ff") and not _has(row, "moe_d_ff"):
+        gaps.append("d_ff")
+    return "no " + ", ".join(gaps) if gaps else _queue(row, "osl")
+
+
+def _queue(row: Mapping[str, str], output: str) -> str:
+    """A first token later than the whole answer took: requests waited for a server that was full."""
+    if not (_has(row, "ttft_ms") and _has(row, "tpot_ms") and _has(row, output)):
+        return ""
+    answer = _number(row, output) * _number(row, "tpot_ms")
+    return "queueing above capacity" if _number(row, "ttft_ms") > QUEUED * answer else ""
+
+
+def eligible(row: Mapping[str, str]) -> bool:
+    """Dimensions, lengths, load, precision and a rate are present."""
+    return not why_not(row)
+
+
+def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
+    text = row.get(key, "").strip()
+    if not text:
+        return default
+    found = re.match(r"[<=~ ]*([-+0-9.eE]+)", text)
+    try:
+        value = float(found[1]) if found else float(text)
+    except ValueError:
+        raise InputError(key, text, "a number") from None
+    if not 0 <= value < 1e15:
+        raise InputError(key, text, "a finite number that isn't negative")
+    return value
+
+
+def _some(row: Mapping[str, str], key: str) -> float:
+    value = _number(row, key)
+    if value <= 0:
+        raise InputError(key, row.get(key, ""), "a number above 0")
+    return value
+
+
+def precision_of(text: str) -> str:
+    """The precision of weights that a published table means.
+
+    >>> precision_of("FP8"), precision_of("int8 weights"), precision_of("NVFP4"), precision_of("bfloat16")
+    ('fp8', 'int8w', 'fp4', 'bf16')
+    """
+    t = text.lower()
+    if "int8" in t:
+        return "int8w" if "weight" in t else "int8"
+    for word, name in (("fp4", "fp4"), ("int4", "int4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"),
+                       ("bfloat16", "bf16"), ("fp16", "fp16"), ("float16", "fp16"), ("fp32", "fp32")):
+        if word in t:
+            return name
+    raise InputError("precision", text, "a text naming fp32, bf16, fp16, fp8, int8, int4 or fp4")
+
+
+def _kv(text: str, precision: str) -> str:
+    """The cache's precision; where a row says nothing, 8 bits beside 8- and 4-bit floats, else 16."""
+    if text.strip():
+        found = precision_of(text)
+        return "int8" if found in ("int8", "int8w") else found
+    if precision in ("fp8", "fp4"):
+        return "fp8"
+    return precision if precision in ("fp16", "fp32") else "bf16"
+
+
+def read(row: Mapping[str, str]) -> ServingRow:
+    """One eligible row."""
+    return _read_closed(row) if kind_of(row) == "closed" else _read_inference(row)
+
+
+_PLAIN = re.compile(r"gpt-?j", re.I)
+
+
+def _inference_model(row: Mapping[str, str]) -> Model:
+    model = model_of(row)
+    if _PLAIN.search(model.name):  # GPT-J: a plain MLP beside attention (EleutherAI/gpt-j-6b config.json)
+        return replace(model, gated=False, bias=True, parallel_block=True, norms_per_layer=1, tied=False)
+    return model
+
+
+def _axis(text: str, *names: str) -> int:
+    for name in names:
+        found = re.search(rf"\b{name} ?= ?(\d+)", text)
+        if found:
+            return max(int(found[1]), 1)
+    return 1
+
+
+def _split(row: Mapping[str, str], model: Model, chips: int) -> Split:
+    text = row.get("parallelism", "").lower()
+    tp, pp = _axis(text, "tp"), _axis(text, "pp")
+    dp, ep = _axis(text, "attention_dp", "attn_dp"), _axis(text, "moe_ep", "ep")
+    if chips % (tp * pp * dp):
+        raise InputError("parallelism", row.get("parallelism", ""), f"sizes whose product divides chips({chips})")
+    return Split(tp, pp, dp, ep if model.experts and (tp * dp) % ep == 0 else 1)
+
+
+def _read_inference(row: Mapping[str, str]) -> ServingRow:
+    chip = find_chip(re.sub(r"\s*\(CTS.*", "", row["accelerator"]))
+    stack = find_stack(row.get("framework", ""))
+    model = _inference_model(row)
+    chips = int(_number(row, "chips", 1)) or 1
+    split = _split(row, model, chips)
+    precision = precision_of(row["precision"])
+    scenario = row["scenario"].lower()
+    single = "first-token" in scenario or "single forward" in scenario
+    fixed = single or "static" in scenario
+    maxima = "<" in row["input_len"]
+    length = SHAREGPT[0] if maxima else _some(row, "input_len")
+    answer = 1.0 if single else SHAREGPT[1] if maxima else _some(row, "output_len")
+    longest = _number(row, "input_len") + _number(row, "output_len")
+    users = _number(row, "concurrency")
+    load = "batch" if fixed else "closed" if users else "offline"
+    slots = 0 if fixed else int(_number(row, "batch_size"))
+    batch = _some(row, "batch_size") if fixed else users or float(_requests(length + answer))
+    # beside a time per token, the throughput of a closed loop is derived from it
+    total = 0.0 if load == "closed" and _has(row, "tpot_ms") else _number(row, "output_tokens_per_s_total")
+    told = (("throughput", total), ("ttft", _number(row, "ttft_ms") / 1e3), ("tpot", _number(row, "tpot_ms") / 1e3))
+    observed = {name: value for name, value in told if value > 0}
+    nominal = {length, answer} <= set(NOMINAL)
+    drawn = 0.0 if load != "closed" else DRAWN if nominal else DRIFTED
+    source = row.get("source_repo", "")
+    return ServingRow(
+        row.get("id", ""), source, f"{source}|{row['model']}|{chip.id}|{row.get('framework', '')}|{precision}",
+        "fixed_batch" if fixed else "scheduled", load, chip, chips, split, stack,
+        _released(row, stack), model, precision, _kv(row.get("kv_cache_precision", ""), precision), batch, slots,
+        length, answer, drawn, ROUNDS, load == "closed" and not nominal, longest, observed)
+
+
+def _requests(tokens: float) -> int:
+    return next(count for most, count in BENCHED if tokens <= most)
+
+
+SYSTEMS = {"a100_sxm": "a100-80gb", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
+           "rtx_pro_6000_server": "rtx-pro-6000"}
+CLOSED_SOURCE = "ai-dynamo/aiconfigurator"
+# State of a linear-attention layer, in tokens of its cache: Qwen3-Next and Qwen3.5 keep 32 x 128 x 128 numbers in
+# fp32, read and written each step, beside 2 x 2 x 256 of a token in 16 bits (their config.json, 2025-2026)
+LINEAR_STATE = 2048
+PICKED = 2048  # tokens that sparse attention picks (DeepSeek-V3.2 and GLM-5 config.json: index_topk)
+
+
+def _closed_model(row: Mapping[str, str]) -> Model:
+    attention = row.get("attention", "").lower()
+    heads, d = int(_some(row, "heads")), int(_some(row, "d_model"))
+    experts = None
+    count = int(_number(row, "experts"))
+    if count > 1:
+        experts = Experts(count, int(_some(row, "experts_per_token")), int(_some(row, "moe_d_ff")),
+                          int(_number(row, "shared_expert_d_ff")), int(_number(row, "first_dense_layers")))
+    head = int(_number(row, "head_dim")) or d // heads
+    latent, window, every, mixer = None, 0, 1, "window"
+    if "mla" in attention:
+        value = int(_number(row, "v_head_dim")) or 128
+        latent = Latent(1536, int(_number(row, "kv_lora_rank")) or 512, head - 64 if head > 64 else 128, 64, value)
+    if "sparse" in attention:
+        window, every, mixer = PICKED, 0, "sparse"
+    elif "hybrid" in attention:
+        found = re.search(r"every (\d+) layers", attention)
+        window, every, mixer = LINEAR_STATE, int(found[1]) if found else 4, "linear"
+    elif "sliding" in attention:
+        found = re.search(r"window (\d+)", attention)
+        window, every = int(found[1]) if found else 128, 2
+    return Model(
+        row["model"], "decoder", int(_some(row, "layers")), d, heads, int(_number(row, "kv_heads")) or heads, head,
+        int(_number(row, "d_ff")) or int(_number(row, "moe_d_ff")), int(_some(row, "vocab")), experts=experts,
+        latent=latent, window=window, global_every=every, mixer=mixer)
+
+
+def _read_closed(row: Mapping[str, str]) -> ServingRow:
+    chip = find_chip(SYSTEMS.get(row["system"], row["system"]))
+    stack = find_stack(row["framework"])
+    model = _closed_model(row)
+    tp, pp, dp = (int(_number(row, key, 1)) or 1 for key in ("tp", "pp", "attn_dp"))
+    ep = int(_number(row, "moe_ep", 1)) or 1
+    split = Split(tp, pp, dp, ep if model.experts and (tp * dp) % ep == 0 else 1)
+    precision = precision_of(row["precision"])
+    length, answer = _some(row, "isl"), _some(row, "osl")
+    tag = re.sub(r"[ /]cfg\d+$", "", row.get("source_tag", "").strip()) or "unnamed"
+    source = f"{CLOSED_SOURCE} {tag}"
+    nominal = {length, answer} <= set(NOMINAL)
+    release = version_date(row["framework"], row.get("version", ""), row.get("measured", ""))
+    return ServingRow(
+        row.get("id", ""), source, f"{row['model']}|{chip.id}|{row['framework']}|{precision}", "scheduled", "closed",
+        chip, split.chips, split, stack, release, model, precision, _kv("", precision), _users(row, dp), 0,
+        length, answer, DRAWN if nominal else DRIFTED, ROUNDS, not nominal, length + answer,
+        {"ttft": _some(row, "ttft_ms") / 1e3, "tpot": _some(row, "tpot_ms") / 1e3})
+
+
+def _users(row: Mapping[str, str], dp: int) -> float:
+    """Requests at one engine: several share the load where a row says that fewer are at each of its ranks."""
+    users = _some(row, "concurrency")
+    return min(users, _number(row, "batch_per_dp_rank", users) * dp) or users
+
+
+# When releases came out (their pages on PyPI and GitHub), in years; a version is read by its longest match
+RELEASES = {
+    "tensorrt-llm": {"0.5": 2023.8, "0.6": 2023.93, "0.7": 2023.98, "0.8": 2024.15, "0.9": 2024.28, "0.17": 2025.1,
+                     "0.20": 2025.45, "1.0": 2025.65, "1.1": 2025.8, "1.2": 2025.95, "1.3": 2026.15},
+    "vllm": {"0.11": 2025.8, "0.12": 2025.93, "0.14": 2026.03, "0.15": 2026.08, "0.16": 2026.12, "0.17": 2026.18,
+             "0.18": 2026.23, "0.19": 2026.28},
+    "sglang": {"0.5.6": 2025.93, "0.5.8": 2026.05, "0.5.9": 2026.13, "0.5.10": 2026.27},
+}
+
+
+def version_date(framework: str, version: str, measured: str = "") -> float:
+    """The year of a release; where the version doesn't tell, when it was measured.
+
+    >>> version_date("vllm", "0.19.0"), version_date("sglang", "", "2026-01-01")
+    (2026.28, 2026.0)
+    """
+    stack = find_stack(framework)
+    known = RELEASES.get(stack.id if stack else "", {})
+    matches = [name for name in known if version.startswith(name)]
+    if matches:
+        return known[max(matches, key=len)]
+    found = re.search(r"(20\d\d)-(\d\d)", measured)
+    return int(found[1]) + (int(found[2]) - 1) / 12 if found else 2026.0
+
+
+def _released(row: Mapping[str, str], stack: Stack | None) -> float:
+    text = row.get("framework", "")
+    found = re.search(r"v?(\d+\.\d+(?:\.\w+)*)", text)
+    dated = re.search(r"20\d\d-\d\d", text + " " + row.get("notes", ""))
+    return version_date(text, found[1] if found else "", dated[0] if dated else "")
