@@ -36,11 +36,12 @@ compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept s
 scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
 	$(BIN)/python scripts/scoreboard.py
 
-benchmarks: $(VENV)/installed-dev ## Print CPU times, the layouts timed per second, and what watching the device costs
+benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests simulated per second, and what watching the device costs
 	$(BIN)/python benchmarks/cli.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/bench_sampling.py
+	$(BIN)/python benchmarks/serving.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py

@@ -5,7 +5,7 @@
 Eight replicas whose iterations last about as long as those of Llama 3.1 70B in fp8 on four H200 each, at 80 % of what
 they answer of an offline job; prompts of about 1,000 tokens, answers of about 300. Drawing the requests and measuring
 the run are included; the middle of several runs counts. Compiling at the first use is timed apart, in another process
-that has no compiled code to load.
+that has no compiled code to load. Then the search for the largest rate within a promise, on every chip.
 """
 
 from __future__ import annotations
@@ -22,14 +22,22 @@ from statistics import median
 
 import numpy as np
 
+from chipwise.catalog import load
+from chipwise.catalog.calibration import in_use
+from chipwise.catalog.taught import taught
+from chipwise.errors import Refusal
+from chipwise.serving.capacity import search
 from chipwise.serving.measures import measure
 from chipwise.serving.pace import Knobs, Pace
+from chipwise.serving.service import place
 from chipwise.serving.simulate import Fleet, Simulation, simulate
+from chipwise.workload.load import load_serving
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUESTS, ROUNDS, LOAD = 10_000, 9, 0.8
-BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0}
+CHIPS = 8  # of each kind, for the search
+BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0, "search_cpu_s": 20.0}
 TOKENS = np.arange(8193)
 PACE = Pace(
     tokens_s=np.hypot(8e-3, 0.12e-3 * TOKENS),  # the weights' time, then the products'
@@ -67,6 +75,20 @@ def timed(serve: Serve) -> tuple[Simulation, float]:
     return run, median(times)
 
 
+def searched() -> tuple[float, int, int]:
+    """CPU seconds of finding the largest rate on eight of every chip in the catalog; chips that hold it, and all."""
+    work = load_serving(str(Path(__file__).resolve().parent.parent / "examples" / "llama-3.1-70b-serve.yaml"))
+    in_use(), taught()
+    start, held = time.process_time(), 0
+    for chip in load().chips.values():
+        try:
+            search(place(work, chip, in_use(), taught()), CHIPS)
+            held += 1
+        except Refusal:
+            pass  # too small, or too slow for the promise: found out as well
+    return time.process_time() - start, held, len(load().chips)
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         compiling, loading = first_use(cache), first_use(cache)
@@ -74,10 +96,12 @@ def main() -> int:
     run, seconds = timed(replace(OFFLINE, arrival=Arrival("poisson", rate=LOAD * capacity)))
     measured = measure(run, SLO)
     iterations = float(run.totals.iterations.sum())
+    spent, held, chips = searched()
     found = {
         "requests": REQUESTS, "requests_per_s": LOAD * capacity, "cpu_s": seconds,
         "simulated_per_cpu_s": run.end_s / seconds, "requests_per_cpu_s": REQUESTS / seconds,
         "ns_per_iteration": seconds / iterations * 1e9, "first_use_s": compiling, "loading_s": loading,
+        "search_cpu_s": spent, "search_chips": chips,
     }
     if "--json" in sys.argv:
         print(json.dumps({**found, "bars": BARS}, indent=2))
@@ -88,8 +112,11 @@ def main() -> int:
         print(f"{seconds:.4f} s of CPU (bar: {BARS['cpu_s']:g} s), {found['requests_per_cpu_s']:,.0f} requests/s")
         print(f"{found['simulated_per_cpu_s']:,.0f} simulated seconds per second of CPU ", end="")
         print(f"(bar: {BARS['simulated_per_cpu_s']:,.0f}), {found['ns_per_iteration']:.0f} ns an iteration")
+        print(f"largest rate on {CHIPS} of each of {chips} chips ({held} keep the promise): ", end="")
+        print(f"{spent:.1f} s of CPU (bar: {BARS['search_cpu_s']:g} s)")
         print(f"first use: {compiling:.1f} s of CPU to compile, then {loading:.1f} s to load in each process")
-    fine = seconds <= BARS["cpu_s"] and found["simulated_per_cpu_s"] >= BARS["simulated_per_cpu_s"]
+    fast = found["simulated_per_cpu_s"] >= BARS["simulated_per_cpu_s"]
+    fine = fast and all(found[name] <= BARS[name] for name in ("cpu_s", "search_cpu_s"))
     return int(not fine)
 
 

@@ -32,7 +32,7 @@ Effects = dict[str, dict[str, float]]
 SPREAD = {
     "products": 0.035, "experts": 0.07, "collectives": 0.07, "context": 0.07, "prompt": 0.07, "layer_s": 0.10,
     "layer_moe_s": 0.10, "layer_latent_s": 0.14, "layer_linear_s": 0.18, "host_s": 0.18, "sequence_s": 0.10,
-    "expert_token_s": 0.18, "eager_s": 0.60, "request_s": 0.50, "stream": 0.70,
+    "expert_token_s": 0.18, "eager_s": 0.30, "request_s": 0.25, "stream": 0.20,
 }
 SHARE = {"base": 0.3, "family": 0.8, "arch": 0.3, "dtype": 0.3, "stack": 0.6, "stack/dtype": 0.4, "arch/dtype": 0.4,
          "release": 1.0}
@@ -173,10 +173,18 @@ def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None)
         error = part.weight * (target - log) / noise
         pull = part.weight / noise / (1 + error**2) ** 0.25  # far rows pull with a constant force
         jacobian = (share[:, :, None] * marks[:, None, :]).reshape(len(seen), -1) * pull[:, None]
-        normal = jacobian.T @ jacobian
-        normal[np.diag_indices_from(normal)] += inverse
-        gradient = jacobian.T @ (pull * (target - log)) - inverse * effects.ravel()
-        move = np.linalg.solve(normal, gradient).reshape(spread.shape)
+        residual = pull * (target - log)
+        if len(seen) < jacobian.shape[1]:  # fewer rows than effects: the same solution in the space of rows
+            ahead = jacobian / inverse
+            near = jacobian @ ahead.T
+            near[np.diag_indices_from(near)] += 1.0
+            whole = ahead.T @ np.linalg.solve(near, residual + jacobian @ effects.ravel())
+            move = whole.reshape(spread.shape) - effects
+        else:
+            normal = jacobian.T @ jacobian
+            normal[np.diag_indices_from(normal)] += inverse
+            gradient = jacobian.T @ residual - inverse * effects.ravel()
+            move = np.linalg.solve(normal, gradient).reshape(spread.shape)
         effects = effects + np.clip(move, -0.5, 0.5)
         if np.abs(move).max() < 1e-4:
             break

@@ -24,6 +24,7 @@ COUNT = 600  # requests simulated for each load that is tried on one engine
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
 WIDEST = 64  # chips of one engine, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
+BETTER = 1.02  # a knob is turned for a load that is larger by so much
 BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
 
 
@@ -229,8 +230,11 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
             made = service(best.service.place, r.split, best.service.replicas, knobs=knobs)
         except DoesNotFit:
             continue
+        more = best.load.value / best.service.replicas * BETTER
+        if requests.kind != "offline" and not holds(at_load(made.with_replicas(1), requests, more)):
+            continue
         got = capacity_of(made, requests)
-        if got.load.value > best.load.value * 1.01:
+        if got.load.value > best.load.value:
             best = got
     return [best, *ranked[1:]]
 

@@ -40,7 +40,9 @@ class Correction:
 
     def rate(self, per_s: float) -> Estimate:
         """A rate corrected: what takes longer gives less."""
-        return self.time(1 / per_s).inverted()
+        value = per_s / self.factor
+        return Estimate(value, value * exp(-max(self.high, 0.0)), value * exp(-min(self.low, 0.0)), self.evidence,
+                        self.because)
 
 
 def correction(taught: Taught, metric: str, mode: str, family: str, at: Point, language: bool = True) -> Correction:

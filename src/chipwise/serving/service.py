@@ -28,6 +28,7 @@ from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.split import Split
 from chipwise.workload.serve import Bound, ServingWorkload
 
+PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
 USUAL = 32.0  # sequences at once at which published rows near a service are looked up
 
 
@@ -90,7 +91,7 @@ class Service:
         """What comes on top of the engine's first token: the way in, and the iterations until it is streamed."""
         r, serve = self.replica, self.place.workload.serve
         if r.model.family != "decoder":
-            return r.coefficients.request_s * r.factor
+            return PASS_S
         step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
         return (r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)) * r.factor
 

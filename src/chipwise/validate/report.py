@@ -7,6 +7,8 @@ from typing import Any
 
 TPU_PARTS = {"tpu_products_over_1024": "tpu products over 1024^3", "tpu_products_to_1024": "tpu products to 1024^3",
              "tpu_memory": "tpu memory", "tpu_collectives": "tpu collectives", "tpu_over_slices": "tpu over slices"}
+SERVED = ["Figures of inference rows are scored by the refit that left their model out, and by the one that left their",
+          "source out: a repository, or one of the files that closed-loop runs were published in."]
 HEAD = ("", "eligible", "predicted", "median error", "mean error", "bias", "90 % interval covers")
 
 
@@ -24,6 +26,10 @@ def report(result: Mapping[str, Any]) -> str:
         m = result["memory"]
         lines += ["", f"Memory: our bookkeeping is {m['mean_difference'] * 100:.1f} % from the compiler's own on "
                       f"average (median {m['median_difference'] * 100:.1f} %), over {m['programs']} programs."]
+    if "inference" in result:
+        lines += ["", "Inference", *SERVED, *_block("All figures", result["inference"], markdown=False)]
+    elif "by_metric" in result:
+        lines[1:3] = SERVED
     if "kernels" in result and result["kernels"]["summary"] != result["summary"]:
         lines += ["", "Kernels", *_block("All kernels", result["kernels"], markdown=False)]
     return "\n".join(lines)
@@ -50,6 +56,9 @@ def scoreboard(result: Mapping[str, Any]) -> str:
         "figure to expect on kernels of a new source.", "", "## Training steps", "",
     ]
     lines += _block("All", result, markdown=True)
+    if "inference" in result:
+        lines += ["", "## Inference", "", " ".join(SERVED), "",
+                  *_block("All figures", result["inference"], markdown=True)]
     if "kernels" in result:
         lines += ["", "## Kernels", "", *_block("All kernels", result["kernels"], markdown=True)]
     return "\n".join(lines) + "\n"
@@ -61,10 +70,9 @@ def _block(title: str, part: Mapping[str, Any], markdown: bool) -> list[str]:
     if "over_20us" in part:
         rows.insert(1, ("over 20 us", part["over_20us"]))
     rows += [(title, part[name]) for name, title in TPU_PARTS.items() if name in part]
-    for family, some in part["by_family"].items():
-        rows.append((family, some))
-    for family, some in left["by_family"].items():
-        rows.append((family + ", source left out", some))
+    kinds = [key for key in ("by_mode", "by_metric", "by_family") if key in part]
+    rows += [(name.replace("_", " "), some) for key in kinds for name, some in part[key].items()]
+    rows += [(name.replace("_", " ") + ", source left out", some) for key in kinds for name, some in left[key].items()]
     out = _table(rows, markdown)
     for heading, key in (("By chip", "by_chip"), ("By source", "by_source")):
         out += ["", f"### {heading}" if markdown else heading, *([""] if markdown else [])]

@@ -1,0 +1,101 @@
+"""Fitting what serving stacks add to their kernels."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.calibrate.serving import NAMES, Observations, as_effects, predicted, prepare, ratios, sizes, solve
+from chipwise.calibrate.serving_run import calibrate_serving, read, write
+from chipwise.catalog.calibration import shipped
+from chipwise.serving.learnt import apply, covariance, learn, points
+from chipwise.validate.score import published
+
+ROOT = published()[0].parents[1]
+
+
+@pytest.fixture(scope="module")
+def some():
+    rows = read(ROOT)
+    return rows[::40] + [r for r in rows if r.chip.family == "tpu"]
+
+
+@pytest.fixture(scope="module")
+def seen(some):
+    o, kept = prepare(some, shipped())
+    nothing = np.zeros((len(NAMES), len(o.names)))
+    return o, kept, nothing, ratios(o, kept, nothing, shipped())
+
+
+def test_no_effects_are_the_priors(seen):
+    o, _, nothing, _ = seen
+    assert np.allclose(sizes(o, nothing), sizes(o, nothing)[0])
+
+
+def test_fitting_explains_more_than_the_priors_do(seen):
+    o, _, nothing, ratio = seen
+    effects = solve(o, np.arange(len(o.row)), ratio)
+    before, after = (np.abs(np.log(predicted(o, e, ratio) / o.observed)).mean() for e in (nothing, effects))
+    assert after < 0.9 * before
+    assert np.array_equal(effects, solve(o, np.arange(len(o.row)), ratio))  # the same every time
+
+
+def test_few_rows_and_many_give_the_same_solution(seen):
+    """A weightless copy of every row turns one way of solving into the other and changes nothing."""
+    o, _, _, ratio = seen
+    every = np.arange(len(o.row))
+    twice = Observations(*(np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
+                           for x in (getattr(o, f) for f in Observations.__slots__)))
+    copies = 1 + len(NAMES) * len(o.names) // len(every)
+    many = twice
+    for _ in range(copies.bit_length()):
+        many = Observations(*(np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
+                              for x in (getattr(many, f) for f in Observations.__slots__)))
+    weight = np.zeros(len(many.row))
+    weight[: len(every)] = o.weight
+    many = replace(many, weight=weight)
+    wide = solve(many, np.arange(len(many.row)), np.resize(ratio, len(many.row)))
+    assert np.allclose(wide, solve(o, every, ratio), atol=1e-6)
+
+
+def test_an_effect_that_is_there_is_found(seen):
+    """Times made twice as long in everything a prompt does: the coefficient moves there, as far as its prior lets it."""
+    o, _, nothing, ratio = seen
+    made = replace(o, observed=predicted(o, nothing, ratio))
+    truth = nothing.copy()
+    truth[NAMES.index("prompt"), o.names.index("stack:vllm@online")] = 0.1
+    told = replace(made, observed=predicted(o, truth, ratio))
+    found = solve(told, np.arange(len(o.row)), ratio)
+    still, moved = (sizes(o, e)[:, NAMES.index("prompt")] for e in (nothing, found))
+    vllm = o.marks[:, o.names.index("stack:vllm@online")] > 0
+    assert (moved / still)[vllm].mean() > 1.02
+    assert np.abs(solve(made, np.arange(len(o.row)), ratio)).max() < 1e-3
+
+
+def test_effects_are_written_by_name(seen):
+    o, _, nothing, _ = seen
+    nothing = nothing.copy()
+    nothing[0, 0] = 0.25
+    assert as_effects(o.names, nothing)[NAMES[0]] == {o.names[0]: 0.25}
+
+
+def test_a_row_teaches_those_near_it_and_no_others():
+    near = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "80x8192x64x0", "vllm|blackwell|fp8|closed")
+    far = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "61x7168x128x256", "sglang|hopper|fp4|closed")
+    at = points([near, far])
+    assert covariance(at, at)[0, 1] == 0 and covariance(at, at)[0, 0] == pytest.approx(1.0)
+    weights = learn("tpot", at.take([0]), np.array([0.2]), np.ones(1))
+    told = apply("tpot", at, at.take([0]), weights)
+    assert 0.15 < told[0] < 0.2 and told[1] == 0
+
+
+def test_the_file_holds_refits_without_each_source_and_model(some, tmp_path):
+    said = []
+    content = calibrate_serving(some[::3], shipped(), "2026-01-02", said.append)
+    main, refits = write(content, tmp_path)
+    assert main.name == "2026-01-02.serving.json" and "without" not in json.loads(main.read_text())
+    without = json.loads(refits.read_text())["without"]
+    assert "NVIDIA/TensorRT-LLM" in without and any(name.startswith("model ") for name in without)
+    assert "google/jetstream-pytorch" in without
+    assert any("by source left out" in line for line in said)
