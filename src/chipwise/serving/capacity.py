@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil, inf, log2
+from math import ceil, exp, inf, log2
 
 from chipwise.errors import DoesNotFit, InputError, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
@@ -168,17 +168,17 @@ def _lightest(of: Service, requests: Requests) -> float:
 
 def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
     """The largest load of all engines of a service."""
-    one = of.with_replicas(1)
+    one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds carry what they carry together
     load, served, why, tried = largest(one, requests)
     low = high = load
     if interval and load > 0 and requests.kind != "offline":
         by = of.corrections["tpot"]
-        ends = [largest(replace(one, replica=one.replica.slower(2.718281828 ** e)), requests, STEPS - 3)[0]
+        ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0]
                 for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
     elif interval:
         low, high = served.request_rate.low, served.request_rate.high
-    many, by = of.replicas, of.corrections["tpot"]
+    many, by = of.replicas // one.replicas, of.corrections["tpot"]
     return Capacity(of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why,
                     tuple(tried))
 

@@ -98,6 +98,11 @@ class Service:
         """The same with another number of engines."""
         return replace(self, replicas=count)
 
+    def slower(self, factor: float) -> Service:
+        """The same with every time of its engines multiplied."""
+        apart = self.prefill.slower(factor) if self.prefill is not None else None
+        return replace(self, replica=self.replica.slower(factor), prefill=apart)
+
 
 def _blocks(r: Replica) -> int:
     """Blocks of a replica's cache; windows count as if every sequence filled them."""
