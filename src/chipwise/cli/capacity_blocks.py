@@ -20,7 +20,7 @@ from chipwise.cli.serving_words import (
     settings_of,
 )
 from chipwise.cli.words import interval, plural
-from chipwise.serving.capacity import COUNT, Capacity, Search, Tried, front
+from chipwise.serving.capacity import Capacity, Search, Tried, front, trial_requests
 from chipwise.serving.flags import flags
 from chipwise.serving.service import Served
 from chipwise.units import format_seconds
@@ -33,7 +33,7 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
     unit = load_unit(work.serve.arrival)
     out: list[Block] = [
         Text(f"{work.name} on {acc}: {_promise(found)}; {requests_of(work.serve)}"),
-        Text(f"The most it carries is {rate(best.load)} {unit}, with {words_of(best.service)} ({best.load.evidence})"),
+        Text(_most(best, unit)),
     ]
     if job is not None:
         took, ends = duration_of(job), deadline_of(job)
@@ -48,6 +48,16 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
         out += [Text("Refused", True), *(Text(f"  {split}: {why}") for split, why in found.refused)]
     out += [Text("What decides this workload", True), *(Text(f"  {line}") for line in metrics_that_matter(work))]
     return [*out, Text("Assumptions", True), *(Text(f"  {line}") for line in assumptions(found, seed))]
+
+
+def _most(best: Capacity, unit: str) -> str:
+    """The largest load; where any number of users would hold, the largest output."""
+    serve, of = best.service.place.workload.serve, best.service
+    if serve.arrival.kind == "closed" and not serve.slo:
+        output = best.served.token_rate.scaled(of.replicas)
+        return (f"The most it gives is {rate(output)} {serve.unit}/s, to {number(best.load.value)} users with "
+                f"{words_of(of)} ({output.evidence}): more users only wait longer")
+    return f"The most it carries is {rate(best.load)} {unit}, with {words_of(of)} ({best.load.evidence})"
 
 
 def _promise(found: Search) -> str:
@@ -131,7 +141,8 @@ def engine_load(c: Capacity, t: Tried) -> float:
 def assumptions(found: Search, seed: int) -> list[str]:
     """What was taken for granted, in words."""
     best, at = found.best, found.place
-    out = [f"each load is tried on one engine with {COUNT} requests, seed {seed}; equal engines share what comes",
+    count = len(trial_requests(at, seed))
+    out = [f"each load is tried on one engine with {count:,} requests, seed {seed}; equal engines share what comes",
            f"{best.load.evidence}: {best.load.because}"]
     spare = found.chips - best.service.chips
     if spare:

@@ -92,7 +92,7 @@ def best_split(at: Place, chips: int, engines: int | None, seed: int, progress: 
         found = _search(without_promise(at), room, seed, progress)
     if not engines:
         return found.best.service.replica.split
-    return max(found.found, key=lambda c: c.load.value / c.service.replicas).service.replica.split
+    return max(found.found, key=lambda c: c.worth / c.service.replicas).service.replica.split
 
 
 def _search(at: Place, chips: int, seed: int, progress: Progress | None) -> Search:
@@ -114,7 +114,7 @@ def overloaded(served: Served, field: str, seed: int) -> InputError:
     of = served.service
     asked, most = served.simulation.requests.rate, carried(of, seed)
     most = most if most < asked else served.measures.request_rate.value  # so near that a short run can't tell
-    words = f"at most the {most:.3g} requests/s that {of.chips} {of.place.chip.id} carry as {words_of(of)}"
+    words = f"at most the {most:.3g} requests/s that {of.place.chip.id}:{of.chips} carries as {words_of(of)}"
     if of.place.workload.serve.slo:
         kept = capacity_of(of, trial_requests(of.place, seed))
         words += (f", {min(kept.load.value, most):.3g} within the promise" if kept.load.value > 0

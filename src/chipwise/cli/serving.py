@@ -45,6 +45,7 @@ Examples:
 """
 ROUTERS = ("round_robin", "least_loaded", "prefix")
 LARGEST = 16_384  # tokens of an iteration there are times for
+JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 app = typer.Typer(
     name="serving", help="Simulate a model being served, and find the largest load within a promise.", epilog=EXAMPLES,
@@ -127,7 +128,7 @@ def simulate(
         raise InputError("--plot", str(plot), "requests that come over time: an offline job has one load")
     with progress("trying") as shown:
         of = service_of(at, acc.count, asked, seed, shown)
-        served = run(of, count=requests or 0, seed=seed)
+        served = run(of, count=requests or min(at.workload.serve.requests, JOB), seed=seed)
         if served.measures.saturated:
             raise overloaded(served, _rate_field(at, flags), seed)
         curve = serving_plot.curve(of, seed, shown) if plot is not None else None
@@ -181,9 +182,6 @@ def capacity(
         emit_csv(serving_records.capacity_rows(found), out)
     else:
         emit(capacity_blocks(found, acc, seed, job), out)
-
-
-JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 
 def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, Place]:

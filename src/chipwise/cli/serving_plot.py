@@ -66,9 +66,8 @@ def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> 
     points = []
     for i, load in enumerate(loads):
         progress(i, len(loads), f"{load:.3g}")
-        count = max(COUNT, 20 * round(load) if closed else COUNT * of.replicas // 2)
-        served = (run(of, count=count, seed=seed, users=round(load)) if closed
-                  else run(of, count=count, seed=seed, rate=load))
+        served = (run(of, count=max(COUNT, 20 * round(load)), seed=seed, users=round(load)) if closed
+                  else run(of, count=max(COUNT, COUNT * of.replicas // 2), seed=seed, rate=load))
         points.append(Point(load, served))
     return Curve(of, within if serve.slo else 0.0, tuple(points))
 
@@ -83,6 +82,8 @@ def draw(found: Curve, target: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    from chipwise.cli.engines import words_of
+
     metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
     with pyplot.rc_context({"svg.hashsalt": "chipwise", "font.size": 9, "axes.spines.top": False,
                             "axes.spines.right": False}):
@@ -90,9 +91,10 @@ def draw(found: Curve, target: Path) -> None:
                                        layout="constrained")
         for each, metric in zip(axes[:, 0], metrics, strict=True):
             _panel(each, found, metric)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=3)
         work = found.service.place.workload
-        axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}, "
-                             f"{found.service.replica.split}, {found.service.place.stack.name}")
+        axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
+                             f"{words_of(found.service)}, {found.service.place.stack.name}")
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
         draft = target.resolve().parent / f".{target.name}.{os.getpid()}"
         try:
@@ -125,7 +127,8 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
     if found.within:
         axes.axvline(found.within, color="#009E73", linestyle=":", linewidth=1.2, label="the most within the promise")
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_ylabel(f"{METRICS[metric]}, ms")
     axes.grid(True, color="#e3e6e8", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="upper left")

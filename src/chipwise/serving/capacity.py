@@ -21,7 +21,9 @@ from chipwise.workload.serve import Bound
 Progress = Callable[[int, int, str], None]
 
 COUNT = 600  # requests simulated for each load that is tried on one engine
+JOB = 10_000  # of an offline job
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
+FLAT = 1.05  # of the output: four times the users that give less than this much more only wait longer
 WIDEST = 64  # chips of one engine, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
 BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
@@ -51,6 +53,13 @@ class Capacity:
     def per_chip(self) -> float:
         """Load of one chip."""
         return self.load.value / self.service.chips
+
+    @property
+    def worth(self) -> float:
+        """What splits are ranked by: the load, or the output where any number of users would hold."""
+        serve = self.service.place.workload.serve
+        endless = serve.arrival.kind == "closed" and not serve.slo
+        return self.served.token_rate.value * self.service.replicas if endless else self.load.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +99,9 @@ def _powers(most: int) -> list[int]:
 def trial_requests(at: Place, seed: int = 0, count: int = COUNT) -> Requests:
     """The requests every load is tried with: the same ones, closer together or further apart."""
     serve = at.workload.serve
-    if serve.arrival.kind in ("closed", "offline"):
+    if serve.arrival.kind == "offline":
+        return draw(serve, JOB, seed)  # a job is a queue from the start: a short one is all start and end
+    if serve.arrival.kind == "closed":
         return draw(serve, count, seed)
     return draw(serve, count, seed, rate=1.0)
 
@@ -100,7 +111,7 @@ def at_load(of: Service, requests: Requests, load: float) -> Served:
     if requests.kind in OPEN:
         return run(of, requests.at_rate(load))
     if requests.kind == "closed":
-        return run(of, replace(requests, users=max(1, round(load))))
+        return run(of, requests.with_users(max(1, round(load))))
     return run(of, requests)
 
 
@@ -142,6 +153,9 @@ def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float,
         if not holds(served):
             why = limit_of(served)
             break
+        more = tried[-1].tokens_per_s / tried[-2].tokens_per_s
+        if closed and not served.measures.kept and more < FLAT:
+            return low, good, "more users only wait longer", tried
         low, good = high, served
         if closed and high > 1e5:
             return low, good, "the largest number of users tried", tried
@@ -205,7 +219,7 @@ def search(at: Place, chips: int, seed: int = 0, tune: bool = True, progress: Pr
     if not found:
         nothing = NoLayout(f"{model.name} can't be split over {chips} {at.chip.id}", "other counts may do")
         raise why[-1] if why else nothing
-    ranked = sorted(found, key=lambda c: -c.load.value)
+    ranked = sorted(found, key=lambda c: -c.worth)
     if ranked[0].load.value <= 0:
         raise impossible(at, ranked)
     if tune:
@@ -230,7 +244,7 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
         except DoesNotFit:
             continue
         got = capacity_of(made, requests)
-        if got.load.value > best.load.value * 1.01:
+        if got.worth > best.worth * 1.01:
             best = got
     return [best, *ranked[1:]]
 

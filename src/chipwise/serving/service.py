@@ -225,4 +225,5 @@ def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread
 
 def _rate(e: Estimate, by: Correction) -> Estimate:
     model = Correction(1.0, by.low, by.high, by.evidence, by.because)
-    return Estimate(e.value, model.rate(e.low).low, model.rate(e.high).high, by.evidence, by.because)
+    low = model.rate(e.low).low if e.low > 0 else 0.0
+    return Estimate(e.value, low, model.rate(e.high).high, by.evidence, by.because)
