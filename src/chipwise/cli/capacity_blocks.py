@@ -68,9 +68,11 @@ def _promise(found: Search) -> str:
 
 
 def asked_load(found: Search) -> float:
-    """The load that the workload has itself; 0: none."""
-    arrival = found.place.workload.serve.arrival
-    return float(arrival.users) if arrival.kind == "closed" else arrival.rate
+    """The load that the workload has itself; 0: none, or one that any number of chips holds."""
+    serve = found.place.workload.serve
+    if serve.arrival.kind == "closed":
+        return float(serve.arrival.users) if serve.slo else 0.0
+    return serve.arrival.rate
 
 
 def needed_chips(found: Search) -> int:
@@ -112,7 +114,7 @@ def _splits(found: Search) -> Table:
 
 def _best(best: Capacity) -> Table:
     of, m = best.service, best.served.measures
-    rows = [["engines", words_of(of)], ["stack", of.place.stack.name], ["settings", settings_of(of.replica.knobs)],
+    rows = [["engines", words_of(of)], ["stack", of.place.stack.name], ["settings", settings_of(of)],
             ["cache", cache_of(of)],
             ["at that load", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration"
              + (f", {m.kv_use:.0%} of the cache in use" if of.replica.room.per_token else "")]]

@@ -49,7 +49,7 @@ def _service(served: Served, acc: Accelerators, asked: Asked) -> Table:
     return Table(["", " "], [
         ["engines", engines], ["router", of.router if of.prefill is None else "least_loaded, in both pools"],
         ["stack", of.place.stack.name],
-        ["settings", settings_of(of.replica.knobs)], ["cache", cache_of(of)],
+        ["settings", settings_of(of)], ["cache", cache_of(of)],
     ], frozenset({"", " "}), title="Service", bare=True)
 
 

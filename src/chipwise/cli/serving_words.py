@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from chipwise.cli.words import plural
 from chipwise.predict.estimate import Estimate
-from chipwise.serving.pace import Knobs
 from chipwise.serving.service import Place, Served, Service
 from chipwise.units import format_seconds
 from chipwise.workload.serve import Arrival, Serve
@@ -54,8 +53,13 @@ def arrival_of(served: Served) -> str:
     return f"{number(r.rate)} requests/s, {kind}"
 
 
-def settings_of(knobs: Knobs) -> str:
+def settings_of(of: Service) -> str:
     """What an engine's operator sets."""
+    knobs, unit = of.replica.knobs, of.place.workload.serve.unit
+    if unit == "images":
+        return f"at most {knobs.most_sequences:,} images at once"
+    if unit == "sequences":
+        return f"at most {knobs.most_sequences:,} sequences and {knobs.most_tokens:,} tokens at once"
     way = "prompts ride along with decoding" if knobs.mixed else "prompts go first, alone"
     room = "; a request is let in when its whole answer has room" if knobs.reserve else ""
     return f"at most {knobs.most_sequences:,} sequences and {knobs.most_tokens:,} tokens an iteration; {way}{room}"
