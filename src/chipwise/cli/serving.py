@@ -48,7 +48,7 @@ LARGEST = 16_384  # tokens of an iteration there are times for
 JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 app = typer.Typer(
-    name="serving", help="Simulate a model being served, and find the largest load within a promise.", epilog=EXAMPLES,
+    name="serving", help="Simulate a served model, and find its largest load.", epilog=EXAMPLES,
     rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
 
 OnOpt = Annotated[str, typer.Option(
