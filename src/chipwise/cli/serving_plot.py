@@ -111,6 +111,8 @@ def draw(found: Curve, target: Path) -> None:
 
 def _panel(axes: Any, found: Curve, metric: str) -> None:
     """One latency: a line and a band for each percentile, a dashed line for each bound."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     from chipwise.cli.serving_words import METRICS
 
     loads = [p.load for p in found.points]
@@ -127,8 +129,9 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
     if found.within:
         axes.axvline(found.within, color="#009E73", linestyle=":", linewidth=1.2, label="the most within the promise")
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel(f"{METRICS[metric]}, ms")
     axes.grid(True, color="#e3e6e8", linewidth=0.8)
     axes.set_axisbelow(True)
