@@ -144,8 +144,8 @@ def assumptions(found: Search, seed: int) -> list[str]:
     """What was taken for granted, in words."""
     best, at = found.best, found.place
     count = len(trial_requests(at, seed))
-    out = [f"each load is tried on one engine with {count:,} requests, seed {seed}; so many engines carry so many times "
-           "as much (a router that balances them, somewhat more)",
+    out = [f"each load is tried on one engine with {count:,} requests, seed {seed}; so many engines carry so many "
+           "times as much (a router that balances them, somewhat more)",
            f"{best.load.evidence}: {best.load.because}"]
     spare = found.chips - best.service.chips
     if spare:
