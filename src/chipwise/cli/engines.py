@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from chipwise.cli.words import plural
 from chipwise.errors import InputError, NoLayout, Refusal
 from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
 from chipwise.serving.pace import Knobs
@@ -123,11 +124,9 @@ def overloaded(served: Served, field: str, seed: int) -> InputError:
 
 
 def words_of(of: Service) -> str:
-    """Engines and their split.
-
-    A service of several engines reads "2 engines of tp=4".
-    """
+    """Engines and their split: "2 engines of tp=4"."""
     split = of.replica.split
     if of.prefill is not None:
-        return f"{of.prefill_replicas} engines for prompts and {of.replicas} that decode, each of {split}"
-    return f"{of.replicas} engine{'' if of.replicas == 1 else 's'} of {split}"
+        prompts = plural(of.prefill_replicas, "engine")
+        return f"{prompts} for prompts and {of.replicas:,} for decoding, each of {split}"
+    return f"{plural(of.replicas, 'engine')} of {split}"
