@@ -26,6 +26,7 @@ from chipwise.cli import (
     numerics,
     predict,
     schema,
+    serving,
     validate,
 )
 from chipwise.cli.render import PipeClosed
@@ -45,6 +46,7 @@ VERBS: dict[str, Any] = {
     "schema": schema.schema,
 }
 GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
+    "serving": serving.app,
     "bench": bench.app,
     "calibrate": calibrate.app,
 }

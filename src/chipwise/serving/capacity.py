@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil, inf, log2
+from math import ceil, exp, inf, log2
 
 from chipwise.errors import DoesNotFit, InputError, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
@@ -21,7 +21,9 @@ from chipwise.workload.serve import Bound
 Progress = Callable[[int, int, str], None]
 
 COUNT = 600  # requests simulated for each load that is tried on one engine
+JOB = 10_000  # of an offline job
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
+FLAT = 1.05  # of the output: four times the users that give less than this much more only wait longer
 WIDEST = 64  # chips of one engine, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
 BETTER = 1.02  # a knob is turned for a load that is larger by so much
@@ -52,6 +54,13 @@ class Capacity:
     def per_chip(self) -> float:
         """Load of one chip."""
         return self.load.value / self.service.chips
+
+    @property
+    def worth(self) -> float:
+        """What splits are ranked by: the load, or the output where any number of users would hold."""
+        serve = self.service.place.workload.serve
+        endless = serve.arrival.kind == "closed" and not serve.slo
+        return self.served.token_rate.value * self.service.replicas if endless else self.load.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +100,9 @@ def _powers(most: int) -> list[int]:
 def trial_requests(at: Place, seed: int = 0, count: int = COUNT) -> Requests:
     """The requests every load is tried with: the same ones, closer together or further apart."""
     serve = at.workload.serve
-    if serve.arrival.kind in ("closed", "offline"):
+    if serve.arrival.kind == "offline":
+        return draw(serve, JOB, seed)  # a job is a queue from the start: a short one is all start and end
+    if serve.arrival.kind == "closed":
         return draw(serve, count, seed)
     return draw(serve, count, seed, rate=1.0)
 
@@ -101,7 +112,7 @@ def at_load(of: Service, requests: Requests, load: float) -> Served:
     if requests.kind in OPEN:
         return run(of, requests.at_rate(load))
     if requests.kind == "closed":
-        return run(of, replace(requests, users=max(1, round(load))))
+        return run(of, requests.with_users(max(1, round(load))))
     return run(of, requests)
 
 
@@ -143,6 +154,9 @@ def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float,
         if not holds(served):
             why = limit_of(served)
             break
+        more = tried[-1].tokens_per_s / tried[-2].tokens_per_s
+        if closed and not served.measures.kept and more < FLAT:
+            return low, good, "more users only wait longer", tried
         low, good = high, served
         if closed and high > 1e5:
             return low, good, "the largest number of users tried", tried
@@ -169,17 +183,17 @@ def _lightest(of: Service, requests: Requests) -> float:
 
 def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
     """The largest load of all engines of a service."""
-    one = of.with_replicas(1)
+    one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds carry what they carry together
     load, served, why, tried = largest(one, requests)
     low = high = load
     if interval and load > 0 and requests.kind != "offline":
         by = of.corrections["tpot"]
-        ends = [largest(replace(one, replica=one.replica.slower(2.718281828 ** e)), requests, STEPS - 3)[0]
+        ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0]
                 for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
     elif interval:
         low, high = served.request_rate.low, served.request_rate.high
-    many, by = of.replicas, of.corrections["tpot"]
+    many, by = of.replicas // one.replicas, of.corrections["tpot"]
     return Capacity(of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why,
                     tuple(tried))
 
@@ -206,7 +220,7 @@ def search(at: Place, chips: int, seed: int = 0, tune: bool = True, progress: Pr
     if not found:
         nothing = NoLayout(f"{model.name} can't be split over {chips} {at.chip.id}", "other counts may do")
         raise why[-1] if why else nothing
-    ranked = sorted(found, key=lambda c: -c.load.value)
+    ranked = sorted(found, key=lambda c: -c.worth)
     if ranked[0].load.value <= 0:
         raise impossible(at, ranked)
     if tune:
@@ -234,7 +248,7 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
         if requests.kind != "offline" and not holds(at_load(made.with_replicas(1), requests, more)):
             continue
         got = capacity_of(made, requests)
-        if got.load.value > best.load.value:
+        if got.worth > best.worth:
             best = got
     return [best, *ranked[1:]]
 

@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 GROUPS = 64  # sessions that share a prefix
+ROUNDS = 4  # requests of each user of a closed loop, at least: the first of them is warm-up
 OPEN = ("poisson", "bursty", "trace")
 
 
@@ -32,6 +33,12 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self.input)
+
+    def with_users(self, users: int) -> Requests:
+        """The same requests from so many users, over and over until each has sent several."""
+        turn = np.arange(max(len(self), ROUNDS * users)) % len(self)
+        return replace(self, arrival_s=self.arrival_s[turn], input=self.input[turn], output=self.output[turn],
+                       shared=self.shared[turn], group=self.group[turn], users=users)
 
     def at_rate(self, rate: float) -> Requests:
         """The same requests, closer together or further apart: all that two rates differ in."""
@@ -111,7 +118,7 @@ def draw(
         prompt, answer = trace.input[turn], trace.output[turn]
     else:
         prompt, answer = serve.input.at(inputs.random(number)), serve.output.at(outputs.random(number))
-    prompt = np.maximum(np.rint(prompt), 1)
+    prompt = np.ones(number) if serve.unit == "images" else np.maximum(np.rint(prompt), 1)  # engines count whole images
     hit = serve.prefix_hit > 0
     made = given(
         None,

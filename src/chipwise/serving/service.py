@@ -99,6 +99,11 @@ class Service:
         """The same with another number of engines."""
         return replace(self, replicas=count)
 
+    def slower(self, factor: float) -> Service:
+        """The same with every time of its engines multiplied."""
+        apart = self.prefill.slower(factor) if self.prefill is not None else None
+        return replace(self, replica=self.replica.slower(factor), prefill=apart)
+
 
 def _blocks(r: Replica) -> int:
     """Blocks of a replica's cache; windows count as if every sequence filled them."""
@@ -221,4 +226,5 @@ def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread
 
 def _rate(e: Estimate, by: Correction) -> Estimate:
     model = Correction(1.0, by.low, by.high, by.evidence, by.because)
-    return Estimate(e.value, model.rate(e.low).low, model.rate(e.high).high, by.evidence, by.because)
+    low = model.rate(e.low).low if e.low > 0 else 0.0
+    return Estimate(e.value, low, model.rate(e.high).high, by.evidence, by.because)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog import Chip
+from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.ops.table import Matmul, build
 from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
@@ -58,7 +58,7 @@ def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: 
     as all layers take for one of them.
     """
     fmt = formats(chip, model, precision, kv_precision)
-    links = wires(slice_for(chip, split.chips), calibration) if split.chips > 1 else None
+    links = wires(slice_around(chip, split.chips), calibration) if split.chips > 1 else None
     batch = np.maximum(np.ceil(tokens / split.pp), 1.0)
     rows = np.maximum(np.ceil(batch / split.dp), 1.0)  # of one attention group
     engines = {f.arithmetic: _engine(chip, f.arithmetic, calibration) for f in (fmt.base, fmt.dense, fmt.experts)}
@@ -87,6 +87,13 @@ def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: 
         float(model.layers if model.latent else 0), float(apart), context_seconds(model, split, fmt, high, old_kernels),
         _window(model, split, fmt, high),
         pair_seconds(model, split, high, fmt.base.arithmetic == "fp32"), _window_pair(model, split, high))
+
+
+def slice_around(chip: Chip, chips: int) -> Accelerators:
+    """The smallest slice that holds so many chips: two chips of a TPU's host are linked, though no slice has two."""
+    if chip.id not in load().slices:
+        return slice_for(chip, chips)
+    return slice_for(chip, min((n for n in load().slices[chip.id].chip_counts() if n >= chips), default=chips))
 
 
 def _engine(chip: Chip, dtype: str, calibration: Calibration) -> Engine:

@@ -1,0 +1,132 @@
+"""The engines that options ask for: split as named or the best one, how many, and whether the chips hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from chipwise.cli.words import plural
+from chipwise.errors import InputError, NoLayout, Refusal
+from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
+from chipwise.serving.pace import Knobs
+from chipwise.serving.service import Place, Served, Service, service
+from chipwise.serving.setup import knobs_of
+from chipwise.serving.split import Split
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options say; None: not said."""
+
+    split: Split | None = None
+    replicas: int | None = None
+    pools: tuple[int, int] | None = None  # engines for prompts, engines that decode
+    router: str = "least_loaded"
+    max_batch: int | None = None
+    chunk: int | None = None
+
+    @property
+    def engines(self) -> int | None:
+        """Engines in all, where that is said."""
+        return sum(self.pools) if self.pools else self.replicas
+
+
+def named_split(tp: int | None, pp: int | None, dp: int | None, ep: int | None) -> Split | None:
+    """The split that options name; sizes left out are 1.
+
+    >>> str(named_split(4, None, None, None)), named_split(None, None, None, None)
+    ('tp=4', None)
+    """
+    if tp is pp is dp is ep is None:
+        return None
+    return Split(tp or 1, pp or 1, dp or 1, ep or 1)
+
+
+def read_pools(text: str) -> tuple[int, int]:
+    """Engines for prompts and engines that decode.
+
+    >>> read_pools("2:6")
+    (2, 6)
+    """
+    sides = text.split(":")
+    if len(sides) != 2 or not all(side.strip().isdecimal() and 0 < int(side) <= 100_000 for side in sides):
+        raise InputError("--disaggregate", text, "engines for prompts and engines that decode, such as 2:6")
+    return int(sides[0]), int(sides[1])
+
+
+def check_chips(split: Split, engines: int | None, chips: int, each: str = "replicas") -> None:
+    """Refuse more engines than the chips hold, with the numbers."""
+    equation = f"tp({split.tp}) * pp({split.pp}) * dp({split.dp})"
+    if engines is not None:
+        equation += f" * {each}({engines})"
+    need = split.chips * (engines or 1)
+    if need > chips:
+        raise NoLayout(f"{equation} = {need} is more than chips({chips})", "a smaller split or more chips would do")
+
+
+def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Progress | None = None) -> Service:
+    """The service that was asked for; a split that is not named is the one that carries most."""
+    each = "replicas" if asked.pools is None else "engines"
+    check_chips(asked.split or Split(), asked.engines, chips, each)
+    split = asked.split or best_split(at, chips, asked.engines, seed, progress)
+    count = asked.replicas or chips // split.chips
+    return service(at, split, count, asked.router, knobs(at, asked), asked.pools)
+
+
+def knobs(at: Place, asked: Asked) -> Knobs:
+    """The stack's own settings but for those named."""
+    own = knobs_of(at.stack)
+    return replace(own, most_sequences=asked.max_batch or own.most_sequences,
+                   most_tokens=asked.chunk or own.most_tokens)
+
+
+def best_split(at: Place, chips: int, engines: int | None, seed: int, progress: Progress | None) -> Split:
+    """The split with the largest load over the chips, or of so many engines; an impossible promise doesn't count."""
+    room = chips // engines if engines else chips
+    try:
+        found = _search(at, room, seed, progress)
+    except Refusal as refusal:
+        if type(refusal) is not Refusal:  # nothing fits or is legal: no promise changes that
+            raise
+        found = _search(without_promise(at), room, seed, progress)
+    if not engines:
+        return found.best.service.replica.split
+    return max(found.found, key=lambda c: c.worth / c.service.replicas).service.replica.split
+
+
+def _search(at: Place, chips: int, seed: int, progress: Progress | None) -> Search:
+    return search(at, chips, seed, tune=False, progress=progress)
+
+
+def without_promise(at: Place) -> Place:
+    """The same requests with nothing promised."""
+    return replace(at, workload=replace(at.workload, serve=replace(at.workload.serve, slo=())))
+
+
+def carried(of: Service, seed: int) -> float:
+    """The largest load of a service before its queue grows, whatever was promised."""
+    return capacity_of(replace(of, place=without_promise(of.place)), trial_requests(of.place, seed)).load.value
+
+
+def overloaded(served: Served, field: str, seed: int) -> InputError:
+    """That more arrives than a service carries: how much it carries, and how much within the promise."""
+    of = served.service
+    asked, most = served.simulation.requests.rate, carried(of, seed)
+    most = most if most < asked else served.measures.request_rate.value  # so near that a short run can't tell
+    words = f"at most the {most:.3g} requests/s that {of.place.chip.id}:{of.chips} carries as {words_of(of)}"
+    if of.place.workload.serve.slo:
+        kept = capacity_of(of, trial_requests(of.place, seed))
+        words += (f", {min(kept.load.value, most):.3g} within the promise" if kept.load.value > 0
+                  else f", none within the promise ({kept.limit})")
+    return InputError(field, f"{asked:.4g}", f"{words}: {served.measures.saturated}")
+
+
+def words_of(of: Service) -> str:
+    """Engines and their split: "2 engines of tp=4"."""
+    split = of.replica.split
+    if of.prefill is not None:
+        prompts = plural(of.prefill_replicas, "engine")
+        return f"{prompts} for prompts and {of.replicas:,} for decoding, each of {split}"
+    return f"{plural(of.replicas, 'engine')} of {split}"

@@ -1,0 +1,137 @@
+"""Latency against load, as a picture: percentiles with their intervals, and what was promised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.errors import ChipwiseError, InputError
+
+if TYPE_CHECKING:
+    from chipwise.serving.service import Served, Service
+
+SUFFIXES = (".svg", ".png")
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the most that is carried
+COUNT = 2000  # requests of a point, at least
+COLOURS = {"p50": "#0072B2", "p99": "#D55E00"}  # told apart by colour-blind readers too (Okabe and Ito)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A service at one load."""
+
+    load: float
+    served: Served
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A service at loads from light to nearly all it carries."""
+
+    service: Service
+    within: float  # the largest load that keeps the promise; 0: none
+    points: tuple[Point, ...]
+
+
+def ready(target: Path) -> None:
+    """Refuse a picture that couldn't be written, before the work."""
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError("--plot", str(target), f"a file name that ends in {' or '.join(SUFFIXES)}")
+    folder = target.resolve().parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError("--plot", str(target), "a file in a folder that exists and can be written to")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ChipwiseError("a plot needs matplotlib; install it with: pip install matplotlib") from None
+
+
+def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> Curve:
+    """The service at shares of what it carries: of what the queue bears, or in a closed loop of what was promised."""
+    from chipwise.cli.engines import carried
+    from chipwise.serving.capacity import capacity_of, trial_requests
+    from chipwise.serving.service import run
+
+    serve = of.place.workload.serve
+    within = capacity_of(of, trial_requests(of.place, seed)).load.value
+    closed = serve.arrival.kind == "closed"
+    most = max(within if serve.slo else 0.0, float(serve.arrival.users)) if closed else carried(of, seed)
+    loads = [share * most for share in SHARES]
+    if closed:
+        loads = sorted({float(max(1, round(load))) for load in loads})
+    points = []
+    for i, load in enumerate(loads):
+        progress(i, len(loads), f"{load:.3g}")
+        served = (run(of, count=max(COUNT, 20 * round(load)), seed=seed, users=round(load)) if closed
+                  else run(of, count=max(COUNT, COUNT * of.replicas // 2), seed=seed, rate=load))
+        points.append(Point(load, served))
+    return Curve(of, within if serve.slo else 0.0, tuple(points))
+
+
+def draw(found: Curve, target: Path) -> None:
+    """Write the picture: under a temporary name first, so that it is whole or absent."""
+    import logging
+
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from chipwise.cli.engines import words_of
+
+    metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
+    with pyplot.rc_context({"svg.hashsalt": "chipwise", "font.size": 9, "axes.spines.top": False,
+                            "axes.spines.right": False}):
+        figure, axes = pyplot.subplots(len(metrics), 1, figsize=(8, 3.4 * len(metrics)), sharex=True, squeeze=False,
+                                       layout="constrained")
+        for each, metric in zip(axes[:, 0], metrics, strict=True):
+            _panel(each, found, metric)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=3)
+        work = found.service.place.workload
+        axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
+                             f"{words_of(found.service)}, {found.service.place.stack.name}")
+        axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
+        draft = target.resolve().parent / f".{target.name}.{os.getpid()}"
+        try:
+            figure.savefig(draft, format=target.suffix[1:].lower(), dpi=130,
+                           metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
+            draft.replace(target.resolve())
+        except OSError as error:
+            raise InputError("--plot", str(target), f"a file that can be written ({error.strerror})") from None
+        finally:
+            pyplot.close(figure)
+            with suppress(OSError):
+                draft.unlink()
+
+
+def _panel(axes: Any, found: Curve, metric: str) -> None:
+    """One latency: a line and a band for each percentile, a dashed line for each bound."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    from chipwise.cli.serving_words import METRICS
+
+    loads = [p.load for p in found.points]
+    for name, colour in COLOURS.items():
+        values = [getattr(getattr(p.served, metric), name) for p in found.points]
+        axes.fill_between(loads, [v.low * 1e3 for v in values], [v.high * 1e3 for v in values], color=colour,
+                          alpha=0.15, linewidth=0)
+        axes.plot(loads, [v.value * 1e3 for v in values], "o-", color=colour, markersize=3, label=name)
+    for bound in found.service.place.workload.serve.slo:
+        if bound.metric == metric:
+            axes.axhline(bound.seconds * 1e3, color="#555555", linestyle="--", linewidth=1)
+            axes.annotate(f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
+                          (loads[0], bound.seconds * 1e3), xytext=(0, 3), textcoords="offset points", fontsize=8)
+    if found.within:
+        axes.axvline(found.within, color="#009E73", linestyle=":", linewidth=1.2, label="the most within the promise")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel(f"{METRICS[metric]}, ms")
+    axes.grid(True, color="#e3e6e8", linewidth=0.8)
+    axes.set_axisbelow(True)
