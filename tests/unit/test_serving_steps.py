@@ -12,7 +12,7 @@ from chipwise.catalog.calibration import shipped
 from chipwise.catalog.taught import Taught, taught
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
-from chipwise.serving.formats import formats, only_experts
+from chipwise.serving.formats import formats, in_words, only_experts
 from chipwise.serving.loads import Load, outcome
 from chipwise.serving.memory import cache_bytes, room, weight_bytes
 from chipwise.serving.setup import GRID, check_split, knobs_of, old_kernels, set_up, terms
@@ -90,6 +90,12 @@ def test_a_chip_without_the_arithmetic_keeps_weights_alone_in_the_precision():
     assert not formats(CHIPS["h100"], LLAMA, "fp8", "bf16").fallback
     with pytest.raises(PrecisionMissing):
         formats(replace(CHIPS["h100"], peak={"fp64": 1e12}), LLAMA, "bf16", "bf16")
+
+
+def test_a_precision_that_is_not_what_it_says_is_told():
+    assert in_words(CHIPS["a100-80gb"], LLAMA, "fp8") == (
+        "a100-80gb has no fp8 arithmetic: weights are stored in fp8, products run in bf16")
+    assert "experts" in in_words(CHIPS["b200"], MIXTRAL, "fp4") and in_words(CHIPS["h100"], LLAMA, "fp8") == ""
 
 
 def test_four_bit_mixtures_quantise_their_experts_alone():

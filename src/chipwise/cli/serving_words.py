@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.cli.words import plural
 from chipwise.predict.estimate import Estimate
+from chipwise.serving.formats import in_words
 from chipwise.serving.service import Place, Served, Service
 from chipwise.units import format_seconds
 from chipwise.workload.serve import Arrival, Serve
@@ -108,6 +109,8 @@ def common_assumptions(at: Place) -> list[str]:
     software = "named" if serve.stack else "assumed: none was named"
     cache = f", {serve.kv_precision} cache" if serve.unit == "tokens" else ""
     out = [f"software: {at.stack.name} ({software})", f"precision: {serve.precision} weights{cache}"]
+    if note := in_words(at.chip, at.workload.model, serve.precision):
+        out.append(note)
     if serve.slo:
         out.append("a time promised without a percentile is promised for p99")
     if at.taught.date:

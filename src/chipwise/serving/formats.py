@@ -63,3 +63,14 @@ def formats(chip: Chip, model: Model, precision: str, kv_precision: str) -> Form
     low = Format(wide if fallback else wanted, WEIGHT_BYTES[precision],
                  act if fallback or wanted == wide else WEIGHT_BYTES[precision], precision)
     return Formats(base, base if only_experts(model, precision) else low, low, KV_BYTES[kv_precision], act, fallback)
+
+
+def in_words(chip: Chip, model: Model, precision: str) -> str:
+    """What a precision means where that isn't what its name says; "" where it is."""
+    fmt = formats(chip, model, precision, "bf16")
+    if fmt.fallback:
+        return (f"{chip.id} has no {precision} arithmetic: weights are stored in {precision}, products run in "
+                f"{fmt.experts.arithmetic}")
+    if only_experts(model, precision):
+        return f"{precision} is that of the experts; everything else stays in {fmt.base.stored}"
+    return ""
