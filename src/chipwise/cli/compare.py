@@ -59,8 +59,8 @@ def compare(
     """Compare chips on a workload, and say what to pick.
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
-    why, and what would flip the decision. Of a model that is served: the fewest chips that carry its requests within the
-    promise, and what they cost an hour and a million tokens.
+    why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
+    the promise, and what they cost an hour and a million tokens.
     """
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import compare_serving, records

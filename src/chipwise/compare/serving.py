@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from math import inf
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
@@ -59,7 +60,7 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
         else:
             refused.append(got)
     if not rows:
-        raise _nowhere(work, refused)
+        raise _nowhere(market, refused)
     if progress:
         progress(len(chips), len(chips), "what would flip it")
     ranked = tuple(sorted(rows, key=lambda row: _rank(row, terms.objective)))
@@ -134,10 +135,11 @@ def _on_spot(rows: Sequence[ServingRow]) -> str:
     return f"; the cheapest on spot is {row.accelerators.chip.id} at {format_money(usd)} an hour"
 
 
-def _nowhere(workload: ServingWorkload, refused: Sequence[Refused]) -> Refusal:
-    """One refusal for all."""
+def _nowhere(market: Market, refused: Sequence[Refused]) -> Refusal:
+    """One refusal for all: that of the chip which comes nearest."""
     if len(refused) == 1:
         return Refusal(refused[0].reason, refused[0].unlock)
-    first = next((r for r in refused if r.kind == "promise"), refused[0])
+    first = min(refused, key=lambda r: (market.missed.get(r.chip.id, inf), r.kind != "promise"))
     why = f"{first.reason}; {first.unlock}" if first.unlock else first.reason
-    return Refusal(f"none of the {len(refused)} chips compared carries {workload.name}", f"for one, {why}")
+    near = "the nearest" if first.chip.id in market.missed else "for one"
+    return Refusal(f"none of the {len(refused)} chips compared carries {market.workload.name}", f"{near}: {why}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
+from itertools import pairwise
+from math import exp, inf
 
 import numpy as np
 
@@ -20,7 +21,25 @@ from chipwise.serving.service import Place, Served, Service, run, service
 ALONE = 40  # requests of one user after another
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
 TOGETHER = 16.0
+EACH = 8  # requests of a user in a closed loop, at least: fewer say little
+MOST_RATE = 1e6  # requests/s of one engine
 WORSE = 2  # wider splits in a row that carry less a chip, after which no wider one is tried
+
+
+class OutOfReach(Refusal):
+    """No load holds the promise; `times`: how much longer than the worst bound the nearest split takes."""
+
+    def __init__(self, reason: str, unlock: str, times: float) -> None:
+        super().__init__(reason, unlock)
+        self.times = times
+
+    @classmethod
+    def on(cls, at: Place, found: Sequence[Capacity]) -> OutOfReach:
+        """The refusal of a chip whose splits were all tried."""
+        said = capacity.impossible(at, found)
+        times = (max(k.seconds / k.bound.seconds for k in c.served.measures.kept) for c in found
+                 if c.served.measures.kept)
+        return cls(said.reason, said.unlock, min(times, default=inf))
 
 
 def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
@@ -43,7 +62,7 @@ def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]
     if not found:
         raise why[-1]
     if not any(c.load.value > 0 for c in found):
-        raise capacity.impossible(at, found)
+        raise OutOfReach.on(at, found)
     return tuple(found)
 
 
@@ -88,15 +107,16 @@ def alone(of: Service, requests: Requests) -> Served:
 def _largest(of: Service, requests: Requests, guess: float, ratio: float) -> tuple[float, Served, str]:
     """Between a load that holds and one that doesn't, from twice or half the guess on."""
     whole = requests.kind not in OPEN  # users come one by one
-    load = max(1.0, round(guess)) if whole else guess
+    most = len(requests) // EACH if whole else MOST_RATE
+    load = min(max(1.0, round(guess)), most) if whole else guess
     served = capacity.at_load(of, requests, load)
     if capacity.holds(served):
         low, best = load, served
         while capacity.holds(served):
             low, best = load, served
-            load *= 2
-            if load > 1e6:
+            if load >= most:
                 return low, best, "the largest load tried"
+            load = min(load * 2, most)
             served = capacity.at_load(of, requests, load)
         high, why = load, capacity.limit_of(served)
     else:
@@ -130,4 +150,4 @@ def _between(low: float, high: float, whole: bool) -> float:
 def _falls(found: Sequence[Capacity]) -> bool:
     """Whether the last splits, each wider than the one before, carry ever less a chip."""
     last = [c.per_chip for c in found[-WORSE - 1:]]
-    return len(last) > WORSE and last[-1] > 0 and all(b < a for a, b in zip(last, last[1:], strict=False))
+    return len(last) > WORSE and last[-1] > 0 and all(b < a for a, b in pairwise(last))

@@ -133,14 +133,14 @@ def relaxed(market: Market, candidates: Sequence[Candidate], rows: Sequence[Serv
 
 def relaxed_in_words(found: Relaxed, pick: ServingRow, objective: str) -> str:
     """What a looser bound would change."""
-    loose = f"{found.looser.metric} p{found.looser.percentile:g} of {found.looser.seconds * 1e3:g} ms"
+    loose = f"allowing {found.looser.metric} p{found.looser.percentile:g} of {found.looser.seconds * 1e3:g} ms"
     row = found.winner
     paid = f" at {format_money(row.ondemand.usd_h.value)}/h" if row.ondemand else ""
     if row.accelerators.chip != pick.accelerators.chip:
-        return f"with a {loose}, {row.accelerators}{paid} wins on {objective}"
+        return f"{loose}, {row.accelerators}{paid} wins on {objective}"
     if row.accelerators.count < pick.accelerators.count:
-        return f"with a {loose}, {row.accelerators}{paid} would do"
-    return f"a {loose} changes nothing"
+        return f"{loose}, {row.accelerators}{paid} would do"
+    return f"{loose} changes nothing"
 
 
 def _candidate(candidates: Sequence[Candidate], row: ServingRow) -> Candidate:

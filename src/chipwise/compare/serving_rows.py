@@ -11,7 +11,7 @@ from chipwise.catalog import Accelerators, Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
 from chipwise.compare.rows import Refused
-from chipwise.compare.serving_engines import alone, engines, with_interval
+from chipwise.compare.serving_engines import OutOfReach, alone, engines, with_interval
 from chipwise.compare.serving_fleet import Fleet, held, rent
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.cost import Price
@@ -27,6 +27,7 @@ from chipwise.workload.serve import ServingWorkload
 
 FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 an engine within these
 JOB = 4_000  # requests simulated of an offline job on one engine: several times what it works on at once
+TURNS = 20  # requests of a user in a closed loop
 AGAIN = 8  # times that engines are added where the run does not hold what the capacities promised
 
 
@@ -48,7 +49,9 @@ class Demand:
     def __str__(self) -> str:
         if self.kind == "users":
             return f"{self.load:,.0f} users"
-        return f"{self.load:.3g} requests/s" if self.load else "no deadline"
+        if not self.load:
+            return "no deadline"
+        return f"{self.load:,.0f} requests/s" if self.load >= 100 else f"{self.load:.3g} requests/s"
 
 
 def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
@@ -179,6 +182,7 @@ class Market:
     demand: Demand
     seed: int = 0
     known: dict[str, tuple[Capacity, ...]] = field(default_factory=dict, compare=False)
+    missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
 
     def times(self, factor: float) -> Market:
         """The same with another demand; what engines carry stays known."""
@@ -193,7 +197,10 @@ class Market:
 
     def requests(self, at: Place) -> Requests:
         """What every load of an engine is tried with."""
-        return capacity.trial_requests(at, self.seed, JOB if self.demand.kind == "job" else capacity.COUNT)
+        count = JOB if self.demand.kind == "job" else capacity.COUNT
+        if self.demand.kind == "users":
+            count = min(max(count, TURNS * int(self.demand.load)), MANY)
+        return capacity.trial_requests(at, self.seed, count)
 
     def engines(self, chip: Chip) -> tuple[Capacity, ...]:
         """One engine of every split, with the largest load that each carries; a `Refusal` where none can be."""
@@ -242,6 +249,8 @@ class Market:
             row = self._best(candidate, self.sized(candidate))
         except Refusal as refusal:
             kind = "promise" if refusal.kind == "refused" else refusal.kind
+            if isinstance(refusal, OutOfReach):
+                self.missed[candidate.chip.id] = refusal.times
             return Refused(candidate.chip, named, kind, refusal.reason, refusal.unlock)
         return self._within_budget(row)
 
@@ -304,7 +313,7 @@ class Market:
         many = of.with_replicas(engines)
         if self.demand.kind == "users":
             users = int(self.demand.load)
-            return run(many, count=max(count, 20 * users), seed=self.seed, users=users)
+            return run(many, count=max(count, TURNS * users), seed=self.seed, users=users)
         return run(many, count=count, seed=self.seed, rate=self.demand.load)
 
     def _rents(self, of: Service, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Rent | None, Rent | None]:
@@ -348,7 +357,7 @@ class Market:
             usd, what = usd * row.seconds.value / HOUR, f" for {format_seconds(row.seconds.value)}"
         if usd <= budget:
             return row
-        return Refused(chip, row.accelerators, "budget", f"{row.accelerators} costs {format_money(usd)}{what}",
+        return Refused(chip, row.accelerators, "budget", f"costs {format_money(usd)}{what}",
                        f"the budget is {format_money(budget)}")
 
 

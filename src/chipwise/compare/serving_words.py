@@ -64,7 +64,9 @@ def _pick(market: Market, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
     if ahead:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
         more = f" and {len(ahead) - 2} more" if len(ahead) > 2 else ""
-        text += f" {names}{more} {'ranks' if len(ahead) == 1 else 'rank'} ahead, but on bounded evidence only."
+        text += f" {names}{more} {'ranks' if len(ahead) == 1 else 'rank'} ahead, but "
+        text += ("may be worse: nothing published backs them, so the high end decides." if pick.evidence == "bounded"
+                 else "on bounded evidence only.")
     return text
 
 
@@ -73,7 +75,8 @@ def _holds(row: ServingRow) -> str:
     room = row.headroom
     if room is None:
         return ""
-    more = f" They carry {room.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
+    subject = "It carries" if row.fleet.engines == 1 else "They carry"
+    more = f" {subject} {room.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
     if room.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:

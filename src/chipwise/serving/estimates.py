@@ -39,7 +39,9 @@ class Correction:
                         self.because)
 
     def rate(self, per_s: float) -> Estimate:
-        """A rate corrected: what takes longer gives less."""
+        """A rate corrected: what takes longer gives less; nothing stays nothing."""
+        if per_s <= 0:
+            return Estimate(0.0, 0.0, 0.0, self.evidence, self.because)
         return self.time(1 / per_s).inverted()
 
 
