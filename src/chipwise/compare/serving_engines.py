@@ -49,16 +49,19 @@ def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]
     """
     found: list[Capacity] = []
     why: list[Refusal] = []
+    alike: dict[tuple[bool, bool], list[Capacity]] = {}  # ways to split, each from narrow to wide
     for split in capacity.splits(at.workload.model, capacity.WIDEST, domain(slice_for(at.chip, capacity.WIDEST))):
-        if narrow and at.workload.model.experts is None and _falls(found):
-            break
+        before = alike.setdefault((split.ep > 1, split.dp > 1), [])
+        if narrow and _falls(before):
+            continue
         try:
             of = service(at, split)
         except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
             why.append(refusal)
             continue
         last = found[-1].per_chip if found else 0.0
-        found.append(carried(of, requests, last * split.chips or _guess(of, requests), COARSE))
+        before.append(carried(of, requests, last * split.chips or _guess(of, requests), COARSE))
+        found.append(before[-1])
     if not found:
         raise why[-1]
     if not any(c.load.value > 0 for c in found):

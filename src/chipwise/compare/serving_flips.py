@@ -19,6 +19,7 @@ from chipwise.workload.serve import Bound
 
 LEADING = 4  # rows that are evaluated anew: those behind would need a larger change
 FACTORS = (0.5, 2.0, 0.25, 4.0)
+NEAR = (0.5, 2.0)  # where every demand takes new runs
 LOOSER = 2.0  # times the bound that limits the pick
 
 
@@ -49,7 +50,7 @@ def flips(market: Market, candidates: Sequence[Candidate], rows: Sequence[Servin
     """Changes that flip the decision, smallest first."""
     found = list(_by_price(rows, pick)) if market.terms.objective == "cost" else []
     if market.demand.kind != "job" and len(rows) > 1:
-        for factor in FACTORS:
+        for factor in FACTORS if market.terms.objective == "cost" else NEAR:
             found += _by_demand(market, candidates, rows, pick, factor)
     return tuple(sorted(found, key=lambda flip: round(flip.size, 4)))
 

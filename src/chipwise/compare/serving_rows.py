@@ -260,18 +260,26 @@ class Market:
         if self.terms.objective == "cost":
             chosen = min(sized, key=lambda pair: self._price_key(pair, fixed))
             return self._row(*chosen, fixed)
-        rows: list[ServingRow] = []
-        why: Refusal | None = None
-        for each in sized:
+        ranked = sorted(sized, key=self._run_key)
+        for chosen in ranked[:-1]:
             try:
-                rows.append(self._row(*each, fixed))
-            except Refusal as refusal:
-                why = refusal
-        if not rows:
-            assert why is not None
-            raise why
-        return min(rows, key=lambda row: (by.value if (by := row.by(self.terms.objective)) else inf,
-                                          row.accelerators.count))
+                return self._row(*chosen, fixed)
+            except Refusal:
+                continue  # it did not hold after all
+        return self._row(*ranked[-1], fixed)
+
+    def _run_key(self, pair: Sized) -> tuple[float, int]:
+        """Median time of an answer, or joules for a token, of a fleet at the demand; of an offline job at its end."""
+        one, fleet = pair
+        if self.demand.kind == "job":
+            value = 1 / (one.load.value * fleet.engines)
+            served = one.served
+        else:
+            served = self._run(one.service, fleet.engines)
+            value = served.e2e.p50.value
+        if self.terms.objective == "energy":
+            value = served.measures.joules_per_token
+        return value, fleet.accelerators.count
 
     def _price_key(self, pair: Sized, fixed: bool) -> tuple[float, float]:
         one, fleet = pair
