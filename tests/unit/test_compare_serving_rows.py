@@ -107,6 +107,12 @@ def test_a_fixed_count_is_evaluated_and_refused_above_its_capacity():
         on("h200:1", job(100))
 
 
+def test_what_a_row_takes_is_not_refused_as_a_named_count(several):
+    for row in several.rows[:3]:
+        again = on(str(row.accelerators)).rows[0]
+        assert again.accelerators == row.accelerators and again.load.value >= 20
+
+
 def test_counts_named_are_kept():
     found = on("h100:8,h200:4")
     assert {str(r.accelerators) for r in found.rows} == {"h100:8", "h200:4"}
@@ -133,7 +139,7 @@ def test_rows_are_ranked_by_the_objective(objective):
     assert values == sorted(values)
     cheap = {r.accelerators.chip.id: r for r in on("h100,l40s,v5e").rows}
     for row in found.rows:
-        assert row.by(objective).value <= cheap[row.accelerators.chip.id].by(objective).value * 1.001
+        assert row.by(objective).value <= cheap[row.accelerators.chip.id].by(objective).value * 1.02
 
 
 def test_a_budget_is_dollars_an_hour():

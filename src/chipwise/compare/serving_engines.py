@@ -45,7 +45,7 @@ class OutOfReach(Refusal):
 def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
     """One engine of every split, with the largest load it carries; a `Refusal` where none can be.
 
-    `narrow`: leave out the widest where wider ones carry ever less a chip.
+    `narrow`: coarse, without the widest where wider ones carry ever less a chip.
     """
     found: list[Capacity] = []
     why: list[Refusal] = []
@@ -60,7 +60,7 @@ def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]
             why.append(refusal)
             continue
         last = found[-1].per_chip if found else 0.0
-        before.append(carried(of, requests, last * split.chips or _guess(of, requests), COARSE))
+        before.append(carried(of, requests, last * split.chips or _guess(of, requests), COARSE if narrow else FINE))
         found.append(before[-1])
     if not found:
         raise why[-1]

@@ -11,7 +11,7 @@ from chipwise.catalog import Accelerators, Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
 from chipwise.compare.rows import Refused
-from chipwise.compare.serving_engines import OutOfReach, alone, engines, with_interval
+from chipwise.compare.serving_engines import COARSE, OutOfReach, alone, carried, engines, with_interval
 from chipwise.compare.serving_fleet import Fleet, held, rent
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.cost import Price
@@ -28,6 +28,7 @@ from chipwise.workload.serve import ServingWorkload
 FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 an engine within these
 JOB = 4_000  # requests simulated of an offline job on one engine: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
+FINAL = 2  # splits that are sized to the last engine where time or energy decides
 AGAIN = 8  # times that engines are added where the run does not hold what the capacities promised
 
 
@@ -219,18 +220,27 @@ class Market:
         if named is None:
             return [(c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today))
                     for c in carrying]
-        fleets = [(c, held(named, _each(c), self.today)) for c in carrying]
-        best = max(((c.load.value * f.engines, c) for c, f in fleets), key=lambda pair: pair[0])
-        if best[0] <= 0:
+        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today)).engines]
+        if not fleets:
             least = min(_each(c) for c in carrying)
             raise Refusal(f"{named} holds no engine within the promise", f"the smallest takes {least} chips")
-        if best[0] < self.demand.load:
-            raise self._short(named, best[0], best[1].limit)
-        return [(c, f) for c, f in fleets if f.engines and c.load.value * f.engines >= self.demand.load]
+        fleets = [(self._exact(c, fleet.engines), fleet) for c, fleet in fleets]
+        enough = [(c, fleet) for c, fleet in fleets if c.load.value * fleet.engines >= self.demand.load]
+        if not enough:
+            best, fleet = max(fleets, key=lambda pair: pair[0].load.value * pair[1].engines)
+            raise self._short(named, best.load.value * fleet.engines, best.limit)
+        return enough
+
+    def _exact(self, one: Capacity, engines: int) -> Capacity:
+        """The engine with its load refined where that decides whether so many carry the demand."""
+        near = self.demand.load / engines
+        if self.demand.kind == "job" or not near / COARSE <= one.load.value < near:
+            return one
+        return carried(one.service, self.requests(one.service.place), one.load.value)
 
     def _short(self, named: Accelerators, load: float, limit: str) -> Refusal:
-        carried = replace(self.demand, load=load)
-        return Refusal(f"{named} carries {carried} of the {self.demand} ({limit})", "more chips would do")
+        most = replace(self.demand, load=load)
+        return Refusal(f"{named} carries {most} of the {self.demand} ({limit})", "more chips would do")
 
     def named(self, candidate: Candidate) -> Accelerators | None:
         """The chips asked for by count, if any."""
@@ -260,13 +270,19 @@ class Market:
         if self.terms.objective == "cost":
             chosen = min(sized, key=lambda pair: self._price_key(pair, fixed))
             return self._row(*chosen, fixed)
-        ranked = sorted(sized, key=self._run_key)
-        for chosen in ranked[:-1]:
+        rows: list[ServingRow] = []
+        why: Refusal | None = None
+        for one, fleet in sorted(sized, key=self._run_key):
             try:
-                return self._row(*chosen, fixed)
-            except Refusal:
-                continue  # it did not hold after all
-        return self._row(*ranked[-1], fixed)
+                rows.append(self._row(one, fleet, fixed))
+            except Refusal as refusal:
+                why = refusal  # it did not hold after all
+            if len(rows) == FINAL:
+                break
+        if not rows:
+            assert why is not None
+            raise why
+        return min(rows, key=lambda row: by.value if (by := row.by(self.terms.objective)) else inf)
 
     def _run_key(self, pair: Sized) -> tuple[float, int]:
         """Median time of an answer, or joules for a token, of a fleet at the demand; of an offline job at its end."""
