@@ -15,7 +15,7 @@ from chipwise.cli.options import (
     WorkloadArg,
     complete_chips,
     one_of,
-    with_workload_flags,
+    with_any_flags,
 )
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ Examples:
   chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
+  chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
 """
 
 
-@with_workload_flags
+@with_any_flags
 def compare(
     workload: WorkloadArg,
     on: Annotated[str | None, typer.Option(
@@ -42,10 +43,11 @@ def compare(
     chips: Annotated[str | None, typer.Option(
         "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
     deadline: Annotated[str | None, typer.Option(
-        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.",
+        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
         show_default=False)] = None,
     budget: Annotated[str | None, typer.Option(
-        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M.", show_default=False)] = None,
+        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
+        show_default=False)] = None,
     by: Annotated[str | None, typer.Option(
         "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
         autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
@@ -57,28 +59,35 @@ def compare(
     """Compare chips on a workload, and say what to pick.
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
-    why, and what would flip the decision.
+    why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
+    the promise, and what they cost an hour and a million tokens.
     """
     from chipwise.catalog.calibration import in_use
-    from chipwise.cli import records
+    from chipwise.cli import compare_serving, records
     from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
-    from chipwise.cli.workloads import read_workload
+    from chipwise.cli.workloads import read_any
     from chipwise.compare import Candidate
     from chipwise.compare import compare as run
     from chipwise.errors import InputError
+    from chipwise.workload import Workload
 
     formats(output, "table", "json", "csv")
     known_evidence(evidence)
-    terms = _terms(chips, deadline, budget, by)
     candidates = None
     if on is not None:
         names = [name for name in on.split(",") if name.strip()]
         if not names:
             raise InputError("--on", on, "chips such as h100,v5p:128")
         candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
-    work = read_workload(workload, flags)
+    work = read_any(workload, flags)
+    if not isinstance(work, Workload):
+        if evidence == "compiled":
+            raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
+        compare_serving.show(work, candidates, _terms(chips, deadline, budget, by or "cost"), output, out)
+        return
+    terms = _terms(chips, deadline, budget, by)
     with progress("comparing") as shown:
         found = run(work, candidates, in_use(), terms, progress=shown, change=mixing(evidence, in_use()))
     if output == "json":
@@ -125,7 +134,7 @@ def blocks(c: Comparison) -> list[Block]:
     out += [Text("Decision", True), Text(c.words.pick), Text(c.words.why), Text(c.words.flip)]
     if c.refused:
         out.append(Text("Refused", True))
-        out += [Text(f"  {line}") for line in _refusals(c.refused)]
+        out += [Text(f"  {line}") for line in refusals(c.refused)]
     out += [Text("What decides this workload", True), *(Text(f"  {m}") for m in metrics_that_matter(c.workload))]
     return [*out, Text("Assumptions", True), *(Text(f"  {a}") for a in c.assumptions)]
 
@@ -161,13 +170,15 @@ def _dollars(q: Quote | None, missing: str) -> str:
     return format_money(q.usd.value) + ("*" if q.price.stale else "")
 
 
-def _refusals(refused: tuple[Refused, ...]) -> list[str]:
+def refusals(refused: tuple[Refused, ...]) -> list[str]:
     """One line a reason; chips that miss the same thing share it."""
     groups: dict[str, list[str]] = {}
     for r in refused:
         name = str(r.accelerators or r.chip.id)
         missing = r.kind == "precision" or r.reason.endswith("has no public price")
         reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
+        if r.kind == "promise":  # the name is said already
+            reason = reason.removeprefix(f"on {r.chip.id} ").removeprefix(f"{name} ")
         unlock = f"; {r.unlock}" if r.unlock else ""
         groups.setdefault(reason + unlock, []).append(r.chip.id if missing else name)
     return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

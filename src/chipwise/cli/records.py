@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators, Chip, Offer
     from chipwise.compare import Comparison, Refused, Row
+    from chipwise.compare.serving import ServingComparison
+    from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.cost import Quote
     from chipwise.layout import Found, SearchResult
     from chipwise.predict.estimate import Estimate
     from chipwise.predict.prediction import Prediction
     from chipwise.workload import Workload
     from chipwise.workload.presets import Preset
+    from chipwise.workload.serve import ServingWorkload
 
 SCHEMA = 1
 
@@ -122,6 +125,107 @@ def comparison_rows(c: Comparison) -> list[dict[str, Any]]:
             "spot_usd": r.spot.usd.value if r.spot else "",
             "spot_usd_h": r.spot.price.usd_h if r.spot else "",
             "evidence": p.step.evidence, "pick": r is c.pick, "refused": "",
+        })
+    blank = dict.fromkeys(out[0], "") if out else {}
+    for no in c.refused:
+        why = f"{no.reason}; {no.unlock}" if no.unlock else no.reason
+        out.append({**blank, "accelerators": str(no.accelerators or no.chip.id), "chip": no.chip.id,
+                    "pick": False, "refused": why})
+    return out
+
+
+def served_workload(w: ServingWorkload) -> dict[str, Any]:
+    """What is served."""
+    s = w.serve
+    return {
+        "name": w.name, "model": w.model.name, "family": w.model.family, "arrival": s.arrival.kind,
+        "input_tokens": s.input.mean, "output_tokens": s.output.mean, "precision": s.precision,
+        "kv_precision": s.kv_precision, "prefix_hit": s.prefix_hit, "requests": s.requests or None,
+        "deadline_seconds": s.deadline_s or None, "passes": s.passes,
+        "slo": [{"metric": b.metric, "percentile": b.percentile, "seconds": b.seconds} for b in s.slo],
+        "unit": "tokens" if w.model.family == "decoder" else s.unit,
+    }
+
+
+def _ends(e: Estimate | None) -> dict[str, Any] | None:
+    """An estimate whose high end may be missing: no count would hold."""
+    from math import inf
+
+    return None if e is None else {**estimate(e), "high": None if e.high == inf else e.high}
+
+
+def rent(row: ServingRow, r: Rent | None) -> dict[str, Any] | None:
+    """What a fleet costs and the offer behind it."""
+    if r is None:
+        return None
+    o = r.price.offer
+    return {
+        "usd_per_hour": _ends(r.usd_h), "usd_per_million_units": _ends(row.per_million(r)),
+        "usd_per_chip_hour": r.price.usd_h, "spot": r.price.spot, "cloud": o.cloud, "region": o.region,
+        "instance": o.instance, "date": o.date, "stale": r.price.stale, "source": o.source, "note": o.note,
+    }
+
+
+def serving_row(r: ServingRow, rank: int) -> dict[str, Any]:
+    """One row of a comparison of services."""
+    from chipwise.cli.compare_serving import bounds
+
+    s, m = r.served, r.served.measures
+    return {
+        "rank": rank, "accelerators": accelerators(r.accelerators), "split": str(r.split),
+        "chips_per_engine": r.split.chips, "engines": r.fleet.engines, "stack": s.service.place.stack.id,
+        "latencies_seconds": {name: estimate(e) for name, e in bounds(r)},
+        "alone_seconds": estimate(r.alone), "units_per_second": estimate(r.unit_rate),
+        "requests_per_second": estimate(r.request_rate), "capacity": estimate(r.load),
+        "headroom": None if r.headroom is None else estimate(r.headroom), "limit": r.limit,
+        "duration_seconds": estimate(r.seconds) if r.demand.kind == "job" else None,
+        "joules_per_unit": estimate(r.joules), "busy": m.busy, "batch": m.batch, "kv_use": m.kv_use,
+        "ondemand": rent(r, r.ondemand), "spot": rent(r, r.spot),
+    }
+
+
+def serving_comparison(c: ServingComparison) -> dict[str, Any]:
+    """A whole comparison of services."""
+    from chipwise.workload.serve_criteria import what_decides_serving
+
+    loose = c.relaxed
+    return {
+        **head("compare"), "workload": served_workload(c.workload), "objective": c.terms.objective,
+        "terms": {"chips": c.terms.chips, "deadline_seconds": c.terms.deadline_s, "budget_usd": c.terms.budget_usd},
+        "demand": {"kind": c.market.demand.kind, "load": c.market.demand.load or None}, "seed": c.market.seed,
+        "pick": str(c.pick.accelerators) if c.pick else None,
+        "words": {"pick": c.words.pick, "why": c.words.why, "flip": c.words.flip},
+        "flips": [{"kind": f.kind, "winner": f.winner, "subject": f.subject, "before": f.before,
+                   "after": f.after, "words": f.words} for f in c.flips],
+        "relaxed": None if loose is None else {
+            "metric": loose.bound.metric, "percentile": loose.bound.percentile, "before": loose.bound.seconds,
+            "after": loose.looser.seconds, "winner": str(loose.winner.accelerators),
+            "same": str(loose.same.accelerators) if loose.same else None},
+        "rows": [serving_row(r, i + 1) for i, r in enumerate(c.rows)],
+        "refused": [refused(r) for r in c.refused],
+        "decides": what_decides_serving(c.workload), "assumptions": list(c.assumptions),
+    }
+
+
+def serving_rows(c: ServingComparison) -> list[dict[str, Any]]:
+    """A comparison of services as flat rows, for CSV."""
+    from chipwise.cli.compare_serving import bounds
+
+    out: list[dict[str, Any]] = []
+    for i, r in enumerate(c.rows):
+        latencies = {f"{name.replace(' ', '_')}_s": e.value for name, e in bounds(r)}
+        million = [r.per_million(rented) for rented in (r.ondemand, r.spot)]
+        out.append({
+            "rank": i + 1, "accelerators": str(r.accelerators), "chip": r.accelerators.chip.id,
+            "chips": r.accelerators.count, "split": str(r.split), "engines": r.fleet.engines,
+            "stack": r.served.service.place.stack.id, **latencies, "alone_s": r.alone.value,
+            "units_per_s": r.unit_rate.value, "headroom": r.headroom.value if r.headroom else "",
+            "headroom_low": r.headroom.low if r.headroom else "", "joules_per_unit": r.joules.value,
+            "ondemand_usd_h": r.ondemand.usd_h.value if r.ondemand else "",
+            "ondemand_usd_million": million[0].value if million[0] else "",
+            "spot_usd_h": r.spot.usd_h.value if r.spot else "",
+            "spot_usd_million": million[1].value if million[1] else "",
+            "evidence": r.evidence, "pick": r is c.pick, "refused": "",
         })
     blank = dict.fromkeys(out[0], "") if out else {}
     for no in c.refused:

@@ -1,0 +1,99 @@
+"""Chips rented for equal engines: whole instances of the cheapest offer, or slices that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from math import ceil
+
+from chipwise.catalog import Accelerators, Chip, Offer, load, offers_for
+from chipwise.compare.terms import at_least
+from chipwise.cost import Price, is_stale, price_of
+from chipwise.cost.money import SINGLE
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Chips, the engines that they hold, and what a chip-hour costs."""
+
+    accelerators: Accelerators
+    engines: int
+    price: Price | None  # None: no public price
+
+    @property
+    def usd_h(self) -> float | None:
+        """US dollars an hour of all chips."""
+        return None if self.price is None else self.accelerators.count * self.price.usd_h
+
+
+def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None) -> Fleet:
+    """The cheapest chips that hold at least so many engines of `each` chips; without a price the fewest.
+
+    Engines answer by themselves, so instances smaller than a host do where they hold one; an engine over several
+    instances needs whole hosts that can be joined.
+
+    >>> fleet = rent(load().chips["v5e"], 8, 3)
+    >>> str(fleet.accelerators), fleet.engines
+    ('v5e:3*2x4', 3)
+    """
+    legal = load().slices.get(chip.id)
+    if legal is not None:
+        acc = slices(chip, each, engines)
+        return Fleet(acc, acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
+                     price_of(chip, acc.count, spot, today))
+    offers = _usable(chip, each, spot)
+    if not offers:
+        acc = at_least(chip, each * engines)
+        return Fleet(acc, acc.count // each, None)
+    when = today or date.today()
+    fleets = [_whole(chip, offer, each, engines, spot, when) for offer in offers]
+    return min(fleets, key=lambda f: (round(f.usd_h or 0.0, 6), f.accelerators.count))
+
+
+def slices(chip: Chip, each: int, engines: int) -> Accelerators:
+    """A slice for every engine, or one for all where that takes fewer chips.
+
+    >>> v5p = load().chips["v5p"]
+    >>> str(slices(v5p, 2, 5)), str(slices(v5p, 8, 3))
+    ('v5p:3*2x2x1', 'v5p:3*2x2x2')
+    """
+    legal = load().slices[chip.id]
+    own = next(n for n in legal.chip_counts() if n >= each)
+    many = ceil(engines / (own // each))
+    apart = Accelerators(chip, own * many, legal.shape_for(own) or (), many)
+    joined = at_least(chip, each * engines)
+    return joined if joined.count < apart.count else apart
+
+
+def held(acc: Accelerators, each: int, today: date | None = None, spot: bool = False) -> Fleet:
+    """These chips with as many engines as they hold; 0 where none does."""
+    inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
+    return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today))
+
+
+def _usable(chip: Chip, each: int, spot: bool) -> Sequence[Offer]:
+    """Offers of instances that hold an engine, or of hosts that can be joined to hold one; recent ones if any."""
+    listed = [o for o in offers_for(chip.id, spot) if o.chips >= 1]
+    host = chip.fabric.host_chips
+    joined = [o for o in listed if not o.note.startswith(SINGLE)]
+    found = [o for o in listed if o.chips >= each] if each <= host else [o for o in joined if o.chips >= host]
+    found = found or joined
+    return [o for o in found if not is_stale(o.date, _newest())] or found
+
+
+def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today: date) -> Fleet:
+    """Whole instances of one offer; the engines fill them."""
+    size = int(offer.chips)
+    inside = size // each
+    many = ceil(engines / inside) if inside else engines * ceil(each / size)
+    usd_h = offer.price(spot)
+    assert usd_h is not None  # offers_for left those without a price out
+    price = Price(usd_h, spot, offer, is_stale(offer.date, today))
+    return Fleet(Accelerators(chip, many * size), many * inside if inside else engines, price)
+
+
+@cache
+def _newest() -> date:
+    return max(date.fromisoformat(o.date) for o in load().offers)
