@@ -1,5 +1,6 @@
 """Fitting what serving stacks add to their kernels."""
 
+import gzip
 import json
 from dataclasses import replace
 
@@ -84,7 +85,7 @@ def test_a_row_teaches_those_near_it_and_no_others():
     near = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "80x8192x64x0", "vllm|blackwell|fp8|closed")
     far = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "61x7168x128x256", "sglang|hopper|fp4|closed")
     at = points([near, far])
-    assert covariance(at, at)[0, 1] == 0 and covariance(at, at)[0, 0] == pytest.approx(1.0)
+    assert covariance("tpot", at, at)[0, 1] == 0 and covariance("tpot", at, at)[0, 0] == pytest.approx(1.0)
     weights = learn("tpot", at.take([0]), np.array([0.2]), np.ones(1))
     told = apply("tpot", at, at.take([0]), weights)
     assert 0.15 < told[0] < 0.2 and told[1] == 0
@@ -95,7 +96,7 @@ def test_the_file_holds_refits_without_each_source_and_model(some, tmp_path):
     content = calibrate_serving(some[::3], shipped(), "2026-01-02", said.append)
     main, refits = write(content, tmp_path)
     assert main.name == "2026-01-02.serving.json" and "without" not in json.loads(main.read_text())
-    without = json.loads(refits.read_text())["without"]
+    without = json.loads(gzip.decompress(refits.read_bytes()))["without"]
     assert "NVIDIA/TensorRT-LLM" in without and any(name.startswith("model ") for name in without)
     assert "google/jetstream-pytorch" in without
     assert any("by source left out" in line for line in said)

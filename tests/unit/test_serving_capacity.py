@@ -11,7 +11,6 @@ from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.serving.capacity import (
     at_load,
     capacity_of,
-    check_load,
     front,
     holds,
     search,
@@ -68,12 +67,6 @@ def test_a_promise_nothing_meets_names_the_part_and_the_nearest():
         search(at(slo=(Bound("ttft", 99.0, 5.0), Bound("tpot", 99.0, 1e-4))), 1)
     nearest = float(str(refused.value).split("nearest is ")[1].split(" ")[0]) / 1e3
     assert search(at(slo=(Bound("tpot", 99.0, nearest * 1.05),)), 1).best.load.value > 0
-
-
-def test_a_rate_above_capacity_is_refused_with_the_capacity(found):
-    with pytest.raises(InputError, match="requests/s that 4 h100 carry"):
-        check_load(found.best.service, found.best.load.high * 1.1, found.best)
-    check_load(found.best.service, found.best.load.value, found.best)
 
 
 def test_no_point_of_the_front_beats_another(found):

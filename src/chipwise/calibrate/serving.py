@@ -159,7 +159,7 @@ def _prior(names: Sequence[str]) -> Array:
     return np.array([[SPREAD[k] * part for part in parts] for k in NAMES])
 
 
-def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None) -> Array:
+def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None, steps: int = STEPS) -> Array:
     """Effects (coefficient, label) that explain the chosen entries."""
     spread = _prior(o.names)
     effects = np.zeros(spread.shape) if start is None else start.copy()
@@ -168,7 +168,7 @@ def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None)
                         o.weight[seen], marks, o.names, o.replicas)
     noise = np.array([NOISE[m] for m in part.metric])
     inverse = 1 / spread.ravel() ** 2
-    for _ in range(STEPS):
+    for _ in range(steps):
         log, share = _shares(part, effects, ratio[seen])
         error = part.weight * (target - log) / noise
         pull = part.weight / noise / (1 + error**2) ** 0.25  # far rows pull with a constant force

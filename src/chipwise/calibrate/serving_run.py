@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ Array = NDArray[np.float64]
 Say = Callable[[str], None]
 
 METRICS = ("throughput", "ttft", "tpot")
+REFIT = 3  # steps of Gauss-Newton from the effects of all rows
 FILES = ("inference.csv", "serving.csv")
 
 
@@ -86,16 +88,22 @@ def calibrate_serving(rows: Sequence[ServingRow], calibration: Calibration, date
 
 
 def _left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
-    """Entries of a source or model; the repository whose runs are the closed-loop rows takes them all along."""
+    """Entries of a source or model.
+
+    Some runs of the closed-loop campaigns are rows of inference results as well, under their repository alone: those go
+    with any campaign, and all campaigns go with them.
+    """
     if name == CLOSED_SOURCE:
         return np.array([str(n).startswith(CLOSED_SOURCE) for n in names])
+    if name.startswith(CLOSED_SOURCE):
+        return np.asarray((names == name) | (names == CLOSED_SOURCE))
     return np.asarray(names == name)
 
 
 def _refit(o: Observations, at: learnt.Points, seen: Rows, unseen: Rows, ratio: Array,
            start: Array) -> tuple[dict[str, Any], Array]:
     """Effects and weights from the entries seen; log(observed / predicted) of those unseen."""
-    effects = solve(o, seen, ratio, start)
+    effects = solve(o, seen, ratio, start, REFIT)
     errors = np.log(o.observed / predicted(o, effects, ratio))
     left = np.zeros(len(o.row))
     weights: dict[str, list[float]] = {}
@@ -160,7 +168,7 @@ def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
     out = []
     for suffix, part in ((SUFFIX, main), (REFITS, apart)):
         path = folder / f"{content['date']}{suffix}"
-        text = json.dumps(part, separators=(",", ":"), sort_keys=True) + "\n"
-        write_whole(text.encode(), path, "calibration")
+        data = (json.dumps(part, separators=(",", ":"), sort_keys=True) + "\n").encode()
+        write_whole(gzip.compress(data, 9, mtime=0) if suffix == REFITS else data, path, "calibration")
         out.append(path)
     return out

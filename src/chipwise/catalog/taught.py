@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from chipwise.errors import BrokenFile
 
 SCHEMA = 1
 SUFFIX = ".serving.json"
-REFITS = ".serving.refits.json"  # kept apart: only validation reads them
+REFITS = ".serving.refits.json.gz"  # kept apart: only validation reads them
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Taught:
 
 def _load(path: Traversable) -> Any:
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
+        raw = json.loads(gzip.decompress(data) if path.name.endswith(".gz") else data)
     except (OSError, ValueError) as error:
         raise BrokenFile("calibration", path.name, f"a JSON file written by calibrate ({error})") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:

@@ -117,7 +117,7 @@ def _best(best: Capacity) -> Table:
     rows = [["engines", words_of(of)], ["stack", of.place.stack.name], ["settings", settings_of(of)],
             ["cache", cache_of(of)],
             ["at that load", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration"
-             + (f", {m.kv_use:.0%} of the cache in use" if of.replica.room.per_token else "")]]
+             + (f", {m.kv_use:.0%} of the cache in use" if of.replica.room.caches else "")]]
     return Table(["", " "], rows, frozenset({"", " "}), title="The best", bare=True)
 
 

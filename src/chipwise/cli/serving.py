@@ -128,7 +128,7 @@ def simulate(
         raise InputError("--plot", str(plot), "requests that come over time: an offline job has one load")
     with progress("trying") as shown:
         of = service_of(at, acc.count, asked, seed, shown)
-        served = run(of, count=requests or min(at.workload.serve.requests, JOB), seed=seed)
+        served = run(of, count=requests or min(at.workload.serve.requests, JOB), seed=seed, settle=True)
         if served.measures.saturated:
             raise overloaded(served, _rate_field(at, flags), seed)
         curve = serving_plot.curve(of, seed, shown) if plot is not None else None

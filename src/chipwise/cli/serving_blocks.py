@@ -93,7 +93,7 @@ def _rates(served: Served) -> Table:
         rows.append(["goodput", f"{number(m.goodput)} requests/s within every bound, {m.good:.1%} of them"])
     pools = f"; engines for prompts {m.busy_prefill:.0%}" if of.prefill is not None else ""
     rows.append(["compute", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration{pools}"])
-    if of.replica.room.per_token:
+    if of.replica.room.caches:
         rows.append(["cache", f"{m.kv_use:.1%} in use over time, {m.kv_peak:.1%} at most; "
                               f"{plural(m.preemptions, 'preemption')}"])
     rows.append(["queue", f"{number(m.queue)} requests wait on average, {number(m.in_system)} are in the system"])

@@ -52,7 +52,7 @@ def service(of: Service) -> dict[str, Any]:
     return {
         "split": split(r.split), "engines": of.replicas, "prefill_engines": of.prefill_replicas, "chips": of.chips,
         "router": of.router, "stack": of.place.stack.id, "settings": settings(r.knobs),
-        "cache_blocks": r.room.blocks(r.knobs.block) if r.room.per_token else None,
+        "cache_blocks": of.blocks(r) if r.room.caches else None,
         "cache_sequences": fitting(of), "cache_bytes_per_token": r.room.per_token,
         "weights_bytes": r.room.weights, "flags": flags(of) or None,
     }

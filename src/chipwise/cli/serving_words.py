@@ -75,7 +75,7 @@ def mean_tokens(of: Service) -> float:
 def fitting(of: Service) -> float | None:
     """Sequences of mean length that an engine's cache holds; None: it keeps no cache."""
     room = of.replica.room
-    return room.sequences(mean_tokens(of)) if room.per_token else None
+    return room.sequences(mean_tokens(of)) if room.caches else None
 
 
 def cache_of(of: Service) -> str:
@@ -83,7 +83,7 @@ def cache_of(of: Service) -> str:
     fit, r = fitting(of), of.replica
     if fit is None:
         return "none: nothing is kept between iterations"
-    return (f"{r.room.blocks(r.knobs.block):,} blocks of {r.knobs.block} tokens an engine in {r.kv_precision}: "
+    return (f"{of.blocks(r):,} blocks of {r.knobs.block} tokens an engine in {r.kv_precision}: "
             f"{number(fit)} sequences of mean length, {number(mean_tokens(of))} tokens")
 
 

@@ -71,6 +71,8 @@ def in_words(chip: Chip, model: Model, precision: str) -> str:
     if fmt.fallback:
         return (f"{chip.id} has no {precision} arithmetic: weights are stored in {precision}, products run in "
                 f"{fmt.experts.arithmetic}")
+    if precision in ("bf16", "fp16") and fmt.base.stored != precision:
+        return f"{chip.id} has no {precision} arithmetic: {fmt.base.stored} stands in for it"
     if only_experts(model, precision):
         return f"{precision} is that of the experts; everything else stays in {fmt.base.stored}"
     return ""

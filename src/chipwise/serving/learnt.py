@@ -23,11 +23,12 @@ from chipwise.workload.model import Model
 Array = NDArray[np.float64]
 Names = NDArray[np.str_]
 
-LENGTH = 3.0  # octaves over which residuals stay alike
+LENGTH = {"tpot": 3.0, "ttft": 2.0, "throughput": 3.0}  # octaves over which residuals stay alike
 SHARES = (0.6, 0.2, 0.2)  # of the variance: one campaign, one model, one stack on one design in one precision
-AMPLITUDE = {"tpot": 0.30, "ttft": 0.50, "throughput": 0.25}
+AMPLITUDE = {"tpot": 0.20, "ttft": 0.35, "throughput": 0.25}
 NOISE = {"tpot": 0.08, "ttft": 0.15, "throughput": 0.06}
-LIMIT = {"tpot": 0.7, "ttft": 1.2, "throughput": 0.5}  # the largest correction, as a logarithm
+# the largest correction, as a logarithm: an engine is not always set up alike (speculation, streaming)
+LIMIT = {"tpot": 0.25, "ttft": 0.5, "throughput": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ def points(of: Sequence[tuple[list[float], str, str]]) -> Points:
                   np.array([p[2] for p in of]))
 
 
-def covariance(a: Points, b: Points) -> Array:
+def covariance(metric: str, a: Points, b: Points) -> Array:
     """How alike two sets of rows are, 1 for the same row."""
     square = (a.sizes**2).sum(1)[:, None] + (b.sizes**2).sum(1)[None, :] - 2 * a.sizes @ b.sizes.T
-    near = np.exp(-0.5 * np.maximum(square, 0.0) / LENGTH**2)
+    near = np.exp(-0.5 * np.maximum(square, 0.0) / LENGTH[metric] ** 2)
     model = a.models[:, None] == b.models[None, :]
     place = a.places[:, None] == b.places[None, :]
     return np.asarray(near * (SHARES[0] * (model & place) + SHARES[1] * model + SHARES[2] * place))
@@ -71,7 +72,7 @@ def covariance(a: Points, b: Points) -> Array:
 def learn(metric: str, at: Points, errors: Array, weight: Array) -> Array:
     """Weights of the factor that explains log(observed / predicted) of these rows."""
     limit = LIMIT[metric]
-    near = AMPLITUDE[metric] ** 2 * covariance(at, at)
+    near = AMPLITUDE[metric] ** 2 * covariance(metric, at, at)
     noise = NOISE[metric] ** 2 / np.maximum(weight, 1e-6) ** 2
     return np.asarray(np.linalg.solve(near + np.diag(noise), np.clip(errors, -limit, limit)))
 
@@ -79,7 +80,7 @@ def learn(metric: str, at: Points, errors: Array, weight: Array) -> Array:
 def apply(metric: str, at: Points, known: Points, weights: Array) -> Array:
     """The logarithm of the factor at these rows."""
     limit = LIMIT[metric]
-    return np.clip(AMPLITUDE[metric] ** 2 * covariance(at, known) @ weights, -limit, limit)
+    return np.clip(AMPLITUDE[metric] ** 2 * covariance(metric, at, known) @ weights, -limit, limit)
 
 
 def factor(table: Mapping[str, Any], metric: str, one: tuple[list[float], str, str]) -> float:

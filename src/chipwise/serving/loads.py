@@ -50,7 +50,7 @@ class Outcome:
 
 def added(one: Terms, other: Terms, times: float = 1.0) -> dict[str, float]:
     """Terms of two pieces of work, the second done so many times."""
-    return {name: one.get(name, 0.0) + times * other.get(name, 0.0) for name in {*one, *other}}
+    return {name: one.get(name, 0.0) + times * other.get(name, 0.0) for name in {**one, **other}}
 
 
 def seconds(coefficients: Coefficients, of: Terms) -> float:
@@ -65,7 +65,7 @@ def iteration_terms(replica: Replica, tokens: float, calibration: Calibration | 
         return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p).items()}
     r = replica
     at = np.array([max(tokens, 1.0)])
-    more = parts(r.model, r.chip, r.split, r.precision, r.kv_precision, calibration, at)
+    more = parts(r.model, r.chip, r.split, r.precision, r.kv_precision, calibration, at, typical=r.typical)
     return {name: float(term[0]) for name, term in terms(more).items()}
 
 
@@ -108,9 +108,8 @@ def run(replica: Replica, load: Load) -> Simulation:
     if load.slots:
         knobs = replace(knobs, most_sequences=load.slots)
     longest = int((into + out).max())
-    tokens = replica.room.tokens * replica.room.per_token
-    held = tokens / (replica.room.per_token + replica.room.per_sequence / (load.input + load.output))
-    blocks = int(min(held, 1e12) // knobs.block)
+    blocks = replica.room.blocks(knobs.block, load.input + load.output)
+    # what was measured did run, whatever our bookkeeping says of its memory
     return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // knobs.block)), knobs))
 
 

@@ -16,6 +16,7 @@ from chipwise.workload.params import count
 # vLLM takes 0.9 of a chip's memory for everything (--gpu-memory-utilization), TensorRT-LLM 0.9 of what is free beside
 # weights and activations (free_gpu_memory_fraction); their documentation, 2026-11
 SHARE = 0.90
+MOST = 2.0**50  # tokens of a cache that nothing fills
 WORKSPACE = 2.0e9  # CUDA context, graphs and buffers of a chip: vLLM's own profile says 1 to 3 GB. Assumed.
 
 
@@ -25,33 +26,67 @@ class Room:
 
     weights: float
     activations: float
-    per_token: float  # bytes of cache for a token of context, on one chip
-    per_sequence: float  # of layers with a window, that every sequence fills
-    tokens: float  # of cache the whole replica holds
+    per_token: float  # bytes of cache for a token of context, on one chip, in the layers that keep all of it
+    per_window_token: float  # in the layers that keep a window or a state
+    window: float  # tokens those keep at most
+    state: bool  # they keep that much from the start
+    free: float  # bytes for the cache, on one chip
+    groups: float  # of chips, each of which keeps requests of its own
 
-    def blocks(self, block: int) -> int:
-        """Blocks of the paged cache."""
-        return int(self.tokens // block)
+    def sequence(self, tokens: float) -> float:
+        """Bytes of cache of a sequence on one chip."""
+        kept = self.window if self.state else min(tokens, self.window)
+        return tokens * self.per_token + kept * self.per_window_token
 
     def sequences(self, tokens: float) -> float:
         """Sequences of so many tokens that fit at once."""
-        return self.tokens * self.per_token / (tokens * self.per_token + self.per_sequence)
+        each = self.sequence(tokens)
+        return self.groups * self.free / each if each else float("inf")
+
+    @property
+    def caches(self) -> bool:
+        """Whether anything is kept between iterations."""
+        return self.per_token > 0 or self.per_window_token > 0
+
+    def tokens(self, length: float) -> float:
+        """Tokens of cache the whole replica holds, of sequences of such a length."""
+        return self.sequences(length) * length
+
+    def blocks(self, block: int, length: float) -> int:
+        """Blocks of the paged cache, as many as hold those tokens; a model without a cache has no end of them."""
+        return int(min(self.tokens(max(length, 1.0)), MOST) // block)
 
 
 def weight_bytes(model: Model, fmt: Formats, split: Split) -> float:
     """Bytes of weights on one chip: layers split over stages and tensors, embeddings and heads over tensors."""
     p = count(model)
-    mtp = p.mtp
-    inside = p.inside_layers - p.experts
-    low = p.attention + p.mlp + p.shared_experts + p.conv
-    layers = (low * fmt.dense.weight_bytes + (inside - low) * fmt.base.weight_bytes) / (split.tp * split.pp)
-    experts = p.experts * fmt.experts.weight_bytes / (split.ep * split.expert_tp * split.pp)
-    outside = (p.total - p.inside_layers - mtp) * fmt.base.weight_bytes / split.tp
-    return layers + experts + outside
+    whole = everywhere(model, split.tp)  # parameters that tensor parallelism does not divide
+    apart = whole if model.latent is not None else 0.0  # the others are copies beyond the even split
+    low = p.attention + p.mlp + p.shared_experts + p.conv - apart
+    rest = p.inside_layers - p.experts - low - apart
+    per_chip = (low * fmt.dense.weight_bytes + rest * fmt.base.weight_bytes) / split.tp + whole * fmt.dense.weight_bytes
+    experts = p.experts * fmt.experts.weight_bytes / (split.ep * split.expert_tp)
+    share = ceil(model.layers / split.pp) / model.layers if model.layers else 1.0  # the fullest stage
+    ends = p.total - p.inside_layers - p.mtp
+    if split.pp > 1:  # the first stage embeds, the last one scores
+        ends = max(p.embedding + p.positions, ends - p.embedding - p.positions)
+    return (per_chip + experts) * share + ends * fmt.base.weight_bytes / split.tp
+
+
+def everywhere(model: Model, tp: int) -> float:
+    """Parameters of attention beyond an even split that every chip keeps: latents, and key heads shared by chips."""
+    if model.family == "cnn" or tp == 1:
+        return 0.0
+    if model.latent is not None:
+        z = model.latent
+        return float(model.layers * model.d_model * (z.q_rank + z.kv_rank + z.rope_dim))
+    copies = max(1.0, tp / model.kv_heads)
+    keys = 2 * model.layers * model.d_model * model.kv_heads * model.head_dim
+    return keys * (copies - 1) / tp  # a chip keeps copies / tp of them where an even split keeps 1 / tp
 
 
 def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]:
-    """Bytes of cache on one chip: for each token of context, and for each sequence (windows)."""
+    """Bytes of cache on one chip for a token: in layers that keep all of them, and in those with a window."""
     if model.family != "decoder":
         return 0.0, 0.0
     if model.latent is not None:  # the latent is shared by all heads, so tensor parallelism keeps it everywhere
@@ -59,7 +94,7 @@ def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]
     else:
         each = 2 * ceil(model.kv_heads / split.tp) * model.head_dim * fmt.kv_bytes
     local = 0 if model.mixer == "sparse" else model.windowed_layers  # sparse attention picks among all it keeps
-    return each * (model.layers - local) / split.pp, each * local * model.window / split.pp
+    return each * (model.layers - local) / split.pp, each * local / split.pp
 
 
 def room(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, most_tokens: int = 8192,
@@ -72,12 +107,12 @@ def room(model: Model, chip: Chip, split: Split, precision: str, kv_precision: s
     activations = most_tokens * fmt.act_bytes * (4 * model.d_model + 3 * widest / split.tp) + WORKSPACE
     usable = chip.usable_bytes * (1.0 if of_free else SHARE)
     free = (usable - weights - activations) * (SHARE if of_free else 1.0)
-    per_token, per_sequence = cache_bytes(model, fmt, split)
+    per_token, per_window = cache_bytes(model, fmt, split)
     if free <= 0:
         need = format_bytes(weights + activations)
         raise DoesNotFit(
             f"{model.name} in {precision} needs {need} on each of {split.chips} {chip.id}, before any request; "
             f"{format_bytes(usable)} of it can be used",
             "more chips per replica, or a smaller precision, would hold it")
-    tokens = free / per_token * split.dp if per_token else float("inf")
-    return Room(weights, activations, per_token, per_sequence, tokens)
+    state = model.mixer == "linear"
+    return Room(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))

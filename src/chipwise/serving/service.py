@@ -18,7 +18,7 @@ from chipwise.predict.site import slice_for, wires
 from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
 from chipwise.serving.learnt import point
-from chipwise.serving.loads import Load, decode_terms, seconds
+from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Kept, Measures, Spread, measure
 from chipwise.serving.memory import cache_bytes
 from chipwise.serving.pace import Knobs
@@ -29,7 +29,8 @@ from chipwise.serving.split import Split
 from chipwise.workload.serve import Bound, ServingWorkload
 
 PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
-USUAL = 32.0  # sequences at once at which published rows near a service are looked up
+USUAL = 32.0  # sequences at once at which published rows near a service are looked up, before a run tells how many
+OFFLINE = 3_000.0  # requests of an offline job at which they are (most published ones have so many)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class Service:
         apart = None
         if self.prefill is not None:
             p = self.prefill
-            apart = Prefill(p.pace(), _blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
-        return Fleet(r.pace(), _blocks(r), r.knobs, self.replicas, self.router, apart)
+            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
+        return Fleet(r.pace(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
         """Seconds to move the cache of one prompt token, and to start, from one engine to another."""
@@ -93,7 +94,10 @@ class Service:
         if r.model.family != "decoder":
             return PASS_S
         step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
-        return (r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)) * r.factor
+        shown = r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)
+        if r.split.pp > 1:  # iterations keep all stages busy at once, but a prompt passes one after the other
+            shown += (r.split.pp - 1) * seconds(r.coefficients, prompt_terms(r, 1.0, serve.input.mean, None))
+        return shown * r.factor
 
     def with_replicas(self, count: int) -> Service:
         """The same with another number of engines."""
@@ -105,11 +109,15 @@ class Service:
         return replace(self, replica=self.replica.slower(factor), prefill=apart)
 
 
-def _blocks(r: Replica) -> int:
-    """Blocks of a replica's cache; windows count as if every sequence filled them."""
-    if not r.room.per_token:
-        return 1 << 40  # nothing grows with the context
-    return int(r.room.tokens // r.knobs.block)
+    @property
+    def mean_tokens(self) -> float:
+        """Tokens that a request stores, on average."""
+        serve = self.place.workload.serve
+        return max(serve.input.mean + serve.output.mean, 1.0)
+
+    def blocks(self, r: Replica) -> int:
+        """Blocks of an engine's cache, by sequences of mean length."""
+        return r.room.blocks(r.knobs.block, self.mean_tokens)
 
 
 def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
@@ -138,17 +146,29 @@ def engine(at: Place, split: Split, knobs: Knobs | None = None) -> tuple[Replica
     """One engine with what published rows near it say; a `Refusal` where it can't be."""
     w, serve = at.workload, at.workload.serve
     longest = serve.input.most + serve.output.most
+    offline = serve.arrival.kind == "offline"
     made = set_up(w.model, at.chip, split, serve.precision, serve.kv_precision, at.stack, at.calibration, at.taught,
-                  knobs, longest=longest)
-    if made.room.per_token and made.room.sequences(longest) < 1:
+                  knobs, load="offline" if offline else "online", longest=longest,
+                  typical=serve.input.mean + serve.output.mean / 2)
+    if made.room.sequences(longest) < 1:
         raise DoesNotFit(
-            f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens:,.0f} tokens, the longest request "
-            f"needs {longest:,.0f}", "more chips per replica, a smaller cache precision or shorter requests would do")
-    load_ = Load("closed", USUAL, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
-    here = point(w.model, at.chip, split, at.stack, serve.precision, load_)
-    language = w.model.family == "decoder"
-    found = {m: correction(at.taught, m, "scheduled", at.chip.family, here, language) for m in ("tpot", "ttft")}
+            f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
+            f"request needs {longest:,.0f}",
+            "more chips per replica, a smaller cache precision or shorter requests would do")
+    found = corrections(at, split, OFFLINE if offline else USUAL)
     return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
+
+
+def corrections(at: Place, split: Split, count: float) -> dict[str, Correction]:
+    """What published rows say of an engine with so many sequences at once; an offline job has one answer to all."""
+    serve, model = at.workload.serve, at.workload.model
+    offline = serve.arrival.kind == "offline"
+    near = Load("offline" if offline else "closed", count, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
+    here = point(model, at.chip, split, at.stack, serve.precision, near)
+    language = model.family == "decoder"
+    metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
+    return {name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
+            for name, metric in metrics.items()}
 
 
 def service(at: Place, split: Split, replicas: int = 1, router: str = "least_loaded", knobs: Knobs | None = None,
@@ -180,9 +200,21 @@ class Served:
     request_rate: Estimate
 
 
+def settled(of: Service, served: Served) -> Service:
+    """The service with what published rows say at the number of sequences that a run had at once."""
+    if served.simulation.requests.kind == "offline":
+        return of
+    found = corrections(of.place, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
+    change = found["tpot"].factor / of.corrections["tpot"].factor
+    return replace(of.slower(change), corrections=found)
+
+
 def run(of: Service, requests: Requests | None = None, *, count: int = 0, seed: int = 0, rate: float | None = None,
-        users: int | None = None) -> Served:
-    """Serve the workload's requests (or these)."""
+        users: int | None = None, settle: bool = False) -> Served:
+    """Serve the workload's requests (or these); `settle`: and again with what is known at the load they made."""
+    if settle:
+        before = run(of, requests, count=count, seed=seed, rate=rate, users=users)
+        return run(settled(of, before), requests, count=count, seed=seed, rate=rate, users=users)
     serve = of.place.workload.serve
     what = serve if requests is None else requests
     done = simulate(what, of.fleet(), count=count, seed=seed, rate=rate, users=users)
@@ -192,8 +224,11 @@ def run(of: Service, requests: Requests | None = None, *, count: int = 0, seed: 
     later = _moved(m.tpot, 0.0, 1.0, tpot) if m.tpot else None
     gaps = _moved(m.itl, 0.0, 1.0, tpot) if m.itl else None
     whole = _moved(m.e2e, of.shown_s, 1.0, tpot if m.tpot else ttft)
-    closed = done.requests.kind in ("closed", "offline")  # only there does speed set the rate
-    rates = [_rate(r, tpot) if closed else replace(r, evidence=tpot.evidence) for r in (m.token_rate, m.request_rate)]
+    kind = done.requests.kind  # only in closed loops and jobs does speed set the rate
+    stay = m.e2e.mean.value  # in the engine: users of a closed loop wait for the way in and the stream as well
+    back = stay / (stay + of.shown_s) if kind == "closed" else 1.0
+    rates = [_rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
+             for r in (m.token_rate, m.request_rate)]
     return Served(of, done, m, first, later, gaps, whole, *rates)
 
 

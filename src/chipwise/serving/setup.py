@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Replica:
     room: Room
     knobs: Knobs
     factor: float = 1.0  # on every time: what measurements near this one taught
+    typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
 
@@ -118,21 +120,27 @@ def check_split(model: Model, split: Split) -> None:
     if split.pp > model.layers:
         raise NoLayout(f"pp({split.pp}) is more than layers({model.layers})", "choose fewer stages")
     if split.ep > 1:
-        experts = model.experts.count if model.experts else 0
-        if not experts or experts % split.ep:
-            raise NoLayout(f"ep({split.ep}) does not divide experts({experts})", "choose a divisor")
+        if model.experts is None:
+            raise NoLayout(f"ep({split.ep}): {model.name} has no experts to split", "leave ep at 1")
+        if model.experts.count % split.ep:
+            raise NoLayout(f"ep({split.ep}) does not divide experts({model.experts.count})", "choose a divisor")
         if (split.tp * split.dp) % split.ep:
             raise NoLayout(f"ep({split.ep}) does not divide tp({split.tp}) x dp({split.dp})", "choose a divisor")
 
 
 def set_up(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, stack: Stack,
            calibration: Calibration, taught: Taught, knobs: Knobs | None = None,
-           release: float | None = None, load: str = "online", longest: float = 0.0) -> Replica:
-    """A replica; a `Refusal` where the split is not legal or nothing fits. `longest`: tokens of the longest request."""
+           release: float | None = None, load: str = "online", longest: float = 0.0,
+           typical: float = inf) -> Replica:
+    """A replica; a `Refusal` where the split is not legal or nothing fits.
+
+    `longest` is the longest request, `typical` the mean context, in tokens.
+    """
     check_split(model, split)
     knobs = knobs or knobs_of(stack)
     held = room(model, chip, split, precision, kv_precision, knobs.most_tokens, stack.id in OF_FREE)
-    made = parts(model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release))
+    made = parts(model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release),
+                 typical)
     return Replica(model, chip, split, precision, kv_precision, stack, made,
                    coefficients(taught.effects, labels(chip, stack, model, precision, release, load)), held, knobs,
-                   slot=longest if stack.id in STATIC else 0.0)
+                   slot=longest if stack.id in STATIC else 0.0, typical=typical)

@@ -7,6 +7,7 @@ they read. Shapes come from `ops`, kernels and wires from `predict`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +52,10 @@ class Parts:
 
 
 def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, calibration: Calibration,
-          tokens: Array, old_kernels: bool = False) -> Parts:
+          tokens: Array, old_kernels: bool = False, typical: float = inf) -> Parts:
     """The parts of iterations with these numbers of tokens. `old_kernels`: the cache is read for every query head.
+
+    `typical` is the context that sequences have on average: a shorter one does not fill a window.
 
     A pipeline of pp stages holds pp batches at once, each of a pp-th of the tokens, so that an iteration takes as long
     as all layers take for one of them.
@@ -80,13 +83,15 @@ def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: 
             products = products + stream_seconds(high, moved / (split.tp if s.split else 1))
     if model.patch:  # an image is one token here, with the attention of all its patches
         products = products + rows * model.image_tokens**2 * _pair_rate(model, split, high) * model.layers
+    kept = float(model.window) if model.mixer == "linear" else min(float(model.window), typical)
     apart = 0 if model.mixer == "window" else model.windowed_layers
     wires_s = _collectives(model, split, rows, batch, fmt, links) + _sends(model, split, rows, fmt, links)
     return Parts(
         tokens, products, experts, head, wires_s, float(model.layers), float(model.moe_layers),
         float(model.layers if model.latent else 0), float(apart), context_seconds(model, split, fmt, high, old_kernels),
-        _window(model, split, fmt, high),
-        pair_seconds(model, split, high, fmt.base.arithmetic == "fp32"), _window_pair(model, split, high))
+        _window(model, split, fmt, high, kept),
+        pair_seconds(model, split, high, fmt.base.arithmetic == "fp32"),
+        _window_pair(model, split, high, min(kept, typical / 2)))
 
 
 def slice_around(chip: Chip, chips: int) -> Accelerators:
@@ -195,9 +200,9 @@ def context_seconds(model: Model, split: Split, fmt: Formats, e: Engine, old_ker
     return often * _read_seconds(model, split, fmt, e) * full / split.pp / split.dp
 
 
-def _window(model: Model, split: Split, fmt: Formats, e: Engine) -> float:
-    """Decode attention of the layers with a window, which a long context fills: seconds for each sequence."""
-    return model.windowed_layers * model.window / split.pp / split.dp * _read_seconds(model, split, fmt, e)
+def _window(model: Model, split: Split, fmt: Formats, e: Engine, kept: float) -> float:
+    """Decode attention of the layers that keep so many tokens: seconds for each sequence."""
+    return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e)
 
 
 def _read_seconds(model: Model, split: Split, fmt: Formats, e: Engine) -> float:
@@ -224,11 +229,11 @@ def pair_seconds(model: Model, split: Split, e: Engine, unfused: bool = False) -
     return _pair_rate(model, split, e, unfused) * (model.layers - model.windowed_layers) / split.pp / split.dp
 
 
-def _window_pair(model: Model, split: Split, e: Engine) -> float:
+def _window_pair(model: Model, split: Split, e: Engine, seen: float) -> float:
     """Prompt attention of the layers with a window: seconds for each new token."""
     if not model.windowed_layers:
         return 0.0
-    return model.windowed_layers * model.window / split.pp / split.dp * _pair_rate(model, split, e)
+    return model.windowed_layers * seen / split.pp / split.dp * _pair_rate(model, split, e)
 
 
 def _pair_rate(model: Model, split: Split, e: Engine, unfused: bool = False) -> float:

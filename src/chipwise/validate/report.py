@@ -8,7 +8,7 @@ from typing import Any
 TPU_PARTS = {"tpu_products_over_1024": "tpu products over 1024^3", "tpu_products_to_1024": "tpu products to 1024^3",
              "tpu_memory": "tpu memory", "tpu_collectives": "tpu collectives", "tpu_over_slices": "tpu over slices"}
 SERVED = ["Figures of inference rows are scored by the refit that left their model out, and by the one that left their",
-          "source out: a repository, or one of the files that closed-loop runs were published in."]
+          "source out: a repository, or a campaign of closed-loop runs (one model, precision, system and stack)."]
 HEAD = ("", "eligible", "predicted", "median error", "mean error", "bias", "90 % interval covers")
 
 

@@ -40,7 +40,7 @@ def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Rep
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
         knobs = replace(knobs, most_sequences=4096)
     return set_up(row.model, row.chip, row.split, row.precision, row.kv_precision, stack, calibration, taught, knobs,
-                  row.release, LABELLED[row.load], row.longest)
+                  row.release, LABELLED[row.load], row.longest, row.input + row.output / 2)
 
 
 def model_key(model: Model) -> str:

@@ -285,8 +285,8 @@ def _read_closed(row: Mapping[str, str]) -> ServingRow:
     split = Split(tp, pp, dp, ep if model.experts and (tp * dp) % ep == 0 else 1)
     precision = precision_of(row["precision"])
     length, answer = _some(row, "isl"), _some(row, "osl")
-    tag = re.sub(r"[ /]cfg\d+$", "", row.get("source_tag", "").strip()) or "unnamed"
-    source = f"{CLOSED_SOURCE} {tag}"
+    # one database was published in several files that share runs: what stands apart in it is a campaign
+    source = f"{CLOSED_SOURCE}: {row['model']} in {precision} on {row['system']} by {row['framework']}"
     nominal = {length, answer} <= set(NOMINAL)
     release = version_date(row["framework"], row.get("version", ""), row.get("measured", ""))
     return ServingRow(
