@@ -20,7 +20,7 @@ from chipwise.cli.serving_words import (
     settings_of,
 )
 from chipwise.cli.words import interval, plural
-from chipwise.serving.capacity import Capacity, Search, Tried, front, trial_requests
+from chipwise.serving.capacity import COUNT, LONG, Capacity, Search, Tried, front, trial_requests
 from chipwise.serving.flags import flags
 from chipwise.serving.service import Served
 from chipwise.units import format_seconds
@@ -143,9 +143,9 @@ def engine_load(c: Capacity, t: Tried) -> float:
 def assumptions(found: Search, seed: int) -> list[str]:
     """What was taken for granted, in words."""
     best, at = found.best, found.place
-    count = len(trial_requests(at, seed))
-    out = [f"each load is tried on one engine with {count:,} requests, seed {seed}; so many engines carry so many "
-           "times as much (a router that balances them, somewhat more)",
+    count, longer = (len(trial_requests(at, seed, size)) for size in (COUNT, LONG))
+    out = [f"each load is tried on one engine with {count:,} requests, the best ones' again with {longer:,}, seed "
+           f"{seed}; so many engines carry so many times as much (a router that balances them, somewhat more)",
            f"{best.load.evidence}: {best.load.because}"]
     spare = found.chips - best.service.chips
     if spare:

@@ -20,7 +20,7 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.cli.render import Block, Table
-    from chipwise.compare import Comparison, Refused, Row, Terms
+    from chipwise.compare import Comparison, Row, Terms
     from chipwise.cost import Quote
 
 EXAMPLES = """\b
@@ -121,6 +121,7 @@ def _terms(chips: str | None, deadline: str | None, budget: str | None, by: str 
 def blocks(c: Comparison) -> list[Block]:
     """A comparison for people."""
     from chipwise.cli.render import Text
+    from chipwise.cli.words import refusals
     from chipwise.units import format_count
     from chipwise.workload import metrics_that_matter
 
@@ -168,17 +169,3 @@ def _dollars(q: Quote | None, missing: str) -> str:
     if q is None:
         return missing
     return format_money(q.usd.value) + ("*" if q.price.stale else "")
-
-
-def refusals(refused: tuple[Refused, ...]) -> list[str]:
-    """One line a reason; chips that miss the same thing share it."""
-    groups: dict[str, list[str]] = {}
-    for r in refused:
-        name = str(r.accelerators or r.chip.id)
-        missing = r.kind == "precision" or r.reason.endswith("has no public price")
-        reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
-        if r.kind == "promise":  # the name is said already
-            reason = reason.removeprefix(f"on {r.chip.id} ").removeprefix(f"{name} ")
-        unlock = f"; {r.unlock}" if r.unlock else ""
-        groups.setdefault(reason + unlock, []).append(r.chip.id if missing else name)
-    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

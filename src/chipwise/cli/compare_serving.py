@@ -37,8 +37,8 @@ def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: T
 
 def blocks(c: ServingComparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.compare import refusals
     from chipwise.cli.render import Text
+    from chipwise.cli.words import refusals
     from chipwise.workload.serve_criteria import what_decides_serving
 
     out: list[Block] = [Text(_head(c)), _table(c)]
@@ -70,9 +70,10 @@ def _writes(c: ServingComparison) -> bool:
 
 def _table(c: ServingComparison) -> Table:
     from chipwise.cli.render import Table
+    from chipwise.compare.serving_rows import promised
 
     job, unit = c.market.demand.kind == "job", _unit(c)
-    latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in bounds(c.rows[0])))
+    latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in promised(c.rows[0])))
     each = "token" if _writes(c) else unit.removesuffix("s")
     headers = ["#", "chips", "engines", *latencies, "alone", f"{unit}/s", "headroom", "$/h", f"$/M {unit}", "spot $/h",
                f"spot $/M {unit}", f"J/{each}", "evidence"]
@@ -86,35 +87,11 @@ def _unit(c: ServingComparison) -> str:
     return "tokens" if _writes(c) else c.workload.serve.unit
 
 
-def bounds(row: ServingRow) -> list[tuple[str, Estimate]]:
-    """What users see at the percentiles of the promise; at the 99th of the usual measures without one."""
-    from math import exp
-
-    from chipwise.predict.estimate import Estimate
-
-    served = row.served
-    spreads = {"ttft": served.ttft, "tpot": served.tpot, "itl": served.itl, "e2e": served.e2e}
-    out: list[tuple[str, Estimate]] = []
-    for kept in served.measures.kept:
-        bound, spread = kept.bound, spreads[kept.bound.metric]
-        name = f"{bound.metric} p{bound.percentile:g}"
-        if spread is None:
-            continue
-        known = getattr(spread, f"p{bound.percentile:g}", None)
-        by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
-        out.append((name, known or Estimate(
-            kept.seconds, kept.seconds * exp(min(by.low, 0.0)), kept.seconds * exp(max(by.high, 0.0)), by.evidence)))
-    if out:
-        return out
-    if served.tpot is None:
-        return [("e2e p99", served.e2e.p99)]
-    return [("ttft p99", served.ttft.p99), ("tpot p99", served.tpot.p99)]
-
-
 def _cells(row: ServingRow, job: bool) -> list[str]:
+    from chipwise.compare.serving_rows import promised
     from chipwise.units import format_seconds
 
-    times = [row.seconds] if job else [e for _, e in bounds(row)]
+    times = [row.seconds] if job else [e for _, e in promised(row)]
     room = row.headroom
     return [
         str(row.accelerators), f"{row.fleet.engines:,} x {row.split}", *(_spread(e) for e in times),

@@ -168,13 +168,13 @@ def rent(row: ServingRow, r: Rent | None) -> dict[str, Any] | None:
 
 def serving_row(r: ServingRow, rank: int) -> dict[str, Any]:
     """One row of a comparison of services."""
-    from chipwise.cli.compare_serving import bounds
+    from chipwise.compare.serving_rows import promised
 
     s, m = r.served, r.served.measures
     return {
         "rank": rank, "accelerators": accelerators(r.accelerators), "split": str(r.split),
         "chips_per_engine": r.split.chips, "engines": r.fleet.engines, "stack": s.service.place.stack.id,
-        "latencies_seconds": {name: estimate(e) for name, e in bounds(r)},
+        "latencies_seconds": {name: estimate(e) for name, e in promised(r)},
         "alone_seconds": estimate(r.alone), "units_per_second": estimate(r.unit_rate),
         "requests_per_second": estimate(r.request_rate), "capacity": estimate(r.load),
         "headroom": None if r.headroom is None else estimate(r.headroom), "limit": r.limit,
@@ -209,11 +209,11 @@ def serving_comparison(c: ServingComparison) -> dict[str, Any]:
 
 def serving_rows(c: ServingComparison) -> list[dict[str, Any]]:
     """A comparison of services as flat rows, for CSV."""
-    from chipwise.cli.compare_serving import bounds
+    from chipwise.compare.serving_rows import promised
 
     out: list[dict[str, Any]] = []
     for i, r in enumerate(c.rows):
-        latencies = {f"{name.replace(' ', '_')}_s": e.value for name, e in bounds(r)}
+        latencies = {f"{name.replace(' ', '_')}_s": e.value for name, e in promised(r)}
         million = [r.per_million(rented) for rented in (r.ondemand, r.spot)]
         out.append({
             "rank": i + 1, "accelerators": str(r.accelerators), "chip": r.accelerators.chip.id,

@@ -1,4 +1,4 @@
-"""Numbers in words: one unit for a value and its interval, singular and plural."""
+"""Numbers and refusals in words: one unit for a value and its interval, singular and plural."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chipwise.units import DAY, HOUR, MINUTE, format_seconds
 
 if TYPE_CHECKING:
+    from chipwise.compare import Refused
     from chipwise.predict.estimate import Estimate
 
 _UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": MINUTE, "h": HOUR, "days": DAY}
@@ -46,3 +47,17 @@ def _three(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def refusals(refused: tuple[Refused, ...]) -> list[str]:
+    """One line a reason; chips that miss the same thing share it."""
+    groups: dict[str, list[str]] = {}
+    for r in refused:
+        name = str(r.accelerators or r.chip.id)
+        missing = r.kind == "precision" or r.reason.endswith("has no public price")
+        reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
+        if r.kind == "promise":  # the name is said already
+            reason = reason.removeprefix(f"on {r.chip.id} ").removeprefix(f"{name} ")
+        unlock = f"; {r.unlock}" if r.unlock else ""
+        groups.setdefault(reason + unlock, []).append(r.chip.id if missing else name)
+    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

@@ -400,3 +400,24 @@ def _at_most(load: Estimate, most: float) -> Estimate:
     if load.value <= most:
         return load
     return replace(load, value=most, low=min(load.low, most))
+
+
+def promised(row: ServingRow) -> list[tuple[str, Estimate]]:
+    """What users see at the percentiles of the promise; at the 99th of the usual measures without one."""
+    served = row.served
+    spreads = {"ttft": served.ttft, "tpot": served.tpot, "itl": served.itl, "e2e": served.e2e}
+    out: list[tuple[str, Estimate]] = []
+    for kept in served.measures.kept:
+        bound, spread = kept.bound, spreads[kept.bound.metric]
+        name = f"{bound.metric} p{bound.percentile:g}"
+        if spread is None:
+            continue
+        known = getattr(spread, f"p{bound.percentile:g}", None)
+        by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
+        out.append((name, known or Estimate(
+            kept.seconds, kept.seconds * exp(min(by.low, 0.0)), kept.seconds * exp(max(by.high, 0.0)), by.evidence)))
+    if out:
+        return out
+    if served.tpot is None:
+        return [("e2e p99", served.e2e.p99)]
+    return [("ttft p99", served.ttft.p99), ("tpot p99", served.tpot.p99)]
