@@ -210,6 +210,6 @@ def test_every_stack_is_found_by_its_id(stack):
 
 
 def test_default_stacks():
-    assert default_stack(find_chip("v5p"), "serve").id == "jetstream"
+    assert default_stack(find_chip("v5p"), "serve").id == "vllm"
     with pytest.raises(InputError):
         default_stack(find_chip("h100"), "bake")
