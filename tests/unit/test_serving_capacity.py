@@ -7,7 +7,9 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import in_use
 from chipwise.catalog.taught import taught
+from chipwise.cli import serving as cli
 from chipwise.errors import InputError, Refusal, UnknownName
+from chipwise.serving import setup
 from chipwise.serving.capacity import (
     at_load,
     capacity_of,
@@ -134,3 +136,17 @@ def test_models_that_answer_in_one_pass_are_served(name, unit):
     got = capacity_of(service(p, Split()), trial_requests(p))
     assert w.serve.unit == unit and got.load.value > 0 and got.load.evidence == "bounded"
     assert got.served.request_rate.value > 50
+
+
+def test_designs_without_published_serving_are_bounded():
+    """Only Hopper and Blackwell have closed-loop runs; an offline job on an A100 has published ones."""
+    def evidence(chip, text=TEXT):
+        return service(at(chip, text), Split()).corrections["tpot"].evidence
+
+    assert [evidence(chip) for chip in ("h100", "b200", "mi300x", "l40s")] == ["modelled"] * 2 + ["bounded"] * 2
+    job = "model: llama-3.1-8b\nserve: {input: 512, output: 128, offline: {requests: 2000}}"
+    assert evidence("a100-80gb") == "bounded" and evidence("a100-80gb", job) == "modelled"
+
+
+def test_the_command_line_offers_the_iterations_there_are_times_for():
+    assert cli.LARGEST == setup.LARGEST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from chipwise.bench.show import chip_of
 from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.units import format_rate
+from chipwise.whole import write_whole
 
 SUFFIXES = (".svg", ".png")
 COLOURS = {"fp32": "#1b6ca8", "tf32": "#0f9b8e", "bf16": "#d1495b", "fp16": "#8a4fbe", "fp8": "#e08e0b",
@@ -98,15 +100,11 @@ def draw(found: Roofline, path: Path) -> None:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    draft = path.with_name(f".{path.name}.draft{path.suffix}")
-    try:
-        figure.savefig(draft, bbox_inches="tight", metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InputError("--plot", str(path), f"a file that can be written ({error.strerror})") from None
-    finally:
-        plt.close(figure)
+    drawn = BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:].lower(), bbox_inches="tight",
+                   metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+    plt.close(figure)
+    write_whole(drawn.getvalue(), path, "--plot")
 
 
 def _ceilings(axes: Any, found: Roofline) -> None:

@@ -19,7 +19,7 @@ from chipwise.errors import BrokenFile
 from chipwise.predict.estimate import FEWEST, quantile_pair
 from chipwise.serving import learnt
 from chipwise.serving.coefficients import NAMES
-from chipwise.serving.estimates import group_of
+from chipwise.serving.estimates import METRICS, group_of
 from chipwise.validate import serving_rows
 from chipwise.validate.serving import model_key, point_of
 from chipwise.validate.serving_rows import CLOSED_SOURCE, ServingRow
@@ -28,7 +28,6 @@ from chipwise.whole import write_whole
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
 
-METRICS = ("throughput", "ttft", "tpot")
 REFIT = 3  # steps of Gauss-Newton from the effects of all rows
 FILES = ("inference.csv", "serving.csv")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.whole import write_whole
 
 if TYPE_CHECKING:
     from chipwise.serving.service import Served, Service
@@ -96,17 +97,11 @@ def draw(found: Curve, target: Path) -> None:
         axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
                              f"{words_of(found.service)}, {found.service.place.stack.name}")
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
-        draft = target.resolve().parent / f".{target.name}.{os.getpid()}"
-        try:
-            figure.savefig(draft, format=target.suffix[1:].lower(), dpi=130,
-                           metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-            draft.replace(target.resolve())
-        except OSError as error:
-            raise InputError("--plot", str(target), f"a file that can be written ({error.strerror})") from None
-        finally:
-            pyplot.close(figure)
-            with suppress(OSError):
-                draft.unlink()
+        drawn = BytesIO()
+        figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=130,
+                       metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
+        pyplot.close(figure)
+    write_whole(drawn.getvalue(), target, "--plot")
 
 
 def _panel(axes: Any, found: Curve, metric: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from chipwise.errors import InputError
 from chipwise.numerics.programs import needs
 from chipwise.numerics.runs import Run, smoothed
 from chipwise.numerics.study import Study
+from chipwise.whole import write_whole
 
 SUFFIXES = (".png", ".svg")
 _COLOURS = {"fp32": "#000000", "bf16": "#56B4E9", "bf16+master": "#0072B2", "fp16": "#D55E00", "fp16+static": "#E69F00",
@@ -42,17 +43,11 @@ def draw(found: Study, target: Path) -> None:
             2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained")
         _curves(above, found)
         _differences(below, found)
-        draft = target.resolve().parent / f".{target.name}.{os.getpid()}"
-        try:
-            figure.savefig(draft, format=target.suffix[1:].lower(), dpi=130,
-                           metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-            draft.replace(target.resolve())
-        except OSError as error:
-            raise InputError("--plot", str(target), f"a file that can be written ({error.strerror})") from None
-        finally:
-            pyplot.close(figure)
-            with suppress(OSError):
-                draft.unlink()
+        drawn = BytesIO()
+        figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=130,
+                       metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
+        pyplot.close(figure)
+    write_whole(drawn.getvalue(), target, "--plot")
 
 
 def _curves(axes: Any, found: Study) -> None:

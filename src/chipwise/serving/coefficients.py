@@ -17,7 +17,11 @@ OLDEST = 0.5  # years around it within which releases were compared
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """Multipliers of kernels, and seconds that no formula of a chip knows. The values here are the priors."""
+    """Multipliers of kernels, and seconds that no formula of a chip knows.
+
+    The values here are the priors: set by hand so that published rows (validation/rows, 2026-11) of all stacks together
+    are met before any fit.
+    """
 
     products: float = 1.0  # of decoding batches
     experts: float = 1.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from chipwise.catalog.taught import Taught
 from chipwise.predict.estimate import Estimate
-from chipwise.serving.learnt import factor
+from chipwise.serving.learnt import design_of, factor, load_of
 
 Point = tuple[list[float], str, str]
 METRICS = ("throughput", "ttft", "tpot")
@@ -56,12 +56,21 @@ def correction(taught: Taught, metric: str, mode: str, family: str, at: Point, l
     if not language:
         low, high = found or (-1.0, 1.0)
         return Correction(1.0, low, high, "bounded", "no published serving figures of such models to learn from")
-    if found is None or f"{metric}/{mode}/{family}" not in taught.intervals.get("new", {}):
+    design = design_of(at[2])
+    if found is None or not _design_seen(table, at[2]):
         low, high = found or (-1.0, 1.0)
-        return Correction(size, low, high, "bounded", f"no published {metric} of {family} chips under such a load")
+        return Correction(size, low, high, "bounded", f"no published {metric} of {design} chips under such a load")
     why = f"{seen} published figures of this model on this stack and design" if seen else \
         f"errors of published {metric} figures on models left out"
     return Correction(size, found[0], found[1], "modelled", why)
+
+
+def _design_seen(table: Mapping[str, Any], place: str) -> bool:
+    """Whether figures of chips of this design under this kind of load were learnt from."""
+    if not table:
+        return False
+    near = {(design_of(p), load_of(p)) for p in np.unique(table["places"][table["weights"] != 0])}
+    return (design_of(place), load_of(place)) in near
 
 
 def _seen(table: Mapping[str, Any], at: Point) -> int:
