@@ -13,6 +13,7 @@ from chipwise.compare.rows import Place, Row
 from chipwise.compare.terms import at_least, ladder
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
 from chipwise.predict.setup import named_stack
+from chipwise.prices import listed
 from chipwise.workload import load_workload
 
 DAY = date(2026, 9, 1)
@@ -156,7 +157,7 @@ def test_counts_are_rounded_up_to_what_exists(chip, n):
 
 
 def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
-    place = Place(job(), Terms(), shipped(), None, DAY)
+    place = Place(job(), Terms(), shipped(), None, DAY, listed())
     worst = [r for r in several.rows if r.ondemand][-1]
     pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
     found = flips(place, pretended, worst)

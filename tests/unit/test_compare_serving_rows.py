@@ -15,6 +15,7 @@ from chipwise.compare.serving_fleet import held, rent, slices
 from chipwise.compare.serving_flips import choose, runner_up
 from chipwise.compare.serving_rows import Demand, Market, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
+from chipwise.prices import listed
 from chipwise.serving.capacity import holds
 from chipwise.workload import load_serving
 
@@ -224,7 +225,7 @@ def test_slices_exist_and_named_chips_hold_whole_engines():
 
 def test_the_demand_of_another_size_keeps_what_engines_carry():
     work = job()
-    market = Market(work, Terms(), shipped(), taught(), "", DAY, demand_of(work))
+    market = Market(work, Terms(), shipped(), taught(), "", DAY, demand_of(work), listed())
     market.engines(CHIPS["h100"])
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40

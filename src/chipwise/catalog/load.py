@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
-from chipwise.catalog.offers import Offer, offer_from_row
+from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offer_from_row
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
 from chipwise.errors import BrokenFile
@@ -40,6 +40,7 @@ class Catalog:
     stacks: Mapping[str, Stack]
     slices: Mapping[str, Slices]  # legal TPU slice shapes, by chip id
     offers: tuple[Offer, ...]
+    commitments: tuple[Commitment, ...]
     networks: Mapping[str, Network]
 
 
@@ -155,5 +156,6 @@ def load() -> Catalog:
         stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in _tables("stacks.toml", "stack")}),
         slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in _tables("slices.toml", "slice")}),
         offers=tuple(offer_from_row(row) for row in _rows("offers.csv")),
+        commitments=tuple(commitment_from_row(row) for row in _rows("commitments.csv")),
         networks=MappingProxyType(_networks()),
     )

@@ -25,6 +25,38 @@ class Offer:
         return self.spot_usd_h if spot else self.ondemand_usd_h
 
 
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """Chips paid for over years, used or not. Prices are US dollars per chip-hour."""
+
+    chip_id: str
+    cloud: str
+    region: str  # "" where the source names none
+    instance: str  # "" where the source names none
+    years: int
+    usd_h: float
+    ondemand_usd_h: float | None  # of the same source and date; None where it gives none
+    date: str
+    source: str
+    note: str = ""
+
+
+def commitment_from_row(row: dict[str, str]) -> Commitment:
+    """A `Commitment` from one row of commitments.csv, whose prices are per chip."""
+    return Commitment(
+        chip_id=row["chip"],
+        cloud=row["cloud"],
+        region=row["region"],
+        instance=row["instance"],
+        years=int(row["years"]),
+        usd_h=float(row["usd_chip_h"]),
+        ondemand_usd_h=float(row["ondemand_usd_chip_h"]) if row["ondemand_usd_chip_h"] else None,
+        date=row["date"],
+        source=row["source"],
+        note=row["note"],
+    )
+
+
 def offer_from_row(row: dict[str, str]) -> Offer:
     """An `Offer` from one row of offers.csv, whose prices are per instance."""
     chips = float(row["chips"])

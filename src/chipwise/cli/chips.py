@@ -91,14 +91,14 @@ def _tera(rate: float) -> str:
 
 def _price(c: Chip, spot: bool) -> str:
     from chipwise.cli import words
-    from chipwise.cost import price_of
+    from chipwise.prices import price_of
 
     price = price_of(c, c.fabric.host_chips, spot)
     return "-" if price is None else words.price(price.usd_h) + ("*" if price.stale else "")
 
 
 def _flat(c: Chip) -> dict[str, Any]:
-    from chipwise.cost import price_of
+    from chipwise.prices import price_of
 
     prices = [price_of(c, c.fabric.host_chips, spot) for spot in (False, True)]
     return {
@@ -184,13 +184,13 @@ def _shown(f: Figure) -> str:
 
 def _offers(c: Chip) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
-    from chipwise.catalog import offers_for
     from chipwise.cli.render import Table, Text
     from chipwise.cli.words import price
+    from chipwise.prices import listed
 
     best: dict[tuple[str, bool], Offer] = {}
     for spot in (False, True):
-        for offer in offers_for(c.id, spot):
+        for offer in listed().offers_for(c.id, spot):
             best.setdefault((offer.cloud, spot), offer)
     rows = [[
         o.cloud, "spot" if spot else "on demand", price(o.price(spot) or 0.0), f"{o.chips:g}", o.region, o.instance,

@@ -21,7 +21,7 @@ from chipwise.cli.options import (
 if TYPE_CHECKING:
     from chipwise.cli.render import Block, Table
     from chipwise.compare import Comparison, Row, Terms
-    from chipwise.cost import Quote
+    from chipwise.prices import Quote
 
 EXAMPLES = """\b
 Examples:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from chipwise.catalog.calibration import Calibration
 from chipwise.cli.render import Block, Table, Text, bar
 from chipwise.cli.words import interval, plural
-from chipwise.cost import Quote
 from chipwise.predict.prediction import Prediction, collectives
+from chipwise.prices import Quote
 from chipwise.units import format_bytes, format_count, format_money, format_seconds
 
 PARTS = {

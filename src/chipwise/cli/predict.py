@@ -60,9 +60,9 @@ def predict(
     from chipwise.cli.explain import explanation, summary
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
-    from chipwise.cost import quote
     from chipwise.predict.prediction import collectives
     from chipwise.predict.setup import named_stack
+    from chipwise.prices import quote
 
     formats(output, "table", "json")
     known_evidence(evidence)

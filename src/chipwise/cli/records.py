@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from chipwise.compare import Comparison, Refused, Row
     from chipwise.compare.serving import ServingComparison
     from chipwise.compare.serving_rows import Rent, ServingRow
-    from chipwise.cost import Quote
     from chipwise.layout import Found, SearchResult
     from chipwise.predict.estimate import Estimate
     from chipwise.predict.prediction import Prediction
+    from chipwise.prices import Quote
     from chipwise.workload import Workload
     from chipwise.workload.presets import Preset
     from chipwise.workload.serve import ServingWorkload
@@ -264,7 +264,8 @@ def model(e: Preset) -> dict[str, Any]:
 
 def chip(c: Chip) -> dict[str, Any]:
     """One chip: every figure with its source, and every offer."""
-    from chipwise.catalog import load, offers_for
+    from chipwise.catalog import load
+    from chipwise.prices import listed
 
     slices = load().slices.get(c.id)
     return {
@@ -277,7 +278,7 @@ def chip(c: Chip) -> dict[str, Any]:
         "slices": None if slices is None else {
             "shapes": ["x".join(map(str, s)) for s in slices.shapes], "cube": slices.cube,
             "max_chips": slices.max_chips, "source": slices.source, "date": slices.date, "note": slices.note},
-        "offers": [offer(o) for o in offers_for(c.id)],
+        "offers": [offer(o) for o in listed().offers_for(c.id)],
     }
 
 

@@ -12,10 +12,10 @@ from chipwise.compare.flips import Flip, flips, pick_of
 from chipwise.compare.rows import Change, Place, Refused, Row
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words, in_words
-from chipwise.cost import STALE_DAYS
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.prediction import lora_in_words
 from chipwise.predict.setup import named_stack
+from chipwise.prices import STALE_DAYS, PriceBook, listed
 from chipwise.units import format_money
 from chipwise.workload.model import Workload
 
@@ -39,14 +39,16 @@ class Comparison:
 
 def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibration: Calibration,
             terms: Terms | None = None, stack: Stack | None = None, today: date | None = None,
-            progress: Progress | None = None, change: Change | None = None) -> Comparison:
+            progress: Progress | None = None, change: Change | None = None,
+            book: PriceBook | None = None) -> Comparison:
     """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it.
 
     `change` gives each row's prediction better evidence where there is some; it may find that it doesn't fit.
     """
     terms = terms or Terms()
     chips = list(candidates) if candidates is not None else every_chip()
-    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today())
+    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today(),
+                  book or listed())
     rows: list[Row] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):

@@ -10,13 +10,13 @@ from math import inf
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, ladder
-from chipwise.cost import Quote, price_of, quote, run_cost
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.layout import RESERVE, Enumeration, Found, SearchResult, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction, model_flops, predict
 from chipwise.predict.setup import set_up
+from chipwise.prices import PriceBook, Quote, price_of, quote, run_cost
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -84,6 +84,7 @@ class Place:
     calibration: Calibration
     stack: Stack | None
     today: date
+    book: PriceBook
     legal: dict[object, Enumeration] = field(default_factory=dict, compare=False)  # chips share layouts
 
     def row(self, acc: Accelerators) -> Row:
@@ -96,7 +97,8 @@ class Place:
         return self._priced(acc, found, predict(self.workload, acc, found.best.layout, self.calibration, self.stack))
 
     def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> Row:
-        ondemand, spot = (quote(acc.chip, acc.count, said.duration, spot, self.today) for spot in (False, True))
+        ondemand, spot = (quote(acc.chip, acc.count, said.duration, spot, self.today, self.book)
+                          for spot in (False, True))
         if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
             spot = None  # another cloud's spot, dearer than this on demand: no use
         return Row(acc, found, said, ondemand, spot)
@@ -188,7 +190,7 @@ class Place:
 
     def _fastest(self, chip: Chip, counts: tuple[Accelerators, ...], budget: float) -> Row | Refused:
         """The count that finishes first within a budget: the largest that the budget allows, or near it."""
-        price = price_of(chip, counts[0].count, today=self.today)
+        price = price_of(chip, counts[0].count, today=self.today, book=self.book)
         if price is None:
             return Refused(chip, None, "budget", f"{chip.id} has no public price", "no budget can be checked")
         try:

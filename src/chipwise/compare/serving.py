@@ -17,8 +17,8 @@ from chipwise.compare.serving_rows import FEW, MANY, Market, ServingRow, demand_
 from chipwise.compare.serving_words import in_words
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words
-from chipwise.cost import STALE_DAYS
 from chipwise.errors import InputError, Refusal
+from chipwise.prices import STALE_DAYS, PriceBook, listed
 from chipwise.serving.capacity import COUNT
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
@@ -42,13 +42,13 @@ class ServingComparison:
 
 def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] | None, calibration: Calibration,
                     taught: Taught, terms: Terms | None = None, today: date | None = None, seed: int = 0,
-                    progress: Progress | None = None) -> ServingComparison:
+                    progress: Progress | None = None, book: PriceBook | None = None) -> ServingComparison:
     """Compare chips (the whole catalog unless named) on a workload to serve; a `Refusal` where none carries it."""
     terms = terms or Terms()
     work = _within(workload, terms)
     chips = list(candidates) if candidates is not None else every_chip()
     market = Market(work, terms, calibration, taught, work.serve.stack, today or date.today(),
-                    demand_of(work, seed), seed)
+                    demand_of(work, seed), book or listed(), seed)
     rows: list[ServingRow] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from math import ceil
 
-from chipwise.catalog import Accelerators, Chip, Offer, load, offers_for
+from chipwise.catalog import Accelerators, Chip, Offer, load
 from chipwise.compare.terms import at_least
-from chipwise.cost import Price, is_stale, price_of
-from chipwise.cost.money import SINGLE
+from chipwise.prices import Price, PriceBook, is_stale, listed, price_of
+from chipwise.prices.money import SINGLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,8 @@ class Fleet:
         return None if self.price is None else self.accelerators.count * self.price.usd_h
 
 
-def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None) -> Fleet:
+def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None,
+         book: PriceBook | None = None) -> Fleet:
     """The cheapest chips that hold at least so many engines of `each` chips; without a price the fewest.
 
     Engines answer by themselves, so instances smaller than a host do where they hold one; an engine over several
@@ -42,8 +42,8 @@ def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | 
     if legal is not None:
         acc = slices(chip, each, engines)
         return Fleet(acc, acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
-                     price_of(chip, acc.count, spot, today))
-    offers = _usable(chip, each, spot)
+                     price_of(chip, acc.count, spot, today, book))
+    offers = _usable(chip, each, spot, book or listed())
     if not offers:
         acc = at_least(chip, each * engines)
         return Fleet(acc, acc.count // each, None)
@@ -67,20 +67,21 @@ def slices(chip: Chip, each: int, engines: int) -> Accelerators:
     return joined if joined.count < apart.count else apart
 
 
-def held(acc: Accelerators, each: int, today: date | None = None, spot: bool = False) -> Fleet:
+def held(acc: Accelerators, each: int, today: date | None = None, spot: bool = False,
+         book: PriceBook | None = None) -> Fleet:
     """These chips with as many engines as they hold; 0 where none does."""
     inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
-    return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today))
+    return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today, book))
 
 
-def _usable(chip: Chip, each: int, spot: bool) -> Sequence[Offer]:
+def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offer]:
     """Offers of instances that hold an engine, or of hosts that can be joined to hold one; recent ones if any."""
-    listed = [o for o in offers_for(chip.id, spot) if o.chips >= 1]
+    listed = [o for o in book.offers_for(chip.id, spot) if o.chips >= 1]
     host = chip.fabric.host_chips
     joined = [o for o in listed if not o.note.startswith(SINGLE)]
     found = [o for o in listed if o.chips >= each] if each <= host else [o for o in joined if o.chips >= host]
     found = found or joined
-    return [o for o in found if not is_stale(o.date, _newest())] or found
+    return [o for o in found if not is_stale(o.date, book.newest)] or found
 
 
 def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today: date) -> Fleet:
@@ -92,8 +93,3 @@ def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today:
     assert usd_h is not None  # offers_for left those without a price out
     price = Price(usd_h, spot, offer, is_stale(offer.date, today))
     return Fleet(Accelerators(chip, many * size), many * inside if inside else engines, price)
-
-
-@cache
-def _newest() -> date:
-    return max(date.fromisoformat(o.date) for o in load().offers)

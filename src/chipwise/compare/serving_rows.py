@@ -14,9 +14,9 @@ from chipwise.compare.rows import Refused
 from chipwise.compare.serving_engines import COARSE, OutOfReach, alone, carried, engines, with_interval
 from chipwise.compare.serving_fleet import Fleet, held, rent
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
-from chipwise.cost import Price
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
+from chipwise.prices import Price, PriceBook
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import Requests, draw
@@ -181,6 +181,7 @@ class Market:
     stack: str
     today: date
     demand: Demand
+    book: PriceBook
     seed: int = 0
     known: dict[str, tuple[Capacity, ...]] = field(default_factory=dict, compare=False)
     missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
@@ -218,9 +219,10 @@ class Market:
         carrying = [c for c in self.engines(candidate.chip) if c.load.value > 0]
         named = self.named(candidate)
         if named is None:
-            return [(c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today))
+            return [(c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today,
+                          book=self.book))
                     for c in carrying]
-        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today)).engines]
+        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).engines]
         if not fleets:
             least = min(_each(c) for c in carrying)
             raise Refusal(f"{named} holds no engine within the promise", f"the smallest takes {least} chips")
@@ -312,7 +314,7 @@ class Market:
         ends = with_interval(one, requests)
         load, served = ends.load, ends.served
         if not fixed:
-            fleet = rent(at.chip, each, self.demand.engines(load.value), today=self.today)
+            fleet = rent(at.chip, each, self.demand.engines(load.value), today=self.today, book=self.book)
         if fleet.accelerators.count > MOST_CHIPS:
             raise Refusal(f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
                           f"counts up to {MOST_CHIPS:,} are compared")
@@ -325,7 +327,7 @@ class Market:
                 if fixed:
                     raise self._short(fleet.accelerators, load.value * fleet.engines * 0.99, capacity.limit_of(served))
                 more = fleet.engines + max(1, ceil(fleet.engines * 0.05))
-                fleet = rent(at.chip, each, more, today=self.today)
+                fleet = rent(at.chip, each, more, today=self.today, book=self.book)
             else:
                 raise Refusal(f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
                               "a lower rate or a looser promise would do")
@@ -346,9 +348,9 @@ class Market:
 
         def costs(spot: bool) -> Rent | None:
             if fixed:
-                now = held(fleet.accelerators, each, self.today, spot)
+                now = held(fleet.accelerators, each, self.today, spot, self.book)
             else:
-                now = rent(chip, each, fleet.engines, spot, self.today) if spot else fleet
+                now = rent(chip, each, fleet.engines, spot, self.today, self.book) if spot else fleet
             usd_h = now.usd_h
             if usd_h is None or now.price is None:
                 return None
@@ -367,7 +369,8 @@ class Market:
         """Dollars an hour if an engine carried so much; without end where it carries nothing."""
         if each <= 0:
             return inf
-        return rent(of.place.chip, of.replica.split.chips, self.demand.engines(each), spot, self.today).usd_h or inf
+        needed = self.demand.engines(each)
+        return rent(of.place.chip, of.replica.split.chips, needed, spot, self.today, self.book).usd_h or inf
 
     def _within_budget(self, row: ServingRow) -> ServingRow | Refused:
         """Refuse what costs more than the budget: dollars an hour, or of the whole offline job."""

@@ -1,5 +1,1 @@
-"""What a run costs: chip-hours times a named, dated price."""
-
-from chipwise.cost.money import STALE_DAYS, Price, Quote, chip_hours, is_stale, price_of, quote, run_cost
-
-__all__ = ["STALE_DAYS", "Price", "Quote", "chip_hours", "is_stale", "price_of", "quote", "run_cost"]
+"""What a run or a service really costs: on demand, committed, on spot and owned, with the range of each."""

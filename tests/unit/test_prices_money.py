@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from chipwise.catalog import load, offers_for
-from chipwise.cost import chip_hours, is_stale, price_of, quote, run_cost
+from chipwise.catalog import load
 from chipwise.predict.estimate import Estimate
+from chipwise.prices import chip_hours, is_stale, listed, price_of, quote, run_cost
 
 CHIPS = load().chips
 DAY = date(2026, 9, 1)
@@ -26,7 +26,7 @@ def test_the_interval_of_a_quote_is_that_of_the_duration():
 @pytest.mark.parametrize("chip", ["h100", "b200", "v5e", "a100-80gb"])
 def test_a_price_names_an_offer_of_the_catalog(chip, spot):
     got = price_of(CHIPS[chip], 64, spot, DAY)
-    assert got.offer in offers_for(chip, spot) and got.usd_h == got.offer.price(spot) and got.spot == spot
+    assert got.offer in listed().offers_for(chip, spot) and got.usd_h == got.offer.price(spot) and got.spot == spot
 
 
 def test_large_runs_are_priced_by_whole_hosts():
@@ -46,7 +46,7 @@ def test_old_price_lists_count_only_where_nothing_newer_is():
         got = price_of(chip, 64, today=DAY)
         if got and is_stale(got.offer.date, date.fromisoformat(newest)):
             host = min(64, chip.fabric.host_chips)
-            rivals = [o for o in offers_for(chip.id) if o.chips >= host or got.note]
+            rivals = [o for o in listed().offers_for(chip.id) if o.chips >= host or got.note]
             assert all(is_stale(o.date, date.fromisoformat(newest)) for o in rivals), chip.id
 
 
@@ -64,3 +64,20 @@ def test_a_chip_nobody_lists_has_no_quote():
 def test_a_single_node_offer_does_not_price_a_run_over_many():
     assert price_of(CHIPS["gh200"], 1, today=DAY) is not None
     assert price_of(CHIPS["gh200"], 64, today=DAY) is None
+
+
+def test_offers_are_cheapest_first_and_filtered_by_cloud_region_and_spot():
+    book = listed()
+    prices = [o.ondemand_usd_h for o in book.offers_for("h100")]
+    assert prices == sorted(prices) and len(prices) > 10
+    gcp = book.offers_for("v6e", spot=True, clouds=["gcp"], regions=["us-central1"])[0]
+    assert (gcp.cloud, gcp.region) == ("gcp", "us-central1")
+    assert gcp.spot_usd_h is not None and gcp.price(spot=True) == gcp.spot_usd_h
+    assert book.offers_for("h100", clouds=["nowhere"]) == () == book.offers_for("gh200", spot=True)
+
+
+def test_commitments_are_cheapest_first_and_filtered_by_years_cloud_and_region():
+    book = listed()
+    one, three = (book.commitments_for("v5e", years, clouds=["gcp"], regions=["us-central1"]) for years in (1, 3))
+    assert one and three and three[0].usd_h < one[0].usd_h < one[0].ondemand_usd_h
+    assert {c.region for c in one} == {"us-central1"} and book.commitments_for("v5e", 2) == ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 
-from chipwise.catalog import Chip, Offer, load, offers_for
+from chipwise.catalog import Chip, Offer
 from chipwise.predict.estimate import Estimate
+from chipwise.prices.book import PriceBook, listed
 from chipwise.units import HOUR
 
 STALE_DAYS = 90
@@ -65,26 +65,29 @@ def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
     return (today - date.fromisoformat(dated)).days > days
 
 
-def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None) -> Price | None:
+def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None,
+             book: PriceBook | None = None) -> Price | None:
     """The cheapest offer for so many chips; None where nobody lists a price.
 
     A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
     listed. Offers much older than the newest price list of the catalog count only where nothing else is.
 
+    >>> from chipwise.catalog import load
     >>> price_of(load().chips["v5e"], 64, today=date(2026, 8, 30)).offer.cloud
     'gcp'
     >>> price_of(load().chips["v7x"], 64) is None
     True
     """
-    listed = offers_for(chip.id, spot)
+    book = book or listed()
+    offers = book.offers_for(chip.id, spot)
     if chips > chip.fabric.host_chips:
-        listed = tuple(o for o in listed if not o.note.startswith(SINGLE))
-    if not listed:
+        offers = tuple(o for o in offers if not o.note.startswith(SINGLE))
+    if not offers:
         return None
     host = min(chips, chip.fabric.host_chips)
-    whole = [o for o in listed if o.chips >= host]
-    fresh = [o for o in whole or listed if not is_stale(o.date, _newest())]
-    best = (fresh or whole or listed)[0]
+    whole = [o for o in offers if o.chips >= host]
+    fresh = [o for o in whole or offers if not is_stale(o.date, book.newest)]
+    best = (fresh or whole or offers)[0]
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
     usd_h = best.price(spot)
     assert usd_h is not None  # offers_for left those without a price out
@@ -92,20 +95,16 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
 
 
 def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
-          today: date | None = None) -> Quote | None:
+          today: date | None = None, book: PriceBook | None = None) -> Quote | None:
     """What a run of `duration` on so many chips costs; None where nobody lists a price.
 
+    >>> from chipwise.catalog import load
     >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
     >>> q = quote(load().chips["v5e"], 64, two_hours)
     >>> q.usd.value == 128 * q.price.usd_h, q.usd.high == 256 * q.price.usd_h
     (True, True)
     """
-    price = price_of(chip, chips, spot, today)
+    price = price_of(chip, chips, spot, today, book)
     if price is None:
         return None
     return Quote(duration.scaled(chip_hours(chips, 1.0) * price.usd_h), price)
-
-
-@cache
-def _newest() -> date:
-    return max(date.fromisoformat(o.date) for o in load().offers)

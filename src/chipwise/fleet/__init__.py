@@ -1,0 +1,1 @@
+"""Demand over time into what to rent or buy: a mixed-integer program, and its answer in words."""
