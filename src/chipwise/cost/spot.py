@@ -2,8 +2,8 @@
 
 A run of `work_s` seconds is cut into segments. Each computes for the interval and then writes a checkpoint; the last is
 shorter and writes the result. An interruption loses the segment so far; then the run waits for chips (`wait_s`, nothing
-is billed), reads the checkpoint and starts anew (`restart_s`, billed, may be interrupted too). Segments are renewals, so
-their expected times add up without approximation (Daly 2006, eq. 13, with the wait apart).
+is billed), reads the checkpoint and starts anew (`restart_s`, billed, may be interrupted too). Segments are renewals,
+so their expected times add up without approximation (Daly 2006, eq. 13, with the wait apart).
 """
 
 from __future__ import annotations
