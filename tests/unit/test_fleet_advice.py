@@ -6,12 +6,13 @@ import pytest
 
 from chipwise.catalog import load, parse
 from chipwise.catalog.calibration import shipped
+from chipwise.catalog.economics import economics
 from chipwise.catalog.taught import taught
 from chipwise.cost.checkpoint import state
 from chipwise.cost.spot import young
 from chipwise.fleet.advice import advise_serving, advise_training
 from chipwise.fleet.network import ENDLESS, TOLERANCE, _step, offered, training_need
-from chipwise.fleet.storage import CHIP_MTBF_S, STALL, training_storage
+from chipwise.fleet.storage import STALL, training_storage
 from chipwise.layout import search
 from chipwise.predict.prediction import predict
 from chipwise.serving.service import place, service
@@ -45,7 +46,7 @@ def test_work_inside_the_fast_links_needs_no_network(on):
 
 def test_a_slow_offer_is_called_not_enough_and_a_network_that_suffices_is_named():
     p = predicted("a100-80gb:64", "examples/gpt3-175b-pretrain.yaml")
-    advice = advise_training(p, shipped(), "a2-ultragpu-8g")
+    advice = advise_training(p, shipped(), economics(), "a2-ultragpu-8g")
     assert advice.network.network == "gcp-a2" and not advice.network.enough and advice.network.slower > TOLERANCE
     least = advice.network.suffices
     assert least is not None and least.per_host >= advice.network.needed
@@ -53,7 +54,7 @@ def test_a_slow_offer_is_called_not_enough_and_a_network_that_suffices_is_named(
 
 
 def test_an_offer_whose_network_is_not_known_says_so():
-    advice = advise_training(predicted("h100:64"), shipped(), "gpu_8x_h100_sxm5")
+    advice = advise_training(predicted("h100:64"), shipped(), economics(), "gpu_8x_h100_sxm5")
     assert advice.network.network == "usual" and "not known" in advice.words[0]
 
 
@@ -66,8 +67,8 @@ def test_networks_name_instances_of_the_price_list():
 
 def test_storage_keeps_failures_within_their_share_by_youngs_interval():
     p = predicted("h100:512", "examples/gpt3-175b-pretrain.yaml")
-    need = training_storage(p)
-    write_s, mean_s = need.checkpoint / need.write, CHIP_MTBF_S / 512
+    need = training_storage(p, economics())
+    write_s, mean_s = need.checkpoint / need.write, 1 / (1.97e-5 / 3600 * 512)
     interval = young(write_s, mean_s)
     assert need.checkpoint == state(p.workload).total
     assert write_s / interval + interval / 2 / mean_s == pytest.approx(STALL) == pytest.approx(sqrt(2 * write_s / mean_s))
@@ -77,7 +78,7 @@ def test_storage_keeps_failures_within_their_share_by_youngs_interval():
 
 def test_images_are_read_as_they_are_stored():
     p = predicted("h100:8", "examples/resnet-50-imagenet.yaml")
-    assert 100e3 < training_storage(p).read / p.tokens_per_s.value < 130e3
+    assert 100e3 < training_storage(p, economics()).read / p.tokens_per_s.value < 130e3
 
 
 def test_a_service_loads_its_weights_and_sends_caches_only_when_prefill_is_apart():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.economics import Economics
 from chipwise.fleet.network import TOLERANCE, NetworkNeed, serving_need, training_need
 from chipwise.fleet.storage import COLD_START_S, STALL, StorageNeed, serving_storage, training_storage
 from chipwise.predict.prediction import Prediction
@@ -24,9 +25,9 @@ class Advice:
     words: tuple[str, ...]
 
 
-def advise_training(p: Prediction, calibration: Calibration, instance: str = "") -> Advice:
+def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "") -> Advice:
     """Advice for a training run on the nodes of an offer."""
-    network, storage = training_need(p, calibration, instance), training_storage(p)
+    network, storage = training_need(p, calibration, instance), training_storage(p, know)
     words = [_network_words(network), (
         f"a checkpoint is {format_bytes(storage.checkpoint)}: storage that takes "
         f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and failures "

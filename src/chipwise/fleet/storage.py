@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.catalog.economics import Economics
 from chipwise.cost.checkpoint import state
 from chipwise.predict.prediction import Prediction
 from chipwise.serving.service import Service
 from chipwise.units import HOUR
 from chipwise.workload.model import Workload
 
-# 419 unexpected interruptions of 16,384 H100s in 54 days (Llama 3, arXiv 2407.21783, section 3.3.4, 2024-07): hours of
-# one chip between two
-CHIP_MTBF_S = 54 * 24 * 16_384 / 419 * HOUR
 STALL = 0.02  # share of the time that checkpoints and lost work may take: what is called enough, not a measurement
 COLD_START_S = 60.0  # to load the weights of a new engine: what is called enough for a peak, not a measurement
-# ILSVRC 2012's training archive: 147,897,477,120 bytes of JPEG files for 1,281,167 images (image-net.org, 2012)
-IMAGE_BYTES = 147_897_477_120 / 1_281_167
 NARROW_VOCABULARY = 65_536  # ids of tokens up to here take two bytes, else four
 
 
@@ -32,7 +28,7 @@ class StorageNeed:
     load: float  # bytes/s into one node for that in COLD_START_S
 
 
-def training_storage(p: Prediction) -> StorageNeed:
+def training_storage(p: Prediction, know: Economics) -> StorageNeed:
     """What a training run asks of storage.
 
     With checkpoints of C seconds at Young's interval and M seconds between failures, the time lost is about the square
@@ -40,22 +36,24 @@ def training_storage(p: Prediction) -> StorageNeed:
     """
     acc = p.accelerators
     size = state(p.workload).total
-    short = CHIP_MTBF_S / acc.count * STALL**2 / 2
+    mean_s = HOUR / (know.value("failure_chip_hour") * acc.count)  # between failures of any chip
+    short = mean_s * STALL**2 / 2
     units = p.units_per_step / p.step.value
     return StorageNeed(max(1, acc.count // acc.chip.fabric.host_chips), size, size / short,
-                       units * sample_bytes(p.workload), 0.0, 0.0)
+                       units * sample_bytes(p.workload, know), 0.0, 0.0)
 
 
-def sample_bytes(workload: Workload) -> float:
+def sample_bytes(workload: Workload, know: Economics) -> float:
     """Bytes of a token's id, or of an image as it is stored.
 
+    >>> from chipwise.catalog.economics import economics
     >>> from chipwise.workload import preset
     >>> from chipwise.workload.model import Train
-    >>> sample_bytes(Workload("run", preset("llama-3.1-8b"), Train(global_batch=8, sequence=4096)))
+    >>> sample_bytes(Workload("run", preset("llama-3.1-8b"), Train(global_batch=8, sequence=4096)), economics())
     4.0
     """
     if workload.train.samples_unit == "images":
-        return IMAGE_BYTES
+        return know.value("image_bytes")
     return 2.0 if workload.model.vocab <= NARROW_VOCABULARY else 4.0
 
 
