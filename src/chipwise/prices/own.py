@@ -121,8 +121,8 @@ def _offer(row: OwnRow) -> Offer | None:
         return None
     host = load().chips[row.chip_id].fabric.host_chips
     chips = max(row.chips, host) if row.instance == ANY else row.chips  # a price for every size is one for whole hosts
-    return Offer(row.chip_id, row.cloud, row.region, row.instance, chips, ondemand, spot, row.date, row.source, row.note,
-                 own=True)
+    return Offer(row.chip_id, row.cloud, row.region, row.instance, chips, ondemand, spot, row.date, row.source,
+                 row.note, own=True)
 
 
 def _commitments(row: OwnRow) -> Iterable[Commitment]:
