@@ -187,7 +187,8 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
     kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
     return TermCost(
         deal.kind, deal.source, split, spread(totals), float(one.wall_s) / HOUR,
-        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh, kwh * deal.site.g_kwh.value / 1e3,
+        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh,
+        kwh * deal.site.g_kwh.value / 1e3,
         tuple((name, split.total / count) for name, count in case.units), tornado(unknown.inputs, amount),
         course, float(rate_h(case, deal, middle)), middle.get("utilisation", 1.0)), unknown.assumed
 
