@@ -27,7 +27,8 @@ def blocks(c: Costs) -> list[Block]:
     """The whole answer."""
     from chipwise.cli.words import refusals
 
-    out: list[Block] = [Text(f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.book.origin}"), _side_by_side(c)]
+    head = f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.book.origin}"
+    out: list[Block] = [Text(head), _side_by_side(c)]
     out += [Text(line) for line in _best(c)]
     for s in c.statements:
         out += _details(s)
@@ -146,7 +147,8 @@ def _commitments(s: Statement, name: str) -> list[Block]:
 def _purchase(p: Purchase, name: str) -> list[Block]:
     o = p.owned
     parts = [
-        ("servers", f"{o.servers:,} x {o.server.id}, {o.server.chips} chips and {o.server.rack_units} rack units each"),
+        ("servers", f"{o.servers:,} x {o.server.id} in {o.racks:,} racks, {o.server.chips} chips, "
+                    f"{o.server.rack_units} rack units and up to {o.server.max_w / 1e3:g} kW each"),
         ("price of one in place", f"{format_money(o.capex_usd)}, {format_money(o.residual_usd)} of it left after "
                                   f"{o.years:g} years"),
         ("a month of one", f"{format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} "
