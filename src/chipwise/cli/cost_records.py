@@ -193,7 +193,7 @@ def charges(s: Statement, t: TermCost) -> list[Charge]:
         quantity = t.chip_hours if chip else 1.0
         made.append(Charge(
             provider, t.source.region, t.source.instance if chip else "", s.accelerators.chip.id if chip else "",
-            1.0 if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
+            t.source.chips if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
             PRICING[t.kind] if chip else "Standard", s.today, end, quantity,
             (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd,
             CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))

@@ -59,6 +59,7 @@ class Asked:
     draws: int = DRAWS
     seed: int = 0
     today: date = field(default_factory=date.today)
+    kinds: tuple[str, ...] = KINDS  # of terms that are asked for
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.seed)
@@ -73,7 +74,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     effort = port(asked.program, chip, asked.know, asked.runs)
     offered: list[Deal] = []
     missing: list[Missing] = []
-    for kind in KINDS:
+    for kind in asked.kinds:
         try:
             offered.append(_deal(kind, row, case, asked))
         except Refusal as refusal:
@@ -105,7 +106,7 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         server = mine.server
         stale = is_stale(server.price_date, asked.today)
         said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
-                      server.price_source, stale, server.note)
+                      server.price_source, stale, server.note, chips=float(server.chips))
         return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
@@ -157,7 +158,8 @@ def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
-    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h)
+    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h,
+                  o.chips)
 
 
 def committed(c: Commitment, today: date) -> Source:
@@ -264,7 +266,7 @@ def _cheapest(offers: list[Offer], spot: bool) -> list[Offer]:
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
     return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note, o.ondemand_usd_h)
+                  o.note, o.ondemand_usd_h, o.chips)
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:

@@ -63,6 +63,7 @@ class Source:
     stale: bool
     note: str
     list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
+    chips: float = 1.0  # of one instance or server, where that is known
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
