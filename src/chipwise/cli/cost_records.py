@@ -112,7 +112,7 @@ def purchase(p: Purchase) -> dict[str, Any]:
         "idle_energy_usd_per_hour": o.idle_usd_h, "watts": o.server_w(p.chip_w), "rack_units": o.server.rack_units,
         "curve": [{"utilisation": share, "usd_per_chip_hour": usd} for share, usd in p.curve],
         "break_even": [{"kind": r.kind, **source(r.source),
-                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.rivals],
+                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.offers],
         "date": o.server.price_date, "source": o.server.price_source, "note": o.server.note,
     }
 

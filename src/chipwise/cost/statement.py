@@ -134,7 +134,8 @@ class Purchase:
     owned: Owned
     chip_w: float
     curve: tuple[tuple[float, float], ...]
-    rivals: tuple[Rival, ...]
+    rivals: tuple[Rival, ...]  # the cheapest of every cloud on each kind of terms
+    offers: tuple[Rival, ...] = ()  # every offer and commitment that could hold the work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
