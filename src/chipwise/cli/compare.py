@@ -91,9 +91,9 @@ def compare(
     if not isinstance(work, Workload):
         if evidence == "compiled":
             raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
-        compare_serving.show(work, candidates, _terms(chips, deadline, budget, by or "cost"), book, output, out)
+        compare_serving.show(work, candidates, terms_of(chips, deadline, budget, by or "cost"), book, output, out)
         return
-    terms = _terms(chips, deadline, budget, by)
+    terms = terms_of(chips, deadline, budget, by)
     with progress("comparing") as shown:
         found = run(work, candidates, in_use(), terms, progress=shown, change=mixing(evidence, in_use()), book=book)
     if output == "json":
@@ -104,7 +104,8 @@ def compare(
         emit(blocks(found), out)
 
 
-def _terms(chips: str | None, deadline: str | None, budget: str | None, by: str | None) -> Terms:
+def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: str | None) -> Terms:
+    """What to rank by and how many chips are taken, from the flags."""
     from chipwise.compare import OBJECTIVES, Terms
     from chipwise.errors import InputError
     from chipwise.units import parse_count, parse_duration, parse_money

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 FEW = 24
+COUNTED = 1e12  # failures from which their number is taken as its mean, which is off by a millionth
 HOPELESS = 30.0  # expected interruptions of a segment, as an exponent, beyond which a run never ends
 
 
@@ -41,18 +42,23 @@ def draw(rng: np.random.Generator, work_s: Array, interval_s: Array, mean_s: Arr
         stops = _failures(rng, count, length / mean)
         failed = failed + stops
         lost = lost + _lost(rng, stops, length, mean)
+    ends = np.isfinite(failed)  # the others never do
+    failed, lost = np.where(ends, failed, 0.0), np.where(ends, lost, 0.0)
     again = _failures(rng, failed, restart / mean)  # restarts that were interrupted
-    restarts = failed * restart + _lost(rng, again, restart, mean)
-    billed = work + many * write + lost + restarts
-    return Drawn(billed + wait * (failed + again), billed, failed + again)
+    ends = ends & np.isfinite(again)
+    again = np.where(ends, again, 0.0)
+    billed = work + many * write + lost + failed * restart + _lost(rng, again, restart, mean)
+    wall = billed + wait * (failed + again)
+    return Drawn(*(np.where(ends, each, np.inf) for each in (wall, billed, failed + again)))
 
 
 def _failures(rng: np.random.Generator, successes: Array, load: Array) -> Array:
     """Failed attempts before so many successes; infinite where an attempt all but never succeeds."""
     hopeless = load > HOPELESS
-    chance = np.exp(-np.where(hopeless, 0.0, load))
-    drawn = rng.negative_binomial(np.maximum(successes, 1.0), np.minimum(chance, 1.0)).astype(np.float64)
-    out = np.where(successes > 0, drawn, 0.0)
+    odds = np.expm1(np.where(hopeless, 0.0, load))  # failures for each success
+    mean = rng.standard_gamma(np.maximum(successes, 1.0)) * odds  # a Poisson number of such a mean is the one sought
+    many = np.where(mean < COUNTED, rng.poisson(np.minimum(mean, COUNTED)), mean)
+    out = np.where(successes > 0, many, 0.0)
     return np.where(hopeless & (successes > 0), np.inf, out)
 
 
