@@ -4,8 +4,8 @@ Columns: `x` units of a pool that answer for a service, `hired` units by the hou
 purchases per period, `held` units that these leave in each period, `chosen` option of a run, `active` whether an
 option runs in a period, `part` the part of that period in which it does.
 
-There are no big constants: the integer columns are bounded by what a period can need at most, the covering rows of
-services are joined by their roundings (`_roundings`), and runs have the fewest periods they need as a row.
+There are no big constants: the integer columns are bounded by what a period can need at most, runs have the fewest
+periods they need as a row, and `tighten` adds the roundings of the rows that cover a service's load.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Model:
     pays: list[Pay] = field(default_factory=list)
     takes: list[Take] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
+    covers: list[tuple[list[tuple[int, float]], float]] = field(default_factory=list)  # units that must carry a load
     limit_rows: dict[int, tuple[int, int | None]] = field(default_factory=dict)  # row -> limit, period
     broken: dict[str, tuple[int, list[tuple[int, float]]]] = field(default_factory=dict)  # relaxed: switch, slacks
 
@@ -159,8 +160,8 @@ def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float)
     slack = _slack(model, f"load of {service.name}", need)
     if not service.spare_units:
         program.row(terms + slack, low=need)
-        if not slack:
-            _roundings(program, terms, need)
+        if terms and not slack:
+            model.covers.append((terms, need))
         return
     for column, carries in terms:  # what would be lost is counted at the largest unit in use
         used = program.column(1, integer=True)
@@ -168,17 +169,6 @@ def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float)
         program.row([*terms, *slack, (used, -service.spare_units * carries)], low=need)
     if not terms:
         program.row(slack, low=need)
-
-
-def _roundings(program: Program, terms: list[tuple[int, float]], need: float) -> None:
-    """Rows that whole units satisfy and fractions don't: the covering row divided and rounded up."""
-    seen = set()
-    for size in sorted({carries for _, carries in terms}):
-        rounded = tuple(ceil(carries / size - EPS) for _, carries in terms)
-        least = ceil(need / size - EPS)
-        if (rounded, least) not in seen:
-            seen.add((rounded, least))
-            program.row([(c, float(r)) for (c, _), r in zip(terms, rounded, strict=True)], low=least)
 
 
 # training runs

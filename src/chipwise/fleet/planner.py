@@ -9,6 +9,7 @@ from chipwise.fleet.model import CONSTANT, Model, build
 from chipwise.fleet.plan import Cost, FleetPlan, Holding, Running, Serving, Usage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.program import Floats, Solved, solve
+from chipwise.fleet.tighten import first_guess, tighten
 
 GAP = 0.01
 TIME_LIMIT_S = 60.0
@@ -24,7 +25,10 @@ def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, t
     """
     begun = monotonic()
     model = build(problem)
-    solved = solve(model.program, gap, time_limit, threads, start_values(model, start))
+    tighten(model, threads)
+    guess = start_values(model, start) or first_guess(model, gap, time_limit / 4, threads)
+    left = time_limit - (monotonic() - begun)
+    solved = solve(model.program, gap, left, threads, guess)
     if not solved.found:
         if solved.status == "time":
             raise TimeoutError
