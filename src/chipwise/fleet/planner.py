@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from time import monotonic
 
-from chipwise.fleet.model import CONSTANT, Model, build
+from chipwise.fleet.columns import CONSTANT, Model
+from chipwise.fleet.model import build
 from chipwise.fleet.plan import Cost, FleetPlan, Holding, Running, Serving, Usage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.program import Floats, Solved, solve

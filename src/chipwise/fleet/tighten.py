@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import numpy.typing as npt
 
-from chipwise.fleet.model import Model
+from chipwise.fleet.columns import Model
 from chipwise.fleet.program import Floats, as_lp, quiet, solve
 
 ROUNDS = 8
