@@ -18,7 +18,7 @@ from chipwise.compare.serving_words import in_words
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words
 from chipwise.errors import InputError, Refusal
-from chipwise.prices import STALE_DAYS, PriceBook, listed
+from chipwise.prices import PriceBook, listed, prices_in_words
 from chipwise.serving.capacity import COUNT
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
@@ -45,7 +45,7 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
                     progress: Progress | None = None, book: PriceBook | None = None) -> ServingComparison:
     """Compare chips (the whole catalog unless named) on a workload to serve; a `Refusal` where none carries it."""
     terms = terms or Terms()
-    work = _within(workload, terms)
+    work = within(workload, terms)
     chips = list(candidates) if candidates is not None else every_chip()
     market = Market(work, terms, calibration, taught, work.serve.stack, today or date.today(),
                     demand_of(work, seed), book or listed(), seed)
@@ -72,7 +72,7 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
                              _assumptions(market, ranked, all(market.named(c) for c in chips)))
 
 
-def _within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
+def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
     """The workload with the deadline of the terms, which only an offline job has."""
     if terms.deadline_s is None:
         return workload
@@ -112,10 +112,8 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
         said.append(f"without their hosts, which the list prices apart: {names}")
     if any(r.evidence == "bounded" for r in rows):
         said.append("bounded rows are ranked by value and picked by the high end of their interval")
-    stale = [q.price.offer.date for r in rows for q in (r.ondemand, r.spot) if q and q.price.stale]
-    if stale:
-        said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")
-    return tuple(said)
+    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
+    return (*said, *prices_in_words(market.book, used))
 
 
 def _sizing(market: Market) -> str:
