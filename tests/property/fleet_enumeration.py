@@ -53,7 +53,7 @@ class Enumeration:
             for name, carries in service.carries:
                 if name == pool:
                     top = max(max(row) for row in service.load) * (1 + service.spare_share)
-                    total += ceil(top / carries - 1e-9) + service.spare_units
+                    total += (ceil(top / carries - 1e-9) + service.spare_units) * dict(service.spans).get(pool, 1)
         return total
 
     def start_keys(self) -> list[tuple[str, int]]:
@@ -146,7 +146,7 @@ class Enumeration:
     def rate(self, option: Option) -> float:
         """Dollars for an hour of an option."""
         if option.supply:
-            return self.supplies[option.supply].usd_h * (option.units + option.spare)
+            return self.supplies[option.supply].usd_h * (option.units + option.spare) * option.paid
         pool = self.pools[option.pool]
         return (pool.watts_busy - pool.watts_idle) / 1000 * pool.usd_per_kwh * option.units
 
@@ -154,7 +154,7 @@ class Enumeration:
         pool = self.pools[option.pool]
         extra = (pool.watts_busy - pool.watts_idle) * option.units
         idle = pool.watts_idle * (option.units + option.spare) if option.supply else 0.0
-        return (extra + idle) / 1000 * pool.kg_per_kwh
+        return (extra + idle) / 1000 * pool.kg_per_kwh * option.paid
 
     def period(self, t: int, held: dict[tuple[str, int], int], placing: tuple[tuple[tuple[Option, int], ...], ...],
                start: dict[tuple[str, int], int]) -> list[tuple[float, float]]:
@@ -261,7 +261,8 @@ class Enumeration:
                 lost = max((sizes[k] for k, n in zip(names, units, strict=True) if n), default=0.0)
                 carried = sum(sizes[k] * n for k, n in zip(names, units, strict=True))
                 if carried - service.spare_units * lost >= need - EPS:
-                    mine.append(dict(zip(names, units, strict=True)))
+                    spans = dict(service.spans)
+                    mine.append({k: n * spans.get(k, 1) for k, n in zip(names, units, strict=True)})
             ways.append(mine)
         for combination in product(*ways):
             used = {k: sum(way.get(k, 0) for way in combination) for k in self.pools}

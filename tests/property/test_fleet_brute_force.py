@@ -53,7 +53,8 @@ def _run(rng: np.random.Generator, r: int, periods: tuple[Period, ...], supplies
     first = int(rng.integers(0, len(periods)))
     last = int(rng.integers(first, len(periods)))
     hours = float(rng.uniform(0.2, 0.9)) * sum(p.hours for p in periods[first:last + 1])
-    options = [Option("cloud", "cloud od", int(rng.integers(1, 3)), hours, int(rng.random() < 0.2)),
+    options = [Option("cloud", "cloud od", int(rng.integers(1, 3)), hours, int(rng.random() < 0.2),
+                      0.9 if rng.random() < 0.3 else 1.0),
                Option("cloud", "", int(rng.integers(1, 3)), hours * 0.8),
                Option("site", "", int(rng.integers(1, 3)), hours * 0.6)]
     keep = [o for o in options if rng.random() < 0.8] or options[:1]
@@ -64,7 +65,8 @@ def _run(rng: np.random.Generator, r: int, periods: tuple[Period, ...], supplies
 def _service(rng: np.random.Generator, periods: tuple[Period, ...], blocks: tuple[Block, ...]) -> Service:
     load = tuple(tuple(float(rng.uniform(0.2, 2.0)) for _ in blocks) for _ in periods)
     return Service("s", load, (("cloud", float(rng.uniform(0.8, 1.5))), ("site", float(rng.uniform(0.8, 3.0)))),
-                   0.1 if rng.random() < 0.5 else 0.0, int(rng.random() < 0.25))
+                   0.1 if rng.random() < 0.5 else 0.0, int(rng.random() < 0.25),
+                   (("site", 2),) if rng.random() < 0.2 else ())
 
 
 def _limits(rng: np.random.Generator, supplies: list[Supply], price: float) -> tuple[Limit, ...]:

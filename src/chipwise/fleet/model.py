@@ -1,6 +1,6 @@
 """The planning problem as a mixed-integer program.
 
-Columns: `x` units of a pool that answer for a service, `hired` units by the hour that answer, `begun` commitments and
+Columns: `x` engines in a pool that answer for a service, `hired` units by the hour that answer, `begun` commitments and
 purchases per period, `held` units that these leave in each period, `chosen` option of a run, `active` whether an
 option runs in a period, `part` the part of that period in which it does.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from chipwise.fleet.columns import CONSTANT, EPS, Model, Take, Work, slack
-from chipwise.fleet.model_work import most_units
+from chipwise.fleet.model_work import most_engines
 from chipwise.fleet.problem import COMMITTED, Limit, Problem, Supply
 
 
@@ -14,7 +14,7 @@ def _most(model: Model, pool: str) -> list[tuple[int, ...]]:
     p = model.problem
     runs = [sum(max((o.takes for o in run.options if o.pool == pool), default=0)
                 for run in p.runs if run.first <= t <= run.last) for t in range(len(p.periods))]
-    return [tuple(runs[t] + sum(most_units(s, dict(s.carries)[pool], t, b) for s in p.services
+    return [tuple(runs[t] + sum(most_engines(s, dict(s.carries)[pool], t, b) * s.units(pool) for s in p.services
                                 if pool in dict(s.carries)) for b in range(len(p.blocks)))
             for t in range(len(p.periods))]
 
@@ -60,7 +60,7 @@ def _started(model: Model, supply: Supply, most: int) -> None:
         model.takes.append(Take(column, 1.0, supply.id, t, None))
         hours = p.periods[t].hours
         model.pay(column, supply.usd_h * hours, t, "commitments", supply.id)
-        model.pay(column, supply.usd_period, t, "space, upkeep and staff", supply.id)
+        model.pay(column, supply.usd_period, t, "space, upkeep, staff, interest", supply.id)
         model.pay(column, at.energy_usd(False) * hours, t, "energy", supply.id)
         model.works.append(Work(column, supply.pool, t, hours, 0.0))
     for t in range(count - supply.lead):
@@ -103,7 +103,8 @@ def add_capacity(model: Model) -> None:
             if running:
                 program.row(running + held, high=there)
             for b in range(len(p.blocks)):
-                answering = [(model.x[key], 1.0) for key in _answering(model, pool.id, t, b)]
+                answering = [(model.x[key], float(p.services[key[0]].units(pool.id)))
+                             for key in _answering(model, pool.id, t, b)]
                 hired = [(model.hired[s.id, t, b], -1.0) for s in supplies if (s.id, t, b) in model.hired]
                 if answering:
                     program.row(answering + running + held + hired, high=there)

@@ -10,8 +10,8 @@ from chipwise.fleet.columns import EPS, Model, Take, Work, slack
 from chipwise.fleet.problem import Option, Problem, Run, Service
 
 
-def most_units(service: Service, carries: float, period: int, block: int) -> int:
-    """The most units of one pool that a service has use for."""
+def most_engines(service: Service, carries: float, period: int, block: int) -> int:
+    """The most engines in one pool that a service has use for."""
     need = service.need(period, block)
     return ceil(need / carries - EPS) + service.spare_units if need > 0 else 0
 
@@ -27,15 +27,15 @@ def add_services(model: Model) -> None:
 
 
 def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float) -> None:
-    """The units of a service in one block: enough for the load, also with the spare units gone."""
+    """The engines of a service in one block: enough for the load, also with the spare ones gone."""
     program, need = model.program, service.need(t, b)
     terms: list[tuple[int, float]] = []
     for pool, carries in service.carries:
-        column = program.column(most_units(service, carries, t, b), integer=True)
+        column = program.column(most_engines(service, carries, t, b), integer=True)
         model.x[w, pool, t, b] = column
-        at = model.problem.pool(pool)
-        model.pay(column, (at.energy_usd(True) - at.energy_usd(False)) * hours, t, "energy", pool)
-        model.works.append(Work(column, pool, t, 0.0, hours))
+        at, units = model.problem.pool(pool), service.units(pool)
+        model.pay(column, (at.energy_usd(True) - at.energy_usd(False)) * hours * units, t, "energy", pool)
+        model.works.append(Work(column, pool, t, 0.0, hours * units))
         terms.append((column, carries))
     loose = slack(model, f"load of {service.name}", need)
     if not service.spare_units:
@@ -43,7 +43,7 @@ def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float)
         if terms and not loose:
             model.covers.append((terms, need))
         return
-    for column, carries in terms:  # what would be lost is counted at the largest unit in use
+    for column, carries in terms:  # what would be lost is counted at the largest engine in use
         used = program.column(1, integer=True)
         program.row([(column, 1.0), (used, -program.upper[column])], high=0.0)
         program.row([*terms, *loose, (used, -service.spare_units * carries)], low=need)
@@ -166,8 +166,8 @@ def _use(model: Model, option: Option, t: int, active: int | None, part: float, 
     if option.supply:
         supply = model.problem.supply(option.supply)
         kind = "spot" if supply.terms == "spot" else "on demand"
-        model.pay(column, supply.usd_h * option.takes * hours, t, kind, supply.id)
-        model.works.append(Work(column, pool.id, t, option.takes * hours, option.units * hours))
+        model.pay(column, supply.usd_h * option.takes * hours * option.paid, t, kind, supply.id)
+        model.works.append(Work(column, pool.id, t, option.takes * hours * option.paid, option.units * hours * option.paid))
         if active is not None:
             model.takes.append(Take(active, option.takes, supply.id, t, None))
         return
