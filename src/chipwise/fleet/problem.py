@@ -141,7 +141,7 @@ class Service:
     load: tuple[tuple[float, ...], ...]  # [period][block]
     carries: tuple[tuple[str, float], ...]  # pool and load per engine
     spare_share: float = 0.0  # load carried beyond the demand
-    spare_units: int = 0  # engines that may fail with the load still carried
+    spare_units: int = 0  # engines that may fail with the load still carried: the largest that it uses in the plan
     spans: tuple[tuple[str, int], ...] = ()  # pool and units of one engine, where it takes more than one
 
     def units(self, pool: str) -> int:
