@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
@@ -12,17 +13,48 @@ from chipwise.predict.prediction import Prediction
 from chipwise.serving.service import Service
 from chipwise.units import format_bytes, format_rate
 
+if TYPE_CHECKING:
+    from chipwise.fleet.options import Asked
+    from chipwise.fleet.plan import FleetPlan
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What a workload needs between and beside its nodes, and what the offer has."""
 
     workload: str
+    pool: str  # of a plan; "" outside of one
     accelerators: str
     split: str
     network: NetworkNeed
     storage: StorageNeed
     words: tuple[str, ...]
+
+
+def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
+    """Advice for every workload of a plan on every kind of chips that it runs on there."""
+    problem, found = plan.problem, {}
+    for running in plan.running:
+        pool, work = problem.pool(running.option.pool), asked.works[running.run]
+        placed = asked.placed.get((work, pool.chip, running.option.units * pool.chips))
+        if placed is not None and placed.prediction is not None:
+            key = (work, pool.id, str(placed.accelerators))
+            if key not in found:
+                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id))
+    for serving in plan.serving:
+        pool = problem.pool(serving.pool)
+        placed = asked.placed.get((serving.service, pool.chip, 0))
+        if placed is not None and placed.capacity is not None:
+            key = (serving.service, pool.id, str(placed.accelerators))
+            if key not in found:
+                found[key] = advise_serving(placed.capacity.service, placed.estimate.value, _instance(asked, pool.id))
+    return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
+
+
+def _instance(asked: Asked, pool: str) -> str:
+    """The instance of a pool's offers, where they have one."""
+    names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
+    return next((name for name in names if name), "")
 
 
 def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "") -> Advice:
@@ -33,7 +65,7 @@ def advise_training(p: Prediction, calibration: Calibration, know: Economics, in
         f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and failures "
         f"under {STALL:.0%}".replace("%", " %") + " of the time"),
         f"samples are read at {_rate(storage.read)} in all"]
-    return Advice(p.workload.name, str(p.accelerators), str(p.layout), network, storage, tuple(words))
+    return Advice(p.workload.name, "", str(p.accelerators), str(p.layout), network, storage, tuple(words))
 
 
 def advise_serving(service: Service, requests_per_s: float, instance: str = "") -> Advice:
@@ -49,7 +81,7 @@ def advise_serving(service: Service, requests_per_s: float, instance: str = "") 
                      f"node: {verdict}")
     words.append(f"an engine loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
                  f"starts its engines in {COLD_START_S:.0f} s")
-    return Advice(place.workload.name, str(service.accelerators), str(service.replica.split), network, storage,
+    return Advice(place.workload.name, "", str(service.accelerators), str(service.replica.split), network, storage,
                   tuple(words))
 
 
