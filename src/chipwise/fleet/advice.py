@@ -71,10 +71,11 @@ def advise_training(p: Prediction, calibration: Calibration, know: Economics, in
 def advise_serving(service: Service, requests_per_s: float, instance: str = "") -> Advice:
     """Advice for a service whose every engine answers so many requests a second."""
     place = service.place
-    network = serving_need(service, requests_per_s, place.workload.serve.input.mean, instance)
+    network = serving_need(service, requests_per_s, instance)
     storage = serving_storage(service)
-    words = ["engines answer by themselves: nothing of theirs crosses the network between nodes"]
-    if network.needed > 0:
+    words = [_network_words(network)] if network.crosses else [
+        "engines answer by themselves: nothing of theirs crosses the network between nodes"]
+    if network.needed > 0 and not network.crosses:
         verdict = "the network there carries it" if network.has >= network.needed else (
             f"more than the {_bits(network.has)} there")
         words.append(f"with prefill and decode on nodes of their own, caches of prompts take {_bits(network.needed)} a "

@@ -17,6 +17,7 @@ from chipwise.serving.service import Service
 GIGABIT = 1e9 / 8  # bytes/s
 ENDLESS = 1e18  # bytes/s: nothing waits for such a network
 TOLERANCE = 0.05  # a step may be so much longer than on an endless network; what is called enough, not a measurement
+ACTIVATION_BYTES = 2.0  # engines pass activations on in 16 bits
 _LEAST = 0.01 * GIGABIT  # bytes/s of a chip: slower networks are not looked for
 
 
@@ -79,19 +80,24 @@ def training_need(p: Prediction, calibration: Calibration, instance: str = "") -
                        _step(p, calibration, has / node) / best - 1)
 
 
-def serving_need(service: Service, requests_per_s: float, input_tokens: float, instance: str = "") -> NetworkNeed:
-    """The network of an engine's node: none between engines, unless prompts are prefilled elsewhere.
+def serving_need(service: Service, requests_per_s: float, instance: str = "") -> NetworkNeed:
+    """The network that a node with engines needs; `requests_per_s` is that of one engine.
 
-    Engines are never wider than the fast links (serving.capacity.splits), so none of their own traffic crosses the
-    network. `requests_per_s` is that of one engine. Needed is what the cache of its prompts takes if prefill and decode
-    are split over nodes; a service with both in one engine needs none of it.
+    Only the stages of a pipeline lie beyond the fast links (serving.capacity.splits): then activations of a batch of
+    prompts may take TOLERANCE of a stage's time. Other engines need no network between nodes, unless prefill and decode
+    are split: `needed` is then what the caches of their prompts take.
     """
-    chip, split = service.place.chip, service.replica.split
+    r, chip = service.replica, service.place.chip
     node, has, name, source = _there(chip, instance)
-    room = service.replica.room
-    engines = max(1.0, node / split.chips)
-    sent = room.sequence(input_tokens) * split.chips * requests_per_s * engines
-    return NetworkNeed(False, "caches of prompts, if prefill and decode are split", chip.family, node, sent, has, name,
+    if r.split.pp > 1 and r.split.chips > chip.fabric.domain:
+        tokens = r.knobs.most_tokens
+        sent = tokens * r.model.d_model * ACTIVATION_BYTES
+        stage_s = float(r.pace().tokens_s[tokens]) / r.split.pp
+        return NetworkNeed(True, "activations between stages", chip.family, node, sent / (TOLERANCE * stage_s), has, name,
+                           source, sent / has / stage_s)
+    each = r.room.sequence(service.place.workload.serve.input.mean) * r.split.chips
+    caches = each * requests_per_s * max(1.0, node / r.split.chips)
+    return NetworkNeed(False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has, name,
                        source, 0.0)
 
 
