@@ -93,12 +93,12 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
         tokens = r.knobs.most_tokens
         sent = tokens * r.model.d_model * ACTIVATION_BYTES
         stage_s = float(r.pace().tokens_s[tokens]) / r.split.pp
-        return NetworkNeed(True, "activations between stages", chip.family, node, sent / (TOLERANCE * stage_s), has, name,
-                           source, sent / has / stage_s)
+        return NetworkNeed(True, "activations between stages", chip.family, node, sent / (TOLERANCE * stage_s), has,
+                           name, source, sent / has / stage_s)
     each = r.room.sequence(service.place.workload.serve.input.mean) * r.split.chips
     caches = each * requests_per_s * max(1.0, node / r.split.chips)
-    return NetworkNeed(False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has, name,
-                       source, 0.0)
+    return NetworkNeed(False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has,
+                       name, source, 0.0)
 
 
 def _there(chip: Chip, instance: str) -> tuple[int, float, str, str]:
