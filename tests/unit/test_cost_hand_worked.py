@@ -67,7 +67,7 @@ def test_on_premises_energy_with_pue():
 
 def test_on_premises_a_useful_chip_hour_and_its_break_even():
     chip = replace(load().chips["h100"], idle_w=100.0)
-    mine = Owned(chip, servers()["h100"], 1, at(site("us-average"), 0.10, 1.5), 3.0, 0, 0, 6027.78, 1291.67, 1877.41,
+    mine = Owned(chip, servers()["h100"], 1, 1, at(site("us-average"), 0.10, 1.5), 3.0, 0, 0, 6027.78, 1291.67, 1877.41,
                  0.0, 0.10, 3000.0)
     # a month: 6,027.78 + 1,291.67 + 1,877.41 = $9,196.86; over 730.5 h = $12.5898 an hour of the server
     assert HOURS_MONTH == 730.5 and cents(mine.month_usd) == 9196.86
@@ -107,6 +107,12 @@ def test_youngs_and_dalys_interval():
     #     = 4,553.68 x (1 + 0.008784 + 0.0000772) - 120 = 4,594.03 - 120 = 4,474.03 s
     assert round(daly(120.0, 86_400.0), 2) == 4474.03
     assert daly(200.0, 100.0) == 100.0  # a checkpoint of twice the time between interruptions or more
+
+
+@pytest.mark.parametrize(("mean_h", "minutes"), [(24.0, 117.0), (6.0, 57.0), (0.25, 9.1)])
+def test_dalys_own_cases(mean_h, minutes):
+    # Daly, Future Generation Computer Systems 22 (2006), figures 3 to 5: checkpoints of 5 min
+    assert daly(300.0, mean_h * 3600) / 60 == pytest.approx(minutes, abs=0.5 if minutes > 10 else 0.05)
 
 
 def test_the_expected_time_of_one_segment():

@@ -52,8 +52,11 @@ def faults(row):
     if row["ChargeCategory"] == "Purchase" and row["ChargeFrequency"] == "Usage-Based":
         found.append("a purchase that is usage-based")
     committed = row["PricingCategory"] == "Committed" and row["ChargeCategory"] == "Usage"
-    if bool(row["CommitmentDiscountId"]) != committed or bool(row["CommitmentDiscountStatus"]) != committed:
-        found.append("CommitmentDiscountId")
+    for name in ("Category", "Id", "Name", "Quantity", "Status", "Type", "Unit"):
+        if bool(row[f"CommitmentDiscount{name}"]) != committed:
+            found.append(f"CommitmentDiscount{name}")
+    if not row["ServiceSubcategory"] or (row["SkuId"] and not row["SkuMeter"]):
+        found.append("ServiceSubcategory or SkuMeter")
     if committed and float(row["BilledCost"]) != 0 and float(row["BilledCost"]) == float(row["EffectiveCost"]):
         found.append("committed usage billed twice")
     if bool(row["SkuPriceId"]) < bool(row["SkuPriceDetails"]) or (row["SkuPriceDetails"] and not json.loads(
@@ -146,6 +149,10 @@ def test_our_export_read_back_gives_the_prices_that_went_in(tmp_path):
     assert dict(zip(PRICES, row.prices, strict=True)) == {
         "ondemand_usd_h": 80.0, "spot_usd_h": 30.0, "year1_usd_h": 50.0, "year3_usd_h": None}
     assert (found.read, found.used) == (4, 3) and row.date == "2026-09-30"
+    by_chip = round_trip([CHARGES["by the chip-hour"]], tmp_path).rows[0]
+    assert (by_chip.prices[0], by_chip.chips) == (80.0, 8) and "accelerator only" not in by_chip.note
+    uncounted = charge(chips=1, unit="Chip-Hours", quantity=384.0, list_unit_price=11.0, effective_cost=384 * 10.0)
+    assert round_trip([uncounted], tmp_path).rows[0].chips == 8  # the instance is known
 
 
 def test_the_prices_of_our_export_lie_over_the_list(tmp_path):

@@ -20,15 +20,14 @@ ROLES = {  # inputs that are no assumption of their own name, in words
     "wait_s": "spot_wait_s",
 }
 PER = {"run": "a run", "job": "a job", "month": "a month"}
-UNIT = {"run": "runs", "job": "jobs", "month": "months"}
 
 
 def blocks(c: Costs) -> list[Block]:
     """The whole answer."""
     from chipwise.cli.words import refusals
 
-    out: list[Block] = [Text(f"{c.workload.name}: cost of {PER[c.statements[0].basis]}, prices from "
-                             f"{c.asked.book.origin}"), _side_by_side(c)]
+    head = f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.book.origin}"
+    out: list[Block] = [Text(head), _side_by_side(c)]
     out += [Text(line) for line in _best(c)]
     for s in c.statements:
         out += _details(s)
@@ -45,8 +44,8 @@ def _side_by_side(c: Costs) -> Table:
     every = [(s, t) for s in c.statements for t in s.terms]
     units = [name for name in dict.fromkeys(n for _, t in every for n, _ in t.per) if name != c.statements[0].basis]
     basis = c.statements[0].basis
-    headers = ["chips", "terms", f"$/{basis}", "p10 to p90", *(f"$/{name}" for name in units), "time", "p90", "kWh",
-               "kg CO2", "$/chip-h", "of", "from", "evidence"]
+    headers = ["chips", "terms", f"$/{basis}", "p10 to p90", *(f"$/{name}" for name in units), "time", "time p90",
+               "kWh", "kg CO2", "$/chip-h", "dated", "from", "evidence"]
     found: list[tuple[float, list[str]]] = []
     for s in c.statements:
         name = str(s.accelerators)
@@ -55,8 +54,8 @@ def _side_by_side(c: Costs) -> Table:
         found += [(usd, row) for _, usd, row in sorted(mine, key=lambda each: KINDS.index(each[0]))]
     rows, totals = [row for _, row in found], [usd for usd, _ in found]
     strong = frozenset({totals.index(min(totals))}) if every else frozenset()
-    return Table(headers, rows, frozenset({"chips", "terms", "of", "from", "evidence"}), strong, under=("from",),
-                 drop=("kg CO2", "kWh", "p90", "evidence", "of"))
+    return Table(headers, rows, frozenset({"chips", "terms", "dated", "from", "evidence"}), strong, under=("from",),
+                 drop=("kg CO2", "kWh", "time p90", "evidence", "dated"))
 
 
 def _cells(t: TermCost, units: list[str]) -> list[str]:
@@ -86,8 +85,9 @@ def _details(s: Statement) -> list[Block]:
     if s.purchase is not None:
         out += _purchase(s.purchase, name)
     p = s.port
-    share = f", {format_money(p.usd_run)} for each of {p.runs:g} {UNIT[s.basis]}" if p.weeks else ""
-    out += [Text(f"Port to {name}: {p.weeks:g} engineer-weeks ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
+    share = f", {format_money(p.usd_run)} for each {s.basis} of {p.runs:g}" if p.weeks else ""
+    weeks = f"{p.weeks:g} engineer-week{'s' * (p.weeks != 1)}"
+    out += [Text(f"Port to {name}: {weeks} ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
             *(Text(f"  {reason}") for reason in p.reasons)]
     best = s.cheapest
     if best is not None and best.tornado:
@@ -147,7 +147,8 @@ def _commitments(s: Statement, name: str) -> list[Block]:
 def _purchase(p: Purchase, name: str) -> list[Block]:
     o = p.owned
     parts = [
-        ("servers", f"{o.servers:,} x {o.server.id}, {o.server.chips} chips and {o.server.rack_units} rack units each"),
+        ("servers", f"{o.servers:,} x {o.server.id} in {o.racks:,} racks, {o.server.chips} chips, "
+                    f"{o.server.rack_units} rack units and up to {o.server.max_w / 1e3:g} kW each"),
         ("price of one in place", f"{format_money(o.capex_usd)}, {format_money(o.residual_usd)} of it left after "
                                   f"{o.years:g} years"),
         ("a month of one", f"{format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} "

@@ -74,7 +74,7 @@ def term(t: TermCost) -> dict[str, Any]:
 def source(s: Source) -> dict[str, Any]:
     """Where a price comes from."""
     return {"cloud": s.cloud or None, "region": s.region, "instance": s.instance, "usd_per_chip_hour": s.usd_chip_h,
-            "date": s.date, "stale": s.stale, "source": s.source, "note": s.note}
+            "date": s.date, "stale": s.stale, "own": s.own, "source": s.source, "note": s.note}
 
 
 def spread(s: Spread) -> dict[str, float | None]:
@@ -105,14 +105,14 @@ def purchase(p: Purchase) -> dict[str, Any]:
     """Servers of one's own; dollars of one server."""
     o = p.owned
     return {
-        "server": o.server.id, "servers": o.servers, "chips": o.chips, "years": o.years,
+        "server": o.server.id, "servers": o.servers, "racks": o.racks, "chips": o.chips, "years": o.years,
         "capex_usd": o.capex_usd, "residual_usd": o.residual_usd, "payment_usd_per_month": o.payment_usd_month,
         "maintenance_usd_per_month": o.maintenance_usd_month, "colocation_usd_per_month": o.colocation_usd_month,
         "staff_usd_per_month": o.staff_usd_month, "energy_usd_per_hour": o.energy_usd_h(p.chip_w),
         "idle_energy_usd_per_hour": o.idle_usd_h, "watts": o.server_w(p.chip_w), "rack_units": o.server.rack_units,
         "curve": [{"utilisation": share, "usd_per_chip_hour": usd} for share, usd in p.curve],
         "break_even": [{"kind": r.kind, **source(r.source),
-                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.rivals],
+                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.offers],
         "date": o.server.price_date, "source": o.server.price_source, "note": o.server.note,
     }
 
@@ -193,7 +193,7 @@ def charges(s: Statement, t: TermCost) -> list[Charge]:
         quantity = t.chip_hours if chip else 1.0
         made.append(Charge(
             provider, t.source.region, t.source.instance if chip else "", s.accelerators.chip.id if chip else "",
-            1.0 if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
+            t.source.chips if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
             PRICING[t.kind] if chip else "Standard", s.today, end, quantity,
             (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd,
             CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Chip, Commitment, Offer
+from chipwise.catalog import Accelerators, Chip, Commitment, Offer
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
 from chipwise.compare.rows import Row
 from chipwise.compare.serving_rows import ServingRow
@@ -59,6 +59,7 @@ class Asked:
     draws: int = DRAWS
     seed: int = 0
     today: date = field(default_factory=date.today)
+    kinds: tuple[str, ...] = KINDS  # of terms that are asked for
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.seed)
@@ -73,7 +74,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     effort = port(asked.program, chip, asked.know, asked.runs)
     offered: list[Deal] = []
     missing: list[Missing] = []
-    for kind in KINDS:
+    for kind in asked.kinds:
         try:
             offered.append(_deal(kind, row, case, asked))
         except Refusal as refusal:
@@ -87,6 +88,8 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
              f"uses {case.chips:,}; all are paid for, the others idle"
              for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
+    spare += [f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
+              for deal in offered if deal.owned is None and deal.chips > case.chips]
     return Statement(
         workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
         tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))), _commitments(chip, case.chips, asked),
@@ -103,7 +106,7 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         server = mine.server
         stale = is_stale(server.price_date, asked.today)
         said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
-                      server.price_source, stale, server.note)
+                      server.price_source, stale, server.note, chips=float(server.chips))
         return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
@@ -126,13 +129,21 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
         now, spot = (price_of(row.accelerators.chip, chips, each, asked.today, asked.book) for each in (False, True))
         if kind == SPOT and now and spot and spot.usd_h >= now.usd_h:
             raise Refusal(NO_CHEAPER)
-        return spot if kind == SPOT else now, chips
+        best = spot if kind == SPOT else now
+        return best, chips if best is None else _whole(row.accelerators, best.offer)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
         return None, chips
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
+
+
+def _whole(acc: Accelerators, offer: Offer) -> int:
+    """Chips that are paid for: whole instances; TPU slices and shares of a chip as they are."""
+    if acc.shape or offer.chips < 1:
+        return acc.count
+    return int(-(-acc.count // offer.chips) * offer.chips)
 
 
 def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
@@ -147,13 +158,14 @@ def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
-    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h)
+    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h,
+                  o.chips, o.own)
 
 
 def committed(c: Commitment, today: date) -> Source:
     """Where the price of a commitment comes from."""
     return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
-                  c.ondemand_usd_h)
+                  c.ondemand_usd_h, own=c.own)
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -187,7 +199,8 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
     kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
     return TermCost(
         deal.kind, deal.source, split, spread(totals), float(one.wall_s) / HOUR,
-        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh, kwh * deal.site.g_kwh.value / 1e3,
+        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh,
+        kwh * deal.site.g_kwh.value / 1e3,
         tuple((name, split.total / count) for name, count in case.units), tornado(unknown.inputs, amount),
         course, float(rate_h(case, deal, middle)), middle.get("utilisation", 1.0)), unknown.assumed
 
@@ -198,7 +211,8 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
         mine = deal.owned
         hours = chip_hours / deal.chips
         return hours * mine.servers * mine.server_w(mine.mean_w(case.chips, case.chip_w)) / 1e3 * deal.site.pue.value
-    return chip_hours * case.watts(know) / 1e3 * deal.site.pue.value
+    used = min(1.0, case.chips / deal.chips)  # of the chips of whole instances
+    return chip_hours * used * case.watts(know) / 1e3 * deal.site.pue.value
 
 
 def _commitments(chip: Chip, chips: int, asked: Asked) -> tuple[BreakEven, ...]:
@@ -222,37 +236,29 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
     if mine is None:
         return None
-    rivals = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
+    offers = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
               for kind, source in _sources(chip, case.chips, asked)]
-    return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(rivals))
+    best: dict[tuple[str, str], Rival] = {}
+    for rival in offers:  # cheapest first
+        best.setdefault((rival.kind, rival.source.cloud), rival)
+    return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(best.values()), tuple(offers))
 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
-    """The cheapest of every cloud on each kind of terms, of those that hold the work."""
-    out: list[tuple[str, Source]] = []
+    """Every recent offer that could hold the work and every commitment, by kind of terms, cheapest first."""
     alone = chips <= chip.fabric.host_chips
     recent = [o for o in asked.book.offers if o.chip_id == chip.id and o.chips >= 1 and asked.book.recent(o)
               and (alone or not o.note.startswith(SINGLE))]
-    for spot in (False, True):
-        kind = SPOT if spot else ONDEMAND
-        out += [(kind, _offer(offer, spot, asked.today)) for offer in _cheapest(recent, spot)]
-    for kind, years in YEARS.items():
-        found = asked.book.commitments_for(chip.id, years)
-        out += [(kind, committed(c, asked.today)) for c in {c.cloud: c for c in reversed(found)}.values()]
-    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h))
-
-
-def _cheapest(offers: list[Offer], spot: bool) -> list[Offer]:
-    best: dict[str, Offer] = {}
-    for offer in sorted(offers, key=lambda o: o.price(spot) or inf):
-        if offer.price(spot) is not None:
-            best.setdefault(offer.cloud, offer)
-    return list(best.values())
+    out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
+           for o in recent if o.price(spot) is not None]
+    out += [(kind, committed(c, asked.today)) for kind, years in YEARS.items()
+            for c in asked.book.commitments_for(chip.id, years)]
+    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
     return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note, o.ondemand_usd_h)
+                  o.note, o.ondemand_usd_h, o.chips, o.own)
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:

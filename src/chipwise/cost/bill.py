@@ -75,7 +75,7 @@ def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: 
         named += [(name, know(name)) for name in BUYING]
     else:
         named.append(("storage_usd_gb_month", know("storage_usd_gb_month", cloud)))
-        named.append(("price", know("spot_price_drift" if deal.kind == SPOT else "price_drift")))
+        named.append(("price", know("spot_price_drift" if deal.kind == SPOT else "price_drift", cloud)))
     if deal.kind == SPOT:
         named += [("spot_per_hour", know("spot_per_hour", cloud)), ("wait_s", know("spot_wait_s"))]
     else:
@@ -107,7 +107,7 @@ def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: 
 def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clock) -> Bill:
     """What the case costs on these terms with these inputs."""
     wall, billed = times(case, deal, x, clock)
-    many = x["chips_needed"] if "chips_needed" in x else 1.0
+    many = x.get("chips_needed", 1.0)
     hours = billed / HOUR * many
     chip_hours = hours * deal.chips
     use = x.get("utilisation", 1.0)
@@ -148,12 +148,11 @@ def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
 
 def rate_h(case: Case, deal: Deal, x: Mapping[str, Amount]) -> Amount:
     """Interruptions an hour of the chips that stop together."""
-    share = min(1.0, case.engine_chips / deal.chips)
     failures = x["failure_chip_hour"] * case.engine_chips
     if deal.kind != SPOT:
         return failures
-    gang = deal.instances if share == 1.0 else np.maximum(1.0, deal.instances * share)
-    return failures + x["spot_per_hour"] * gang
+    share = 1.0 if case.basis == "run" else min(1.0, case.engine_chips / deal.chips)
+    return failures + x["spot_per_hour"] * max(1.0, deal.instances * share)
 
 
 def times(case: Case, deal: Deal, x: Mapping[str, Amount], clock: Clock) -> tuple[Amount, Amount]:

@@ -63,9 +63,12 @@ class Source:
     stale: bool
     note: str
     list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
+    chips: float = 1.0  # of one instance or server, where that is known
+    own: bool = False  # a company's own price, not a list price
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
+        name = " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
+        return f"{name} (own price)" if self.own else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,8 @@ class Purchase:
     owned: Owned
     chip_w: float
     curve: tuple[tuple[float, float], ...]
-    rivals: tuple[Rival, ...]
+    rivals: tuple[Rival, ...]  # the cheapest of every cloud on each kind of terms
+    offers: tuple[Rival, ...] = ()  # every offer and commitment that could hold the work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
