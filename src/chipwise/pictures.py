@@ -46,7 +46,8 @@ def ready(target: Path, field: str = "--plot") -> None:
 def drawing(words: bool = False) -> Iterator[Any]:
     """pyplot in the one style; figures opened inside are closed at the end.
 
-    With `words` an SVG keeps its letters as text, for pages that bring their own font; else they are outlines.
+    With `words` an SVG keeps its letters as text, for pages that bring their own font, and a dollar is a dollar; else
+    letters are outlines and dollars enclose formulas.
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches and fonts
     import matplotlib
@@ -55,7 +56,7 @@ def drawing(words: bool = False) -> Iterator[Any]:
     from matplotlib import pyplot
 
     opened = set(pyplot.get_fignums())
-    style: Any = {**_STYLE, "svg.fonttype": "none" if words else "path"}
+    style: Any = {**_STYLE, "svg.fonttype": "none" if words else "path", "text.parse_math": not words}
     with pyplot.rc_context(style):
         try:
             yield pyplot
