@@ -14,11 +14,12 @@ class Offer:
     region: str
     instance: str
     chips: float  # chips in one instance; below 1 for a shared chip
-    ondemand_usd_h: float  # per chip-hour
+    ondemand_usd_h: float | None  # per chip-hour; None where only a company's own spot price is known
     spot_usd_h: float | None  # per chip-hour; None where no spot price is listed
     date: str
     source: str
     note: str = ""
+    own: bool = False  # a company's own price, not a list price
 
     def price(self, spot: bool = False) -> float | None:
         """US dollars per chip-hour."""
@@ -39,6 +40,7 @@ class Commitment:
     date: str
     source: str
     note: str = ""
+    own: bool = False  # a company's own price, not a list price
 
 
 def commitment_from_row(row: dict[str, str]) -> Commitment:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
+from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv, complete_chips
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Figure, Offer
     from chipwise.cli.render import Block
+    from chipwise.prices import PriceBook
 
 EXAMPLES = """\b
 Examples:
@@ -50,6 +52,8 @@ def chips(
     chip: Annotated[str | None, typer.Argument(
         metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips,
         show_default=False)] = None,
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -59,26 +63,28 @@ def chips(
     """
     from chipwise.catalog import find_chip, load
     from chipwise.cli import records
+    from chipwise.cli.pricing import book_of
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
 
     formats(output, "table", "json", "csv")
+    book = book_of(prices, fx)
     if chip is None:
         known = list(load().chips.values())
         if output == "json":
-            emit_json({**records.head("chips"), "chips": [records.chip(c) for c in known]}, out)
+            emit_json({**records.head("chips"), "chips": [records.chip(c, book) for c in known]}, out)
         elif output == "csv":
-            emit_csv([_flat(c) for c in known], out)
+            emit_csv([_flat(c, book) for c in known], out)
         else:
-            emit(_list(known), out)
+            emit(_list(known, book), out)
         return
     found = find_chip(chip)
     if output == "json":
-        emit_json({**records.head("chips"), "chips": [records.chip(found)]}, out)
+        emit_json({**records.head("chips"), "chips": [records.chip(found, book)]}, out)
     elif output == "csv":
         emit_csv([{"figure": name, "value": f.value, "unit": f.unit, "source": f.source, "date": f.date,
                    "note": f.note} for name, f in found.figures.items()], out)
     else:
-        emit(_detail(found), out)
+        emit(_detail(found, book), out)
 
 
 def _peak(c: Chip) -> float:
@@ -89,18 +95,18 @@ def _tera(rate: float) -> str:
     return f"{rate / 1e12:,.0f}" if rate >= 1e12 else f"{rate / 1e12:.2f}"
 
 
-def _price(c: Chip, spot: bool) -> str:
+def _price(c: Chip, spot: bool, book: PriceBook) -> str:
     from chipwise.cli import words
     from chipwise.prices import price_of
 
-    price = price_of(c, c.fabric.host_chips, spot)
+    price = price_of(c, c.fabric.host_chips, spot, book=book)
     return "-" if price is None else words.price(price.usd_h) + ("*" if price.stale else "")
 
 
-def _flat(c: Chip) -> dict[str, Any]:
+def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
     from chipwise.prices import price_of
 
-    prices = [price_of(c, c.fabric.host_chips, spot) for spot in (False, True)]
+    prices = [price_of(c, c.fabric.host_chips, spot, book=book) for spot in (False, True)]
     return {
         "id": c.id, "name": c.name, "vendor": c.vendor, "family": c.family, "architecture": c.architecture,
         "launched": c.launched, **{f"peak_{d}": c.peak.get(d, "") for d in ("bf16", "fp16", "fp8", "int8", "fp4")},
@@ -112,7 +118,7 @@ def _flat(c: Chip) -> dict[str, Any]:
     }
 
 
-def _list(known: list[Chip]) -> list[Block]:
+def _list(known: list[Chip], book: PriceBook) -> list[Block]:
     from chipwise.cli.render import Table, Text
     from chipwise.cli.words import plural
 
@@ -120,7 +126,7 @@ def _list(known: list[Chip]) -> list[Block]:
     rows = [[
         c.id, c.name, _tera(_peak(c)), f"{c.peak['fp8'] / 1e12:,.0f}" if c.runs("fp8") else "-",
         f"{c.memory_bytes / 2**30:,.0f}", f"{c.bandwidth / 1e9:,.0f}", f"{c.fabric.scale_up / 1e9:,.0f}",
-        f"{c.fabric.domain:,}", f"{c.tdp_w:,.0f}", _price(c, False), _price(c, True),
+        f"{c.fabric.domain:,}", f"{c.tdp_w:,.0f}", _price(c, False, book), _price(c, True, book),
     ] for c in known]
     return [
         Table(headers, rows, frozenset({"chip", "name"}), title=plural(len(known), "chip"),
@@ -128,11 +134,17 @@ def _list(known: list[Chip]) -> list[Block]:
         Text("TFLOP/s: dense, 16-bit. links: all fast links of a chip, one way; joins: chips they join."),
         Text("$/h: one chip-hour of the cheapest offer among instances that hold a whole host, from price lists dated "
              "within 90 days of the newest; where there is none, of any other. * marks prices older than 90 days."),
-        Text("Everything about one: chipwise chips CHIP"),
+        *_own(book), Text("Everything about one: chipwise chips CHIP"),
     ]
 
 
-def _detail(c: Chip) -> list[Block]:
+def _own(book: PriceBook) -> list[Block]:
+    from chipwise.cli.render import Text
+
+    return [Text(f"Prices: {book.origin}.")] if book.own else []
+
+
+def _detail(c: Chip, book: PriceBook) -> list[Block]:
     from chipwise.catalog import load
     from chipwise.cli.render import Table, Text
     from chipwise.cli.words import plural
@@ -144,7 +156,7 @@ def _detail(c: Chip) -> list[Block]:
         Table(["figure", "value", "date", "source", "note"],
               [[_label(name, c), _shown(f), f.date, f.source, f.note] for name, f in c.figures.items()
                if _means(name, c)], words, title="Figures", under=("source", "note")),
-        _offers(c),
+        _offers(c, book), *_own(book),
         Text("Software", True),
         Text(f"  frameworks: {', '.join(c.frameworks) or '-'}"),
         Text(f"  programming models: {', '.join(c.programming) or '-'}"),
@@ -182,21 +194,24 @@ def _shown(f: Figure) -> str:
     return f"{f.value:,g} {f.unit}" if f.unit != "count" else f"{f.value:,g}"
 
 
-def _offers(c: Chip) -> Block:
+def _offers(c: Chip, book: PriceBook) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
     from chipwise.cli.render import Table, Text
     from chipwise.cli.words import price
-    from chipwise.prices import listed
+    from chipwise.prices import is_stale
 
+    today = date.today()
     best: dict[tuple[str, bool], Offer] = {}
     for spot in (False, True):
-        for offer in listed().offers_for(c.id, spot):
+        for offer in book.offers_for(c.id, spot):
             best.setdefault((offer.cloud, spot), offer)
+    cheapest = sorted(best.items(), key=lambda x: (x[0][1], x[1].price(x[0][1])))
     rows = [[
         o.cloud, "spot" if spot else "on demand", price(o.price(spot) or 0.0), f"{o.chips:g}", o.region, o.instance,
-        o.date, o.source] for (_, spot), o in sorted(best.items(), key=lambda x: (x[0][1], x[1].price(x[0][1])))]
+        f"{o.date}*" if is_stale(o.date, today) else o.date, o.source] for (_, spot), o in cheapest]
     if not rows:
         return Text("Prices: no public price", True)
     return Table(["cloud", "kind", "$/chip-hour", "chips", "region", "instance", "date", "source"], rows,
                  frozenset({"cloud", "kind", "region", "instance", "date", "source"}),
-                 title="Prices: the cheapest of each cloud", under=("source", "instance", "region"))
+                 title="Prices: the cheapest of each cloud; * marks dates older than 90 days",
+                 under=("source", "instance", "region"))

@@ -10,7 +10,9 @@ from chipwise.cli.options import (
     NO_FLAGS,
     EvidenceOpt,
     Flags,
+    FxOpt,
     OutFile,
+    PricesOpt,
     TableJsonCsv,
     WorkloadArg,
     complete_chips,
@@ -53,6 +55,8 @@ def compare(
         autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -65,6 +69,7 @@ def compare(
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import compare_serving, records
     from chipwise.cli.evidence import known_evidence, mixing
+    from chipwise.cli.pricing import book_of
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
@@ -81,15 +86,16 @@ def compare(
         if not names:
             raise InputError("--on", on, "chips such as h100,v5p:128")
         candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
+    book = book_of(prices, fx)
     work = read_any(workload, flags)
     if not isinstance(work, Workload):
         if evidence == "compiled":
             raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
-        compare_serving.show(work, candidates, _terms(chips, deadline, budget, by or "cost"), output, out)
+        compare_serving.show(work, candidates, _terms(chips, deadline, budget, by or "cost"), book, output, out)
         return
     terms = _terms(chips, deadline, budget, by)
     with progress("comparing") as shown:
-        found = run(work, candidates, in_use(), terms, progress=shown, change=mixing(evidence, in_use()))
+        found = run(work, candidates, in_use(), terms, progress=shown, change=mixing(evidence, in_use()), book=book)
     if output == "json":
         emit_json(records.comparison(found), out)
     elif output == "csv":

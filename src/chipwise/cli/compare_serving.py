@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from chipwise.compare.serving import ServingComparison
     from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.predict.estimate import Estimate
+    from chipwise.prices import PriceBook
     from chipwise.workload.serve import ServingWorkload
 
 
-def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: Terms, output: str,
-         out: Path | None) -> None:
+def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: Terms, book: PriceBook,
+         output: str, out: Path | None) -> None:
     """Compare chips on a workload to serve, and print or write the answer."""
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
@@ -26,7 +27,7 @@ def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: T
     from chipwise.compare.serving import compare_serving
 
     with progress("comparing") as shown:
-        found = compare_serving(work, candidates, in_use(), taught(), terms, progress=shown)
+        found = compare_serving(work, candidates, in_use(), taught(), terms, progress=shown, book=book)
     if output == "json":
         emit_json(records.serving_comparison(found), out)
     elif output == "csv":

@@ -6,7 +6,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.cli.render import Block, Table, Text, bar
 from chipwise.cli.words import interval, plural
 from chipwise.predict.prediction import Prediction, collectives
-from chipwise.prices import Quote
+from chipwise.prices import PriceBook, Quote, own_in_words
 from chipwise.units import format_bytes, format_count, format_money, format_seconds
 
 PARTS = {
@@ -134,6 +134,11 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
     ]
     return [Text(f"{p.workload.name} on {p.accelerators}"),
             Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True)]
+
+
+def price_words(book: PriceBook, *quotes: Quote | None) -> list[Block]:
+    """What is said of own prices, beneath the summary."""
+    return [Text(f"  {line}") for line in own_in_words(book, [q.price if q else None for q in quotes])]
 
 
 def _energy(kwh: float) -> str:

@@ -187,6 +187,16 @@ DenoiseStepsOpt = Annotated[
     str | None,
     typer.Option("--denoise-steps", metavar="N", help="Passes per image of a diffusion model.", show_default=False),
 ]
+PricesOpt = Annotated[
+    list[str] | None,
+    typer.Option("--prices", metavar="FILE", help="Your own prices (CSV) over the list; may be said again. "
+                 "CHIPWISE_PRICES names files too.", show_default=False),
+]
+FxOpt = Annotated[
+    list[str] | None,
+    typer.Option("--fx", metavar="CODE=USD", help="US dollars for one unit of a currency in your prices: EUR=1.08.",
+                 show_default=False),
+]
 OutFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),

@@ -10,7 +10,9 @@ from chipwise.cli.options import (
     NO_FLAGS,
     EvidenceOpt,
     Flags,
+    FxOpt,
     OutFile,
+    PricesOpt,
     TableJson,
     WorkloadArg,
     complete_chips,
@@ -45,6 +47,8 @@ def predict(
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -57,7 +61,8 @@ def predict(
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import records
     from chipwise.cli.evidence import known_evidence, with_evidence
-    from chipwise.cli.explain import explanation, summary
+    from chipwise.cli.explain import explanation, price_words, summary
+    from chipwise.cli.pricing import book_of
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
     from chipwise.predict.prediction import collectives
@@ -67,18 +72,20 @@ def predict(
     formats(output, "table", "json")
     known_evidence(evidence)
     acc = parse(on)
+    book = book_of(prices, fx)
     work = read_workload(workload, flags)
     found = with_evidence(_predict(work, acc, layout, in_use(), named_stack(work)), evidence, in_use())
-    ondemand, spot = (quote(acc.chip, acc.count, found.duration, s) for s in (False, True))
+    ondemand, spot = (quote(acc.chip, acc.count, found.duration, s, book=book) for s in (False, True))
+    own = price_words(book, ondemand, spot)
     if output == "json":
         document = {**records.head("predict"), "workload": records.workload(work), **records.prediction(found),
                     "collectives_seconds": collectives(found, in_use()),
-                    "ondemand": records.quote(ondemand), "spot": records.quote(spot)}
+                    "ondemand": records.quote(ondemand), "spot": records.quote(spot), "prices": book.origin}
         emit_json(document, out)
     elif explain:
-        emit([*explanation(found, in_use()), *summary(found, ondemand, spot)[1:]], out)
+        emit([*explanation(found, in_use()), *summary(found, ondemand, spot)[1:], *own], out)
     else:
-        emit(summary(found, ondemand, spot), out)
+        emit([*summary(found, ondemand, spot), *own], out)
 
 
 def _predict(work: Workload, acc: Accelerators, layout: str | None, calibration: Calibration,

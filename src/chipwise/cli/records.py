@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chipwise.layout import Found, SearchResult
     from chipwise.predict.estimate import Estimate
     from chipwise.predict.prediction import Prediction
-    from chipwise.prices import Quote
+    from chipwise.prices import PriceBook, Quote
     from chipwise.workload import Workload
     from chipwise.workload.presets import Preset
     from chipwise.workload.serve import ServingWorkload
@@ -60,7 +60,7 @@ def quote(q: Quote | None) -> dict[str, Any] | None:
     return {
         "usd": estimate(q.usd), "usd_per_chip_hour": q.price.usd_h, "spot": q.price.spot, "cloud": o.cloud,
         "region": o.region, "instance": o.instance, "date": o.date, "stale": q.price.stale,
-        "source": o.source, "note": q.price.note,
+        "own": o.own, "source": o.source, "note": q.price.note,
     }
 
 
@@ -162,7 +162,8 @@ def rent(row: ServingRow, r: Rent | None) -> dict[str, Any] | None:
     return {
         "usd_per_hour": _ends(r.usd_h), "usd_per_million_units": _ends(row.per_million(r)),
         "usd_per_chip_hour": r.price.usd_h, "spot": r.price.spot, "cloud": o.cloud, "region": o.region,
-        "instance": o.instance, "date": o.date, "stale": r.price.stale, "source": o.source, "note": o.note,
+        "instance": o.instance, "date": o.date, "stale": r.price.stale, "own": o.own,
+        "source": o.source, "note": o.note,
     }
 
 
@@ -262,10 +263,9 @@ def model(e: Preset) -> dict[str, Any]:
             "source": m.source, "date": m.source_date}
 
 
-def chip(c: Chip) -> dict[str, Any]:
+def chip(c: Chip, book: PriceBook) -> dict[str, Any]:
     """One chip: every figure with its source, and every offer."""
     from chipwise.catalog import load
-    from chipwise.prices import listed
 
     slices = load().slices.get(c.id)
     return {
@@ -278,12 +278,16 @@ def chip(c: Chip) -> dict[str, Any]:
         "slices": None if slices is None else {
             "shapes": ["x".join(map(str, s)) for s in slices.shapes], "cube": slices.cube,
             "max_chips": slices.max_chips, "source": slices.source, "date": slices.date, "note": slices.note},
-        "offers": [offer(o) for o in listed().offers_for(c.id)],
+        "offers": [offer(o) for o in book.offers_for(c.id)],
     }
 
 
 def offer(o: Offer) -> dict[str, Any]:
     """One line of a price list."""
+    from datetime import date
+
+    from chipwise.prices import is_stale
+
     return {"cloud": o.cloud, "region": o.region, "instance": o.instance, "chips": o.chips,
             "ondemand_usd_per_chip_hour": o.ondemand_usd_h, "spot_usd_per_chip_hour": o.spot_usd_h,
-            "date": o.date, "source": o.source, "note": o.note}
+            "date": o.date, "stale": is_stale(o.date, date.today()), "own": o.own, "source": o.source, "note": o.note}

@@ -15,7 +15,7 @@ from chipwise.compare.words import Words, in_words
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.prediction import lora_in_words
 from chipwise.predict.setup import named_stack
-from chipwise.prices import STALE_DAYS, PriceBook, listed
+from chipwise.prices import PriceBook, listed, prices_in_words
 from chipwise.units import format_money
 from chipwise.workload.model import Workload
 
@@ -97,10 +97,8 @@ def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, .
     if any(r.prediction.step.evidence == "compiled" for r in rows) or uncompiled:
         said.append("layouts are chosen by the model; compiled rows time that layout by the compiler's schedule")
         said += uncompiled
-    stale = [q.price.offer.date for r in rows for q in (r.ondemand, r.spot) if q and q.price.stale]
-    if stale:
-        said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")
-    return tuple(said)
+    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
+    return (*said, *prices_in_words(place.book, used))
 
 
 def _on_spot(rows: Sequence[Row]) -> str:

@@ -18,7 +18,7 @@ from chipwise.compare.serving_words import in_words
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.words import Words
 from chipwise.errors import InputError, Refusal
-from chipwise.prices import STALE_DAYS, PriceBook, listed
+from chipwise.prices import PriceBook, listed, prices_in_words
 from chipwise.serving.capacity import COUNT
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
@@ -112,10 +112,8 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
         said.append(f"without their hosts, which the list prices apart: {names}")
     if any(r.evidence == "bounded" for r in rows):
         said.append("bounded rows are ranked by value and picked by the high end of their interval")
-    stale = [q.price.offer.date for r in rows for q in (r.ondemand, r.spot) if q and q.price.stale]
-    if stale:
-        said.append(f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of {min(stale)}")
-    return tuple(said)
+    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
+    return (*said, *prices_in_words(market.book, used))
 
 
 def _sizing(market: Market) -> str:

@@ -81,7 +81,7 @@ def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offe
     joined = [o for o in listed if not o.note.startswith(SINGLE)]
     found = [o for o in listed if o.chips >= each] if each <= host else [o for o in joined if o.chips >= host]
     found = found or joined
-    return [o for o in found if not is_stale(o.date, book.newest)] or found
+    return [o for o in found if book.recent(o)] or found
 
 
 def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today: date) -> Fleet:

@@ -1,7 +1,19 @@
-"""What chips cost to rent: price books of named, dated offers, and the one that fits a run."""
+"""What chips cost to rent: price books of named, dated offers, own prices over them, and the one that fits a run."""
 
-from chipwise.prices.book import PriceBook, listed
-from chipwise.prices.money import STALE_DAYS, Price, Quote, chip_hours, is_stale, price_of, quote, run_cost
+from chipwise.prices.book import STALE_DAYS, PriceBook, listed
+from chipwise.prices.currency import read_rates
+from chipwise.prices.money import (
+    Price,
+    Quote,
+    chip_hours,
+    is_stale,
+    own_in_words,
+    price_of,
+    prices_in_words,
+    quote,
+    run_cost,
+)
+from chipwise.prices.own import OwnPrices, laid_over, read_own
 
-__all__ = ["STALE_DAYS", "Price", "PriceBook", "Quote", "chip_hours", "is_stale", "listed", "price_of", "quote",
-           "run_cost"]
+__all__ = ["STALE_DAYS", "OwnPrices", "Price", "PriceBook", "Quote", "chip_hours", "is_stale", "laid_over", "listed",
+           "own_in_words", "price_of", "prices_in_words", "quote", "read_own", "read_rates", "run_cost"]

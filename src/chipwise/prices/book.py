@@ -9,6 +9,8 @@ from functools import cache
 
 from chipwise.catalog import Commitment, Offer, load
 
+STALE_DAYS = 90
+
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:
@@ -17,6 +19,7 @@ class PriceBook:
     offers: tuple[Offer, ...]
     commitments: tuple[Commitment, ...]
     origin: str
+    own: tuple[str, ...] = ()  # files of a company's own prices, the last laid over the others
 
     def offers_for(self, chip_id: str, spot: bool = False, clouds: Iterable[str] | None = None,
                    regions: Iterable[str] | None = None) -> tuple[Offer, ...]:
@@ -57,8 +60,12 @@ class PriceBook:
 
     @property
     def newest(self) -> date:
-        """The date of the newest offer."""
+        """The date of the newest list price; own prices don't make a list old."""
         return _newest(self.offers)
+
+    def recent(self, offer: Offer) -> bool:
+        """Whether an offer counts before older ones: a list price near the newest, and every own price."""
+        return offer.own or (self.newest - date.fromisoformat(offer.date)).days <= STALE_DAYS
 
 
 @cache
@@ -70,4 +77,4 @@ def listed() -> PriceBook:
 
 @cache
 def _newest(offers: tuple[Offer, ...]) -> date:
-    return max(date.fromisoformat(offer.date) for offer in offers)
+    return max(date.fromisoformat(offer.date) for offer in [o for o in offers if not o.own] or offers)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
 from chipwise.catalog import Chip, Offer
 from chipwise.predict.estimate import Estimate
-from chipwise.prices.book import PriceBook, listed
+from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.units import HOUR
 
-STALE_DAYS = 90
 SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
 
 
@@ -27,6 +27,7 @@ class Price:
     def __str__(self) -> str:
         o = self.offer
         age = f"{o.date}, stale" if self.stale else o.date
+        age += ", own price" if o.own else ""
         return f"${self.usd_h:.2f}/h ({o.cloud}, {o.region}, {age})"
 
 
@@ -56,6 +57,27 @@ def run_cost(chips: int, seconds: float, usd_h: float) -> float:
     return chip_hours(chips, seconds) * usd_h
 
 
+def prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
+    """What an answer must say of its prices: own ones and where they were used, and stale ones.
+
+    >>> prices_in_words(listed(), [])
+    ()
+    """
+    prices = [price for price in used if price is not None]
+    stale = [price.offer.date for price in prices if price.stale]
+    marked = f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of "
+    return (*own_in_words(book, prices), *([marked + min(stale)] if stale else []))
+
+
+def own_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
+    """Which files of own prices lie over the list, and for which chips they were used."""
+    if not book.own:
+        return ()
+    own = sorted({f"{p.offer.chip_id} on {p.offer.cloud}" for p in used if p is not None and p.offer.own})
+    where = f"used for {', '.join(own)}" if own else "none of them is the cheapest that fits"
+    return (f"prices: {book.origin}; {where}",)
+
+
 def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
     """Whether a price is dated more than `days` before `today`.
 
@@ -70,7 +92,8 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
     """The cheapest offer for so many chips; None where nobody lists a price.
 
     A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
-    listed. Offers much older than the newest price list of the catalog count only where nothing else is.
+    listed. Offers much older than the newest price list of the catalog count only where nothing else is; a company's
+    own prices always count.
 
     >>> from chipwise.catalog import load
     >>> price_of(load().chips["v5e"], 64, today=date(2026, 8, 30)).offer.cloud
@@ -86,7 +109,7 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
         return None
     host = min(chips, chip.fabric.host_chips)
     whole = [o for o in offers if o.chips >= host]
-    fresh = [o for o in whole or offers if not is_stale(o.date, book.newest)]
+    fresh = [o for o in whole or offers if book.recent(o)]
     best = (fresh or whole or offers)[0]
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
     usd_h = best.price(spot)

@@ -1,0 +1,32 @@
+"""The prices that a verb works with: the list, under the user's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipwise.prices import PriceBook
+
+FILES = "CHIPWISE_PRICES"
+RATES = "CHIPWISE_FX"
+
+
+def book_of(prices: Sequence[str] | None, fx: Sequence[str] | None = None, today: date | None = None) -> PriceBook:
+    """The list prices with the files of CHIPWISE_PRICES laid over them, then those of `--prices`, each over the last.
+
+    Rates of other currencies come from CHIPWISE_FX (split by commas) and, before it, from `--fx`.
+    """
+    import os
+    from pathlib import Path
+
+    from chipwise.prices import laid_over, listed, read_own, read_rates
+
+    named = [each for each in os.environ.get(FILES, "").split(os.pathsep) if each.strip()]
+    said = [each for each in os.environ.get(RATES, "").split(",") if each.strip()]
+    rates = {**read_rates(said, RATES), **read_rates(fx)}
+    book = listed()
+    for file in [*named, *(prices or ())]:
+        book = laid_over(book, read_own(Path(file), rates, today))
+    return book

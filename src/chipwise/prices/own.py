@@ -1,0 +1,149 @@
+"""A company's own prices: a CSV file laid over the list, price by price.
+
+The file has a header and one line an instance; prices are of the whole instance, per hour::
+
+    chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,year1_usd_h,year3_usd_h,date,source,note
+    h100,gcp,us-central1,a3-highgpu-8g,8,61.20,,48.00,36.00,2026-10-31,contract 4711,
+
+A line needs one price at least. A `currency` column may name another than USD; rates then come from the user.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from chipwise.catalog import Commitment, Offer
+from chipwise.errors import BrokenFile
+from chipwise.prices.book import PriceBook
+from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
+from chipwise.prices.rows import MOST_CHIPS, Line, check_columns, read_lines
+
+COLUMNS = ("chip", "cloud", "region", "instance", "chips", "ondemand_usd_h", "spot_usd_h", "year1_usd_h",
+           "year3_usd_h", "date", "source", "note")
+NEEDED = ("chip", "cloud", "region", "instance", "chips", "date")
+PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
+CURRENCY = "currency"
+YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrices:
+    """Offers and commitments of one file."""
+
+    file: str
+    offers: tuple[Offer, ...]
+    commitments: tuple[Commitment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow:
+    """One line of the file, prices in US dollars per instance-hour; None where there is none."""
+
+    chip_id: str
+    cloud: str
+    region: str
+    instance: str
+    chips: float
+    prices: tuple[float | None, float | None, float | None, float | None]  # in the order of PRICES
+    date: str
+    source: str
+    note: str = ""
+
+
+def read_own(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> OwnPrices:
+    """The prices of a file; a line that can't be used is a `BrokenFile` that names it."""
+    header, lines = read_lines(path)
+    check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
+    when = today or date.today()
+    rows: list[OwnRow] = []
+    seen: dict[tuple[str, ...], int] = {}
+    for line in lines:
+        row = _row(line, rates, when)
+        key = (row.chip_id, row.cloud, row.region, row.instance)
+        if key in seen:
+            where = f"{path.name} line {line.number}"
+            raise BrokenFile(where, " ".join(key), f"no offer twice (line {seen[key]} has it)")
+        seen[key] = line.number
+        rows.append(row)
+    if not rows:
+        raise BrokenFile("file", str(path), "at least one price below the header: it has none")
+    offers = tuple(offer for row in rows if (offer := _offer(row)) is not None)
+    return OwnPrices(path.name, offers, tuple(c for row in rows for c in _commitments(row)))
+
+
+def laid_over(book: PriceBook, own: OwnPrices) -> PriceBook:
+    """The book with own prices in place of those for the same chip, cloud, region and instance or instance size.
+
+    Only the price of the same terms gives way: a contract for spot leaves the list's on-demand price standing.
+    """
+    offers = [kept for offer in book.offers if (kept := _without(offer, own.offers)) is not None]
+    commitments = [c for c in book.commitments if not any(_same_commitment(c, mine) for mine in own.commitments)]
+    said = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
+    origin = f"own prices ({said}) over {book.origin}"
+    return replace(book, offers=(*own.offers, *offers), commitments=(*own.commitments, *commitments), origin=origin,
+                   own=(*book.own, own.file))
+
+
+def own_csv(rows: Sequence[OwnRow]) -> str:
+    """Rows as the text of a file that `read_own` reads."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for r in rows:
+        prices = ["" if usd is None else f"{usd:.10g}" for usd in r.prices]
+        writer.writerow([r.chip_id, r.cloud, r.region, r.instance, f"{r.chips:g}", *prices, r.date, r.source, r.note])
+    return buffer.getvalue()
+
+
+def _row(line: Line, rates: Rates, today: date) -> OwnRow:
+    chip_id = line.chip_id("chip")
+    cloud, region, instance = (line.words(name, f"the name of the {name}") for name in ("cloud", "region", "instance"))
+    chips = line.number_of("chips", "the chips of one instance, above 0", MOST_CHIPS)
+    prices = [line.price(name) for name in PRICES]
+    if not any(prices):
+        raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
+    usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))
+    first, second, third, fourth = (None if price is None else price * usd for price in prices)
+    return OwnRow(chip_id, cloud.lower(), region, instance, chips, (first, second, third, fourth),
+                  line.day("date", today), line["source"] or line.file, line["note"])
+
+
+def _offer(row: OwnRow) -> Offer | None:
+    ondemand, spot = (None if usd is None else usd / row.chips for usd in row.prices[:2])
+    if ondemand is None and spot is None:
+        return None
+    return Offer(row.chip_id, row.cloud, row.region, row.instance, row.chips, ondemand, spot, row.date, row.source,
+                 row.note, own=True)
+
+
+def _commitments(row: OwnRow) -> Iterable[Commitment]:
+    ondemand = None if row.prices[0] is None else row.prices[0] / row.chips
+    for years, usd in zip(YEARS, row.prices[2:], strict=True):
+        if usd is not None:
+            yield Commitment(row.chip_id, row.cloud, row.region, row.instance, years, usd / row.chips, ondemand,
+                             row.date, row.source, row.note, own=True)
+
+
+def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
+    """An offer less the prices that own ones replace; None where nothing is left."""
+    for mine in own:
+        if not _same_offer(offer, mine):
+            continue
+        offer = replace(offer, ondemand_usd_h=None if mine.ondemand_usd_h else offer.ondemand_usd_h,
+                        spot_usd_h=None if mine.spot_usd_h else offer.spot_usd_h)
+    return offer if offer.ondemand_usd_h or offer.spot_usd_h else None
+
+
+def _same_offer(offer: Offer, mine: Offer) -> bool:
+    place = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
+    return place and (offer.instance.lower() == mine.instance.lower() or offer.chips == mine.chips)
+
+
+def _same_commitment(c: Commitment, mine: Commitment) -> bool:
+    place = (c.chip_id, c.cloud, c.region, c.years) == (mine.chip_id, mine.cloud, mine.region, mine.years)
+    return place and (not c.instance or c.instance.lower() == mine.instance.lower())
