@@ -80,8 +80,22 @@ def money(usd: float) -> str:
     return f"{sign}${usd:.3g}"
 
 
+def amount(usd: float) -> str:
+    """US dollars beside a bar, in three digits.
+
+    >>> amount(1_004_349), amount(12.5), amount(-2_345_678), amount(0.0123)
+    ('$1.00M', '$12.5', '-$2.35M', '$0.0123')
+    """
+    sign, usd = ("-", -usd) if usd < 0 else ("", usd)
+    for suffix, factor in (("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if usd >= 0.9995 * factor:
+            value = usd / factor
+            return f"{sign}${value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}{suffix}"
+    return f"{sign}${usd:.3g}"
+
+
 def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: str,
-         show: Callable[[float], str] = money) -> Figure:
+         show: Callable[[float], str] = money, label: Callable[[float], str] = amount) -> Figure:
     """Horizontal bars with their 90 % intervals, best first; an interval that has no end ends in an arrow."""
     with _chart(max(1.4, 0.75 + BAR * len(rows))) as (figure, axes):
         ends = [b.high for b in rows if isfinite(b.high)] + [b.value for b in rows]
@@ -96,7 +110,7 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
             axes.plot([b.low], [i], "|", color=pictures.INK, markersize=6)
             cut = b.high > high
             axes.plot([high], [i], ">" if cut else "|", color=pictures.INK, markersize=4 if cut else 6)
-            axes.annotate(show(b.value), (max(high, b.value), i), xytext=(6, 0), textcoords="offset points",
+            axes.annotate(label(b.value), (max(high, b.value), i), xytext=(6, 0), textcoords="offset points",
                           va="center", fontsize=8, fontweight="bold" if b.strong else "normal")
         axes.set_yticks(places, [b.label for b in rows])
         for label, b in zip(axes.get_yticklabels(), rows, strict=True):
@@ -112,7 +126,7 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
 
 
 def stacks(name: str, caption: str, description: str, columns: Sequence[str], terms: Mapping[str, Sequence[float]],
-           axis: str, show: Callable[[float], str] = money, totals: bool = True,
+           axis: str, show: Callable[[float], str] = money, label: Callable[[float], str] = amount,
            strong: int | None = None) -> Figure:
     """Horizontal bars, each the sum of the same terms; amounts below zero go to the left."""
     with _chart(max(1.9, 1.25 + BAR * 1.25 * len(columns))) as (figure, axes):
@@ -124,10 +138,9 @@ def stacks(name: str, caption: str, description: str, columns: Sequence[str], te
                       hatch=HATCHES[k % len(HATCHES)] if k >= 6 else "")
             for i, a in enumerate(amounts):
                 right[i], left[i] = (right[i] + a, left[i]) if a >= 0 else (right[i], left[i] + a)
-        if totals:
-            for i, (more, less) in enumerate(zip(right, left, strict=True)):
-                axes.annotate(show(more + less), (more, i), xytext=(6, 0), textcoords="offset points", va="center",
-                              fontsize=8, fontweight="bold" if i == strong else "normal")
+        for i, (more, less) in enumerate(zip(right, left, strict=True)):
+            axes.annotate(label(more + less), (more, i), xytext=(6, 0), textcoords="offset points", va="center",
+                          fontsize=8, fontweight="bold" if i == strong else "normal")
         axes.set_yticks(range(len(columns)), list(columns))
         if strong is not None:
             axes.get_yticklabels()[strong].set_fontweight("bold")

@@ -13,6 +13,8 @@ from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Pr
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
 
+SHORT = 14  # rows of a table that is not broken over two printed pages
+
 
 def page(report: Report) -> str:
     """The whole file."""
@@ -57,7 +59,7 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
     yield f'<div class="pick"><h2 id="decision-title">{escape(d.headline)}</h2>'
     yield f"<p>{escape(d.summary)}</p></div>"
-    yield '<dl class="tiles">'
+    yield f'<dl class="tiles" style="--n: {min(len(d.tiles), 6)}">'
     yield from map(_tile, d.tiles)
     yield "</dl>"
     yield '<div class="answers">'
@@ -131,7 +133,8 @@ def _table(table: Table) -> str:
         mark = ' class="strong"' if i in table.strong else ""
         rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
     notes = f'<p class="notes">{" ".join(escape(note) for note in table.notes)}</p>' if table.notes else ""
-    return (f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table>'
+    short = ' class="short"' if len(rows) <= SHORT else ""
+    return (f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
             f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>"
             f'<tbody>{"".join(rows)}</tbody></table></div>{notes}')
 
@@ -141,4 +144,4 @@ def _cell(cell: Cell) -> str:
         if re.match(r"https?://[^\s]+$", cell.address):
             return f'<a href="{escape(cell.address)}">{escape(cell.words)}</a>'
         return escape(cell.words)
-    return escape(cell)
+    return re.sub(r",(?=\S)", ",<wbr>", escape(cell))  # layouts are long words: they may break behind commas

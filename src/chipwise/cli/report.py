@@ -1,0 +1,139 @@
+"""chipwise report: a decision on one page and what it rests on, as one HTML file or a PDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.options import (
+    NO_FLAGS,
+    EvidenceOpt,
+    Flags,
+    FxOpt,
+    PricesOpt,
+    complete_chips,
+    complete_workloads,
+    one_of,
+    with_any_flags,
+)
+
+if TYPE_CHECKING:
+    from chipwise.compare import Candidate, Terms
+    from chipwise.prices import PriceBook
+    from chipwise.report.parts import Report
+
+SUFFIXES = (".html", ".htm", ".pdf")
+EXAMPLES = """\b
+Examples:
+  chipwise report examples/llama-3.1-8b-pretrain.yaml -o report.html
+  chipwise report examples/llama-3.1-8b-pretrain.yaml --on h100,h200,b200,v5p,v6e --deadline 60d -o report.pdf
+  chipwise report examples/llama-3.1-70b-serve.yaml --on h100,h200,v6e -o report.html
+"""
+
+
+@with_any_flags
+def report(
+    workload: Annotated[str, typer.Argument(
+        metavar="WORKLOAD|DEMAND", help="A workload as `compare` takes it, or the demand file of `fleet plan`.",
+        autocompletion=complete_workloads, show_default=False)],
+    output: Annotated[Path, typer.Option(
+        "-o", "--output", metavar="FILE", help="The file to write: its name ends in .html or .pdf.",
+        show_default=False)],
+    on: Annotated[str | None, typer.Option(
+        "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+        autocompletion=complete_chips, show_default=False)] = None,
+    chips: Annotated[str | None, typer.Option(
+        "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
+    deadline: Annotated[str | None, typer.Option(
+        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
+        show_default=False)] = None,
+    budget: Annotated[str | None, typer.Option(
+        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
+        show_default=False)] = None,
+    by: Annotated[str | None, typer.Option(
+        "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
+        autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
+    flags: Flags = NO_FLAGS,
+    evidence: EvidenceOpt = "modelled",
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
+) -> None:
+    """Write a report: the decision on one page, then all it rests on.
+
+    One HTML file that needs nothing else, or a PDF printed by the browser found here: comparison, cost, break-even,
+    plots, assumptions with sources, evidence and error bars, sensitivity.
+    """
+    from chipwise.cli.compare import candidates_of, terms_of
+    from chipwise.cli.evidence import known_evidence
+    from chipwise.cli.pricing import book_of
+    from chipwise.cli.render import write
+    from chipwise.report.page import page
+    from chipwise.whole import write_whole
+
+    printer = _ready(output)
+    known_evidence(evidence)
+    candidates = candidates_of(on)
+    book = book_of(prices, fx)
+    made = _compared(workload, flags, candidates, terms_of(chips, deadline, budget, by), evidence, book)
+    html = page(made)
+    if printer is not None:
+        from chipwise.report.pdf import print_pdf
+
+        data = print_pdf(html, printer)
+    else:
+        data = html.encode("utf-8")
+    write_whole(data, output, "--output")
+    figures = f"{len(made.sections)} sections, {len(made.figures)} figures"
+    write(f"{made.decision.headline}. {made.decision.summary}\n{output}: {figures}\n", None)
+
+
+def _ready(target: Path) -> str | None:
+    """Refuse a file that couldn't be written before the work; the browser that prints it, where it is a PDF."""
+    import os
+
+    from chipwise.errors import InputError
+
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError("--output", str(target), "a file name that ends in .html or .pdf")
+    folder = target.resolve().parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError("--output", str(target), "a file in a folder that exists and can be written to")
+    if suffix != ".pdf":
+        return None
+    from chipwise.report.pdf import browser
+
+    return browser()
+
+
+def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str,
+              book: PriceBook) -> Report:
+    """The report of a workload of either kind."""
+    from datetime import date
+
+    from chipwise.catalog.calibration import in_use
+    from chipwise.catalog.taught import taught
+    from chipwise.cli.evidence import mixing
+    from chipwise.cli.progress import progress
+    from chipwise.cli.workloads import read_any
+    from chipwise.compare import compare
+    from chipwise.compare.serving import compare_serving
+    from chipwise.errors import InputError
+    from chipwise.report.service import service_report
+    from chipwise.report.training import training_report
+    from chipwise.workload import Workload
+
+    work, today = read_any(text, flags), date.today()
+    with progress("comparing") as shown:
+        if isinstance(work, Workload):
+            found = compare(work, candidates, in_use(), terms, today=today, progress=shown,
+                            change=mixing(evidence, in_use()), book=book)
+            shown.say("drawing")
+            return training_report(found, in_use().date, today)
+        if evidence == "compiled":
+            raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
+        served = compare_serving(work, candidates, in_use(), taught(), terms, today, progress=shown, book=book)
+        shown.say("drawing")
+        return service_report(served, today)
