@@ -55,7 +55,8 @@ def _text(name: str) -> str:
         raise BrokenFile("catalog", name, "a data file inside the installed package") from error
 
 
-def _rows(name: str) -> Iterator[dict[str, str]]:
+def rows(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a data file of the catalog."""
     import csv
 
     return csv.DictReader(_text(name).splitlines())
@@ -70,7 +71,7 @@ def _tables(name: str, key: str) -> list[dict[str, Any]]:
 
 def _figures(name: str, prefix: str = "") -> dict[str, dict[str, Figure]]:
     out: dict[str, dict[str, Figure]] = {}
-    for row in _rows(name):
+    for row in rows(name):
         figure = Figure(float(row["value"]), row["unit"], row["source"], row["date"], row["note"])
         out.setdefault(row["chip"], {})[prefix + row["figure"]] = figure
     return out
@@ -124,7 +125,7 @@ def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
 
 def _networks() -> dict[str, Network]:
     out: dict[str, Network] = {}
-    for row in _rows("networks.csv"):
+    for row in rows("networks.csv"):
         out[row["id"]] = Network(
             id=row["id"],
             chips=tuple(row["chips"].split()),
@@ -155,7 +156,7 @@ def load() -> Catalog:
         match=MappingProxyType({e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}),
         stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in _tables("stacks.toml", "stack")}),
         slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in _tables("slices.toml", "slice")}),
-        offers=tuple(offer_from_row(row) for row in _rows("offers.csv")),
-        commitments=tuple(commitment_from_row(row) for row in _rows("commitments.csv")),
+        offers=tuple(offer_from_row(row) for row in rows("offers.csv")),
+        commitments=tuple(commitment_from_row(row) for row in rows("commitments.csv")),
         networks=MappingProxyType(_networks()),
     )

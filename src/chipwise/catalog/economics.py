@@ -1,0 +1,212 @@
+"""What money depends on beside prices of chips: servers to buy, places to run them, every assumption and its range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf, isfinite
+from types import MappingProxyType
+
+from chipwise.catalog.load import rows
+from chipwise.errors import InputError, UnknownName
+
+DEFAULT_SITE = "us-average"
+ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Chips as they are bought. Prices in US dollars, power in watts, network in bytes/s one way."""
+
+    id: str
+    chip_id: str
+    chips: int
+    usd: float
+    usd_low: float
+    usd_high: float
+    max_w: float  # that the place must provide
+    load_w: float  # all of it while its chips compute
+    rack_units: int
+    network: float
+    price_source: str
+    price_date: str
+    power_source: str
+    power_date: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A number with where it comes from and when."""
+
+    value: float
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A region of a cloud, or a place of one's own."""
+
+    id: str
+    kind: str  # "cloud" or "own"
+    cloud: str
+    region: str
+    usd_kwh: Cited | None  # None: part of what the cloud asks for a chip
+    pue: Cited
+    g_kwh: Cited  # grams of CO2-equivalent a kilowatt-hour of the grid
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A number that is not known: its median, and the ends of the range that holds it nine times in ten."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    source: str  # "assumed" where there is none
+    date: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Economics:
+    """Every assumption by name, some of them changed by whoever asks."""
+
+    table: Mapping[str, Assumption]
+
+    def __call__(self, name: str, where: str = "") -> Assumption:
+        """An assumption, the one for a cloud or a kind where there is one.
+
+        >>> economics()("egress_usd_gb", "aws").value, economics()("egress_usd_gb", "vast").name
+        (0.09, 'egress_usd_gb')
+        """
+        return self.table.get(f"{name}.{where}") or self.table[name]
+
+    def value(self, name: str, where: str = "") -> float:
+        """The median of an assumption."""
+        return self(name, where).value
+
+    def steps(self, name: str) -> tuple[tuple[float, Assumption], ...]:
+        """Assumptions that depend on a size, by that size.
+
+        >>> [size for size, _ in economics().steps("network_usd_node")]
+        [1.0, 2.0, 64.0, 1024.0, 16384.0]
+        """
+        found = [(float(key.rpartition(".")[2]), a) for key, a in self.table.items() if key.startswith(f"{name}.")]
+        return tuple(sorted(found, key=lambda pair: pair[0]))
+
+    def changed(self, changes: Mapping[str, float]) -> Economics:
+        """With other values, which are taken as certain; by a name without a cloud, those of all clouds change.
+
+        >>> known = economics().changed({"egress_usd_gb": 0.0})
+        >>> known("egress_usd_gb", "aws").value, known("egress_usd_gb", "aws").source
+        (0.0, 'given')
+        """
+        table = dict(self.table)
+        for name, value in changes.items():
+            meant = [key for key in table if key == name or key.startswith(f"{name}.")]
+            if not meant:
+                raise UnknownName("--set", name, table)
+            for key in meant:
+                _check(name, value, table[key].unit)
+                table[key] = replace(table[key], value=value, low=value, high=value, source="given", note="")
+        return Economics(MappingProxyType(table))
+
+
+def _check(name: str, value: float, unit: str) -> None:
+    most = 1.0 if unit == "share" else inf
+    if not isfinite(value) or not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):
+        least = "more than 0" if name.startswith(_DIVISORS) else "at least 0"
+        raise InputError(f"--set {name}", value, f"a number of {least}" + (" and at most 1" if most == 1.0 else ""))
+
+
+_DIVISORS = ("utilisation", "checkpoint_gb_s", "price_drift", "spot_price_drift", "server_overhead")
+
+
+@cache
+def economics() -> Economics:
+    """The assumptions that come with this version.
+
+    >>> economics().value("utilisation")
+    0.6
+    """
+    table = {}
+    for row in rows("economics.csv"):
+        value, low, high = (float(row[key]) for key in ("value", "low", "high"))
+        table[row["name"]] = Assumption(row["name"], value, low, high, row["unit"], row["source"], row["date"],
+                                        row["note"])
+    return Economics(MappingProxyType(table))
+
+
+@cache
+def servers() -> Mapping[str, Server]:
+    """Servers to buy, by the chip in them.
+
+    >>> servers()["h100"].chips, servers()["h100"].load_w
+    (8, 8400.0)
+    """
+    out = {}
+    for row in rows("servers.csv"):
+        out[row["chip"]] = Server(
+            row["server"], row["chip"], int(row["chips"]), float(row["usd"]), float(row["usd_low"]),
+            float(row["usd_high"]), float(row["kw_max"]) * 1e3, float(row["kw_load"]) * 1e3, int(row["rack_units"]),
+            float(row["network_gbit_s"]) * 1e9 / 8, row["price_source"], row["price_date"], row["power_source"],
+            row["power_date"], row["note"])
+    return MappingProxyType(out)
+
+
+@cache
+def sites() -> Mapping[str, Site]:
+    """Places by name: a cloud's region is ``cloud/region``."""
+    out = {}
+    for row in rows("sites.csv"):
+        price = Cited(float(row["usd_kwh"]), row["usd_source"], row["usd_date"]) if row["usd_kwh"] else None
+        out[row["site"]] = Site(
+            row["site"], row["kind"], row["cloud"], row["region"], price,
+            Cited(float(row["pue"]), row["pue_source"], row["pue_date"]),
+            Cited(float(row["g_kwh"]), row["g_source"], row["g_date"]), row["note"])
+    return MappingProxyType(out)
+
+
+def own_sites() -> Iterable[str]:
+    """Names of places of one's own."""
+    return [site.id for site in sites().values() if site.kind == "own"]
+
+
+def site(name: str, field: str = "--site") -> Site:
+    """A place of one's own by name.
+
+    >>> site("us-iowa").usd_kwh.value
+    0.0604
+    """
+    found = sites().get(name)
+    if found is None or found.kind != "own":
+        raise UnknownName(field, name, own_sites())
+    return found
+
+
+def region_site(cloud: str, region: str) -> Site:
+    """A cloud's region; what is assumed of any where that one is not listed.
+
+    >>> region_site("gcp", "us-central1").g_kwh.value, region_site("vast", "nowhere").id
+    (412.72, 'any/any')
+    """
+    return sites().get(f"{cloud}/{region}") or sites()[ANYWHERE]
+
+
+def at(place: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:
+    """A place with another price of electricity or power usage effectiveness, given by whoever asks."""
+    if usd_kwh is not None:
+        if not 0 <= usd_kwh < inf:
+            raise InputError("--energy-price", usd_kwh, "US dollars a kWh of at least 0")
+        place = replace(place, usd_kwh=Cited(usd_kwh, "given", ""))
+    if pue is not None:
+        if not 1 <= pue <= 10:
+            raise InputError("--pue", pue, "a ratio from 1 to 10")
+        place = replace(place, pue=Cited(pue, "given", ""))
+    return place

@@ -1,0 +1,55 @@
+"""A commitment is paid for used or not: the use from which it is cheaper than chips on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.catalog import Commitment
+from chipwise.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """A commitment against a price on demand."""
+
+    commitment: Commitment
+    ondemand_usd_h: float  # per chip-hour
+    against: str  # whose price that is
+    utilisation: float  # from which the commitment is cheaper; above 1: never
+    stale: bool = False
+
+    @property
+    def ever(self) -> bool:
+        """Whether any use makes the commitment cheaper."""
+        return self.utilisation <= 1.0
+
+
+def useful_usd_h(usd_h: float, utilisation: float) -> float:
+    """US dollars for a chip-hour that is used, where all hours are paid for.
+
+    >>> useful_usd_h(1.5, 0.6)
+    2.5
+    """
+    return usd_h / checked(utilisation)
+
+
+def break_even(usd_h: float, ondemand_usd_h: float) -> float:
+    """The share of paid hours that must be used for a commitment to cost what chips on demand cost.
+
+    >>> round(break_even(1.45, 4.10), 4)
+    0.3537
+    """
+    if not usd_h > 0 or not ondemand_usd_h > 0:
+        raise InputError("price", min(usd_h, ondemand_usd_h), "more than $0 a chip-hour")
+    return usd_h / ondemand_usd_h
+
+
+def checked(utilisation: float, field: str = "utilisation") -> float:
+    """A share of hours that can be divided by.
+
+    >>> checked(0.6)
+    0.6
+    """
+    if not 0 < utilisation <= 1:
+        raise InputError(field, utilisation, "a share of more than 0 and at most 1")
+    return utilisation
