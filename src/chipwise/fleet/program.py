@@ -1,0 +1,119 @@
+"""A mixed-integer program as arrays, and HiGHS to solve it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+SCALE = 1e-3  # dollars enter as thousands: the solver's tolerances are absolute
+SEED = 6
+
+
+@dataclass(slots=True)
+class Program:
+    """Columns with cost, upper bound and kind (all at least 0), rows with bounds; grown one by one, solved at once."""
+
+    cost: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    index: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def column(self, upper: float = inf, integer: bool = False, cost: float = 0.0) -> int:
+        """A new column; its number."""
+        self.cost.append(cost)
+        self.upper.append(upper)
+        self.integer.append(integer)
+        return len(self.cost) - 1
+
+    def row(self, terms: Sequence[tuple[int, float]], low: float = -inf, high: float = inf) -> int:
+        """A new row; its number. Terms of one column are added up."""
+        merged: dict[int, float] = {}
+        for column, value in terms:
+            merged[column] = merged.get(column, 0.0) + value
+        self.starts.append(len(self.index))
+        for column, value in merged.items():
+            if value:
+                self.index.append(column)
+                self.value.append(value)
+        self.low.append(low)
+        self.high.append(high)
+        return len(self.low) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What the solver found. `values` is empty where it found nothing."""
+
+    status: str  # "optimal", "time" or "infeasible"
+    values: Floats
+    objective: float
+    bound: float
+    duals: Floats  # of rows; of a program without integers alone
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a solution."""
+        return self.values.size > 0
+
+
+def solve(program: Program, gap: float, time_limit: float, threads: int = 2, start: Mapping[int, float] | None = None,
+          cost: Sequence[float] | None = None, fixed: Floats | None = None) -> Solved:
+    """The program solved to a relative gap. With `fixed` values of the integer columns it is a linear program."""
+    import highspy
+
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for name, setting in (("output_flag", False), ("threads", threads), ("random_seed", SEED),
+                          ("mip_rel_gap", gap), ("time_limit", float(time_limit)), ("mip_abs_gap", 1e-9)):
+        solver.setOptionValue(name, setting)
+    highspy.Highs.resetGlobalScheduler(True)  # the number of threads is else that of the first solve
+    solver.passModel(_lp(highspy, program, cost, fixed))
+    if start:
+        solver.setSolution(len(start), np.array(list(start)), np.array(list(start.values())))
+    solver.run()
+    return _read(highspy, solver, fixed is not None or not any(program.integer))
+
+
+def _lp(highspy: Any, program: Program, cost: Sequence[float] | None, fixed: Floats | None) -> Any:
+    lp = highspy.HighsLp()
+    columns, rows = len(program.cost), len(program.low)
+    whole = np.array(program.integer)
+    lower, upper = np.zeros(columns), np.array(program.upper)
+    if fixed is not None:
+        lower, upper = (np.where(whole, np.rint(fixed), bound) for bound in (lower, upper))
+    else:
+        lp.integrality_ = [highspy.HighsVarType.kInteger if i else highspy.HighsVarType.kContinuous for i in whole]
+    lp.num_col_, lp.num_row_ = columns, rows
+    lp.col_cost_ = np.array(program.cost if cost is None else cost) * SCALE
+    lp.col_lower_, lp.col_upper_ = lower, np.where(np.isinf(upper), highspy.kHighsInf, upper)
+    lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array([*program.starts, len(program.index)])
+    lp.a_matrix_.index_ = np.array(program.index)
+    lp.a_matrix_.value_ = np.array(program.value)
+    return lp
+
+
+def _read(highspy: Any, solver: Any, linear: bool) -> Solved:
+    kinds, status = highspy.HighsModelStatus, solver.getModelStatus()
+    if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return Solved("infeasible", np.array([]), inf, inf, np.array([]))
+    if status not in (kinds.kOptimal, kinds.kTimeLimit):
+        raise RuntimeError(f"the solver ended with {solver.modelStatusToString(status)}")
+    info, solution = solver.getInfo(), solver.getSolution()
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    objective = solver.getObjectiveValue() / SCALE if found else inf
+    bound = objective if linear else info.mip_dual_bound / SCALE
+    return Solved("optimal" if status == kinds.kOptimal else "time",
+                  np.array(solution.col_value) if found else np.array([]), objective, bound,
+                  np.array(solution.row_dual) / SCALE if linear and found else np.array([]))
