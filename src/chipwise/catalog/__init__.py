@@ -1,8 +1,9 @@
 """Chips, links, pods, software stacks and prices: every figure with its source and date."""
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_figures
+from chipwise.catalog.instances import Instance, instances
 from chipwise.catalog.load import Catalog, Network, load
-from chipwise.catalog.names import Accelerators, default_stack, find_chip, find_stack, parse
+from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse
 from chipwise.catalog.offers import Commitment, Offer
 from chipwise.catalog.slices import Slices, wraps
 from chipwise.catalog.stacks import Stack
@@ -15,13 +16,16 @@ __all__ = [
     "Commitment",
     "Fabric",
     "Figure",
+    "Instance",
     "Network",
     "Offer",
     "Slices",
     "Stack",
     "default_stack",
+    "exact_chip",
     "find_chip",
     "find_stack",
+    "instances",
     "load",
     "parse",
     "scaled",

@@ -77,6 +77,19 @@ def find_chip(text: str) -> Chip:
     return chip
 
 
+def exact_chip(text: str) -> Chip:
+    """The chip a name means, with no word left over: a typo or a variant must not become another chip.
+
+    >>> exact_chip("H100-SXM").id
+    'h100'
+    >>> exact_chip("H200-NVL")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    chipwise.errors.UnknownName: chip: 'H200-NVL' is not accepted; expected a known name (did you mean ...
+    """
+    return _strict_chip(text, text)
+
+
 def find_stack(text: str) -> Stack | None:
     """The software stack a free-text name means, or None.
 

@@ -68,7 +68,7 @@ def offer_from_row(row: dict[str, str]) -> Offer:
         region=row["region"],
         instance=row["instance"],
         chips=chips,
-        ondemand_usd_h=float(row["ondemand_usd_h"]) / chips,
+        ondemand_usd_h=float(row["ondemand_usd_h"]) / chips if row["ondemand_usd_h"] else None,
         spot_usd_h=float(row["spot_usd_h"]) / chips if row["spot_usd_h"] else None,
         date=row["date"],
         source=row["source"],

@@ -64,7 +64,7 @@ def read_own(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> 
     seen: dict[tuple[str, ...], int] = {}
     for line in lines:
         row = _row(line, rates, when)
-        key = (row.chip_id, row.cloud, row.region, row.instance)
+        key = (row.chip_id, row.cloud, row.region, row.instance, f"{row.chips:g}")
         if key in seen:
             where = f"{path.name} line {line.number}"
             raise BrokenFile(where, " ".join(key), f"no offer twice (line {seen[key]} has it)")
@@ -141,7 +141,8 @@ def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
 
 def _same_offer(offer: Offer, mine: Offer) -> bool:
     place = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
-    return place and (offer.instance.lower() == mine.instance.lower() or offer.chips == mine.chips)
+    named = offer.instance.lower() == mine.instance.lower() and not offer.instance.startswith("(")  # no type's name
+    return place and (named or offer.chips == mine.chips)
 
 
 def _same_commitment(c: Commitment, mine: Commitment) -> bool:

@@ -73,11 +73,11 @@ class Line:
 
     def chip_id(self, column: str) -> str:
         """The chip that a cell names."""
-        from chipwise.catalog import find_chip, load
+        from chipwise.catalog import exact_chip, load
 
         name = self.words(column, "a chip such as h100")
         try:
-            return find_chip(name).id
+            return exact_chip(name).id
         except UnknownName:
             raise UnknownName(self.where(column), name, load().chips, ": see `chipwise chips`") from None
 

@@ -1,0 +1,232 @@
+"""Prices of a SkyPilot catalog: its vms.csv files, one a cloud (github.com/skypilot-org/skypilot-catalog, v5 to v8).
+
+Columns: InstanceType, AcceleratorName, AcceleratorCount, Price, SpotPrice, Region and others. Prices are of the whole
+instance. Google's file lists the host and its accelerators apart, and TPU slices by their own names
+(tpu-v5p-8 counts cores, tpu-v6e-8 chips) with the host in the price. A region's price is that of its cheapest zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from chipwise.catalog import exact_chip, find_chip, instances, load
+from chipwise.catalog.instances import squashed
+from chipwise.errors import InputError, UnknownName
+from chipwise.prices.imported import Imported, Tally
+from chipwise.prices.own import OwnRow
+from chipwise.prices.providers import NAMES
+from chipwise.prices.rows import MOST_CHIPS, MOST_USD_H, Line, check_columns, lines_of
+from chipwise.workload.files import read_text
+
+MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
+NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
+CHIPS = {"A100": "a100-40gb"}  # SkyPilot writes A100-80GB for the larger one
+# hosts of Google's accelerators by SkyPilot's names: sky/catalog/gcp_catalog.py, read 2026-11-15
+HOSTS = {"A100": ("a2-highgpu-", "a2-megagpu-"), "A100-80GB": ("a2-ultragpu-",), "L4": ("g2-standard-",),
+         "H100": ("a3-highgpu-",), "H100-MEGA": ("a3-megagpu-",), "H200": ("a3-ultragpu-",), "B200": ("a4-highgpu-",),
+         "RTXPRO6000": ("g4-standard-",)}
+ATTACHED, ATTACHED_NOTE = "(attached to N1 VM)", "accelerator only; the N1 host VM is extra"
+N1 = ("P4", "P100", "T4", "V100")
+NOT_ACCELERATORS = "no accelerator in it"
+PLACEHOLDER = "a placeholder: instances of other sizes have the very same price"
+NO_PRICE = "no price"
+NO_HOST = "an accelerator whose host has no price here"
+SAME = "the spot price repeats the on-demand price or is above it: spot left empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An instance in a zone, prices per instance-hour."""
+
+    chip_id: str
+    region: str
+    instance: str
+    chips: float
+    ondemand: float | None
+    spot: float | None
+    note: str = ""
+
+
+def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today: date | None = None) -> Imported:
+    """Own prices from catalog files; the cloud is that of the folder unless named, the date that of the file."""
+    tally, said = Tally(), []
+    rows: dict[tuple[str, ...], OwnRow] = {}
+    read = used = 0
+    for path in files:
+        where = (cloud or path.resolve().parent.name).lower()
+        if not cloud and where not in {*NAMES, *(key for key, _ in instances())}:
+            raise InputError("--cloud", "nothing", f"the cloud of {path}: its folder {where!r} is none that is known")
+        day = dated or _day_of(path, today or date.today())
+        if not dated:
+            said.append(f"{path.name} of {where} is dated {day} by the time of the file; --date says another")
+        lines = list(_lines(path))
+        read += len(lines)
+        found = list(_gcp(lines, tally) if where == "gcp" else _plain(lines, where, tally))
+        found = list(_without_placeholders(found, tally))
+        used += len(found)
+        source = f"SkyPilot catalog {where}/{path.name}"
+        for each in _cheapest(found, tally):
+            row = OwnRow(each.chip_id, where, each.region, each.instance, each.chips,
+                         (each.ondemand, each.spot, None, None), day, source, each.note)
+            rows[row.chip_id, where, row.region, row.instance, f"{row.chips:g}"] = row
+    if not rows:
+        raise InputError("FILE", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
+    return Imported(tuple(rows[key] for key in sorted(rows)), read, used, tally.found(), tuple(said))
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    header, lines = lines_of(path.name, read_text(path, MAX_BYTES).splitlines())
+    check_columns(path.name, header, NEEDED)
+    return lines
+
+
+def _day_of(path: Path, today: date) -> str:
+    return min(date.fromtimestamp(path.stat().st_mtime), today).isoformat()
+
+
+def _price(line: Line, column: str) -> float | None:
+    """A price; catalogs write 0 where they know none."""
+    if not line[column]:
+        return None
+    accepted = "a price per hour of at least 0 (0 or nothing where there is none)"
+    return line.number_of(column, accepted, MOST_USD_H, zero=True) or None
+
+
+def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
+    """Instances with their accelerators in them."""
+    for line in lines:
+        name, instance = line["AcceleratorName"], line["InstanceType"]
+        known = instances().get((cloud, squashed(instance)))
+        if not name and known is None:
+            tally.add(NOT_ACCELERATORS)
+            continue
+        if known is not None:
+            chip_id, chips = known.chip_id, known.chips
+        else:
+            chip = _chip(name)
+            if chip is None:
+                tally.add(f"unknown accelerator {name}")
+                continue
+            chip_id, chips = chip, line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
+        yield from _priced(line, Found(chip_id, line.words("Region", "the name of a region"), instance, chips,
+                                       _price(line, "Price"), _price(line, "SpotPrice")), tally)
+
+
+def _priced(line: Line, found: Found, tally: Tally) -> Iterator[Found]:
+    if found.ondemand is None and found.spot is None:
+        tally.add(NO_PRICE)
+    elif not found.instance:
+        raise line.wrong("InstanceType", "the name of an instance type")
+    else:
+        yield found
+
+
+def _chip(name: str) -> str | None:
+    """The chip of SkyPilot's name; None for those that the catalog of chips doesn't have."""
+    if name in CHIPS:
+        return CHIPS[name]
+    try:
+        return exact_chip(name).id
+    except UnknownName:
+        return None
+
+
+def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
+    """TPU slices as they are; GPUs with the host that holds so many of them."""
+    hosts: dict[tuple[str, str], Line] = {}
+    families = tuple(prefix for prefixes in HOSTS.values() for prefix in prefixes)
+    for line in lines:
+        if line["InstanceType"] and not line["AcceleratorName"]:
+            hosts[line["InstanceType"], line["AvailabilityZone"]] = line
+            if not line["InstanceType"].startswith(families):
+                tally.add(NOT_ACCELERATORS)
+    for line in lines:
+        name = line["AcceleratorName"]
+        if not name:
+            continue
+        region = line.words("Region", "the name of a region")
+        slice_ = re.fullmatch(r"tpu-(.+)-(\d+)", name)
+        if slice_:
+            chip_id, chips = _slice(line, slice_[1], int(slice_[2]))
+            yield from _priced(line, Found(chip_id, region, name.removeprefix("tpu-"), chips, _price(line, "Price"),
+                                           _price(line, "SpotPrice")), tally)
+            continue
+        chip = _chip(name)
+        if chip is None or name not in (*HOSTS, *N1):
+            tally.add(f"unknown accelerator {name}")
+            continue
+        chips = line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
+        if name in N1:
+            yield from _priced(line, Found(chip, region, ATTACHED, chips, _price(line, "Price"),
+                                           _price(line, "SpotPrice"), ATTACHED_NOTE), tally)
+            continue
+        yield from _with_host(line, name, chip, chips, hosts, tally)
+
+
+def _slice(line: Line, name: str, number: int) -> tuple[str, float]:
+    """The chip of a TPU slice and how many it has: some names count cores, two a chip."""
+    try:
+        chip_id = find_chip(name).id
+        counts = load().slices[chip_id].counts
+    except (UnknownName, KeyError):
+        raise line.wrong("AcceleratorName", "a TPU that is known, such as tpu-v5p-8") from None
+    return chip_id, number / 2 if counts == "cores" else float(number)
+
+
+def _with_host(line: Line, name: str, chip_id: str, chips: float, hosts: dict[tuple[str, str], Line],
+               tally: Tally) -> Iterator[Found]:
+    fitting = [each.name for each in instances().values() if each.cloud == "gcp" and each.chips == chips
+               and each.name.startswith(HOSTS[name])]
+    own, spot = _price(line, "Price"), _price(line, "SpotPrice")
+    before = 0
+    for instance in fitting:
+        host = hosts.get((instance, line["AvailabilityZone"]))
+        if host is None:
+            continue
+        before += 1
+        prices = (_sum(_price(host, "Price"), own), _sum(_price(host, "SpotPrice"), spot))
+        yield from _priced(line, Found(chip_id, line["Region"], instance, chips, *prices,
+                                       "the host's price and the accelerators' together"), tally)
+    if not before:
+        tally.add(NO_HOST)
+
+
+def _sum(host: float | None, chips: float | None) -> float | None:
+    return None if host is None or chips is None else host + chips
+
+
+def _without_placeholders(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
+    """Without prices that several sizes of the same chip share in a region: nobody asks the same for 1 and for 8."""
+    sizes: dict[tuple[str, str, float], set[float]] = {}
+    for each in found:
+        for usd in (each.ondemand, each.spot):
+            if usd is not None:
+                sizes.setdefault((each.chip_id, each.region, usd), set()).add(each.chips)
+
+    def real(each: Found, usd: float | None) -> float | None:
+        return usd if usd is not None and len(sizes[each.chip_id, each.region, usd]) == 1 else None
+
+    for each in found:
+        ondemand, spot = real(each, each.ondemand), real(each, each.spot)
+        if (ondemand, spot) != (each.ondemand, each.spot):
+            tally.add(PLACEHOLDER)
+        if ondemand is not None or spot is not None:
+            yield Found(each.chip_id, each.region, each.instance, each.chips, ondemand, spot, each.note)
+
+
+def _cheapest(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
+    """One offer an instance and region: the cheapest zone on each kind of terms."""
+    groups: dict[tuple[str, str, str, float], list[Found]] = {}
+    for each in found:
+        groups.setdefault((each.chip_id, each.region, each.instance, each.chips), []).append(each)
+    for (chip_id, region, instance, chips), zones in groups.items():
+        ondemand, spot = (min((usd for zone in zones if (usd := getattr(zone, kind)) is not None), default=None)
+                          for kind in ("ondemand", "spot"))
+        if ondemand is not None and spot is not None and spot >= ondemand:
+            tally.add(SAME)
+            spot = None
+        yield Found(chip_id, region, instance, chips, ondemand, spot, zones[0].note)
