@@ -113,8 +113,8 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
             axes.annotate(label(b.value), (max(high, b.value), i), xytext=(6, 0), textcoords="offset points",
                           va="center", fontsize=8, fontweight="bold" if b.strong else "normal")
         axes.set_yticks(places, [b.label for b in rows])
-        for label, b in zip(axes.get_yticklabels(), rows, strict=True):
-            label.set_fontweight("bold" if b.strong else "normal")
+        for tick, b in zip(axes.get_yticklabels(), rows, strict=True):
+            tick.set_fontweight("bold" if b.strong else "normal")
         axes.invert_yaxis()
         axes.set_xlim(0, top * 1.18)
         _values(axes.xaxis, show)

@@ -59,7 +59,7 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
     yield f'<div class="pick"><h2 id="decision-title">{escape(d.headline)}</h2>'
     yield f"<p>{escape(d.summary)}</p></div>"
-    yield f'<dl class="tiles" style="--n: {min(len(d.tiles), 6)}">'
+    yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
     yield from map(_tile, d.tiles)
     yield "</dl>"
     yield '<div class="answers">'
@@ -69,6 +69,11 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     if d.figure is not None:
         yield _figure(d.figure, figures)
     yield "</section>"
+
+
+def _columns(tiles: int) -> int:
+    """Columns of tiles: one row of up to five, else two rows."""
+    return max(1, tiles if tiles <= 5 else -(-tiles // 2))
 
 
 def _tile(tile: Tile) -> str:

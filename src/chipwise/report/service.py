@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from chipwise.compare.serving import ServingComparison
 from chipwise.compare.serving_rows import Rent, ServingRow, promised
+from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
 from chipwise.report import charts
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, tornado_part
 from chipwise.report.evidence import assumptions_section, evidence_section
 from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
 from chipwise.report.shown import EVIDENCE, ends, number, percent, spread, time_ends, time_unit
@@ -16,10 +19,13 @@ from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload.serve_criteria import what_decides_serving
 
 
-def service_report(c: ServingComparison, made: date) -> Report:
-    """The report of a comparison on a model that is served."""
-    sections = [_comparison(c), _trade(c), _sensitivity(c), _evidence(c), _assumptions(c)]
-    return Report(c.workload.name, about(c), made, _decision(c), tuple(sections))
+def service_report(c: ServingComparison, made: date, statements: Sequence[Statement] = ()) -> Report:
+    """The report of a comparison on a model that is served; `statements` as for a training run."""
+    sections = [_comparison(c)]
+    if statements:
+        sections += [cost_section(statements), break_even_section(statements[0])]
+    sections += [_trade(c), _sensitivity(c, statements), _evidence(c), _assumptions(c, statements)]
+    return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
 
 
 def about(c: ServingComparison) -> str:
@@ -35,12 +41,12 @@ def about(c: ServingComparison) -> str:
             f"chips compared by {c.terms.objective}")
 
 
-def _decision(c: ServingComparison) -> Decision:
+def _decision(c: ServingComparison, statements: Sequence[Statement]) -> Decision:
     answers = [Points("Why", (c.words.why,)), Points("What would flip it", _flips(c))]
     if c.pick is None:
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
     answers.append(Points("How sure is it", _sure(c, c.pick)))
-    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick)), tuple(answers), _bars(c))
+    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)), tuple(answers), _bars(c))
 
 
 def _headline(pick: ServingRow) -> str:
@@ -48,13 +54,14 @@ def _headline(pick: ServingRow) -> str:
     return f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
 
 
-def _tiles(r: ServingRow) -> list[Tile]:
+def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
     million = r.per_million(r.ondemand)
     tiles = [Tile("Cost on demand", "no public price")]
     if r.ondemand:
         usd = r.ondemand.usd_h
         tiles = [Tile("Cost on demand", f"{format_money(usd.value)} an hour", ends(usd, format_money),
                       str(r.ondemand.price))]
+    tiles += [tile for s in statements[:1] if (tile := cost_tile(s))]
     if million is not None:
         tiles.append(Tile(f"Cost of a million {_unit(r)}", format_money(million.value), ends(million, format_money)))
     tiles.append(Tile("Chips", f"{r.accelerators.count:,} × {r.accelerators.chip.id}", r.accelerators.chip.name,
@@ -62,7 +69,7 @@ def _tiles(r: ServingRow) -> list[Tile]:
     tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in promised(r)[:2]]
     if r.headroom is not None:
         tiles.append(Tile("Room above the demand", percent(r.headroom.value), _room(r.headroom), f"until {r.limit}"))
-    return [*tiles, Tile("Evidence", r.evidence, "", EVIDENCE.get(r.evidence, ""))]
+    return [*tiles, Tile("Evidence", r.evidence, "", r.load.because)]
 
 
 def _unit(r: ServingRow) -> str:
@@ -153,8 +160,8 @@ def _trade(c: ServingComparison) -> Section:
         return Section("trade-off", "Cost against time", (Prose("Fewer than two chips have a public price, so there "
                                                                 "is nothing to weigh."),))
     unit, scale = time_unit(max(s.value for _, s, _ in priced))
-    dots = [charts.Dot(str(r.accelerators), s.value / scale, s.low / scale, s.high / scale, usd.value, usd.low, usd.high,
-                       r is c.pick) for r, s, usd in priced]
+    dots = [charts.Dot(str(r.accelerators), s.value / scale, s.low / scale, s.high / scale,
+                       usd.value, usd.low, usd.high, r is c.pick) for r, s, usd in priced]
     what = "to finish the job" if c.market.demand.kind == "job" else "of a whole answer, median"
     words = "; ".join(f"{d.label}: {format_money(d.y)} an hour, {number(d.x)} {unit}" for d in dots)
     figure = charts.front("fig-front", f"Cost an hour on demand against the time {what}, with 90 % intervals; lower "
@@ -165,7 +172,7 @@ def _trade(c: ServingComparison) -> Section:
               "slower."), figure))
 
 
-def _sensitivity(c: ServingComparison) -> Section:
+def _sensitivity(c: ServingComparison, statements: Sequence[Statement]) -> Section:
     parts: list[Part] = [Prose("The smallest changes found that make another chip the pick, smallest first.")]
     if c.flips:
         parts.append(Table("What would flip the decision", ("change of", "new pick", "in words"),
@@ -173,6 +180,7 @@ def _sensitivity(c: ServingComparison) -> Section:
                            frozenset({"change of", "new pick", "in words"})))
     else:
         parts.append(Prose(c.words.flip))
+    parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
@@ -183,6 +191,6 @@ def _evidence(c: ServingComparison) -> Section:
                             [(str(r.accelerators), r.load) for r in c.rows])
 
 
-def _assumptions(c: ServingComparison) -> Section:
+def _assumptions(c: ServingComparison, statements: Sequence[Statement]) -> Section:
     prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
-    return assumptions_section(prices, c.assumptions)
+    return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import date
 
 from chipwise.compare import Comparison, Refused, Row
+from chipwise.cost.statement import Statement
 from chipwise.prices import Quote
 from chipwise.report import charts
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, tornado_part
 from chipwise.report.evidence import assumptions_section, evidence_section
 from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
 from chipwise.report.shown import EVIDENCE, ends, kwh, number, percent, spread, time_ends, time_unit
@@ -18,10 +20,16 @@ MOST_BARS = 14  # rows of a chart: the best
 WORDS = frozenset({"chips", "layout", "evidence"})
 
 
-def training_report(c: Comparison, calibration: str, made: date) -> Report:
-    """The report of a comparison on a training run, by the calibration of that date."""
-    sections = [_comparison(c), _trade(c), _sensitivity(c), _evidence(c, calibration), _assumptions(c)]
-    return Report(c.workload.name, about(c), made, _decision(c), tuple(sections))
+def training_report(c: Comparison, calibration: str, made: date, statements: Sequence[Statement] = ()) -> Report:
+    """The report of a comparison on a training run, by the calibration of that date.
+
+    `statements` are the bills of the leading rows, that of the pick first.
+    """
+    sections = [_comparison(c)]
+    if statements:
+        sections += [cost_section(statements), break_even_section(statements[0])]
+    sections += [_trade(c), _sensitivity(c, statements), _evidence(c, calibration), _assumptions(c, statements)]
+    return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
 
 
 def about(c: Comparison) -> str:
@@ -33,12 +41,12 @@ def about(c: Comparison) -> str:
             f"{len(c.rows)} kinds of chips compared by {c.terms.objective}")
 
 
-def _decision(c: Comparison) -> Decision:
+def _decision(c: Comparison, statements: Sequence[Statement]) -> Decision:
     answers = [Points("Why", (c.words.why,)), Points("What would flip it", _flips(c))]
     if c.pick is None:
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
     answers.append(Points("How sure is it", _sure(c, c.pick)))
-    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick)), tuple(answers), _bars(c))
+    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)), tuple(answers), _bars(c))
 
 
 def _headline(pick: Row) -> str:
@@ -46,16 +54,17 @@ def _headline(pick: Row) -> str:
     return f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
 
 
-def _tiles(row: Row) -> list[Tile]:
+def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
     p, acc = row.prediction, row.accelerators
+    cheapest = cost_tile(statements[0]) if statements else None
     cost = (Tile("Cost on demand", format_money(row.ondemand.usd.value), ends(row.ondemand.usd, format_money),
                  str(row.ondemand.price)) if row.ondemand else Tile("Cost on demand", "no public price"))
     return [
-        cost,
+        cost, *([cheapest] if cheapest else []),
         Tile("Time to train", format_seconds(p.duration.value), time_ends(p.duration),
              f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}"),
         Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, f"{p.layout}; {p.stack.name}"),
-        Tile("Energy", kwh(p.kwh.value), ends(p.kwh, kwh), f"{p.watts:,.0f} W a chip"),
+        *([] if cheapest else [Tile("Energy", kwh(p.kwh.value), ends(p.kwh, kwh), f"{p.watts:,.0f} W a chip")]),
         Tile("Evidence", p.step.evidence, "", EVIDENCE.get(p.step.evidence, "")),
     ]
 
@@ -140,8 +149,8 @@ def _trade(c: Comparison) -> Section:
         return Section("trade-off", "Cost against time", (Prose("Fewer than two chips have a public price, so there "
                                                                 "is nothing to weigh."),))
     unit, scale = time_unit(sorted(d.value for _, d, _ in priced)[len(priced) // 2])
-    dots = [charts.Dot(str(r.accelerators), d.value / scale, d.low / scale, d.high / scale, usd.value, usd.low, usd.high,
-                       r is c.pick) for r, d, usd in priced]
+    dots = [charts.Dot(str(r.accelerators), d.value / scale, d.low / scale, d.high / scale,
+                       usd.value, usd.low, usd.high, r is c.pick) for r, d, usd in priced]
     words = "; ".join(f"{d.label}: {format_money(d.y)}, {number(d.x)} {unit}" for d in dots)
     figure = charts.front("fig-front", "Cost on demand against time to train, with 90 % intervals; lower left is "
                           "better", f"Cost against time: {words}", dots, f"{unit} to train",
@@ -151,7 +160,7 @@ def _trade(c: Comparison) -> Section:
               "slower."), figure))
 
 
-def _sensitivity(c: Comparison) -> Section:
+def _sensitivity(c: Comparison, statements: Sequence[Statement]) -> Section:
     parts: list[Part] = [Prose("The smallest changes found that make another chip the pick, smallest first. A price "
                                "that falls by half counts as large as a batch that doubles.")]
     if c.flips:
@@ -160,6 +169,7 @@ def _sensitivity(c: Comparison) -> Section:
                            frozenset({"change of", "new pick", "in words"})))
     else:
         parts.append(Prose(c.words.flip))
+    parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
@@ -170,6 +180,6 @@ def _evidence(c: Comparison, calibration: str) -> Section:
     return evidence_section("training", calibration, families, chips, rows)
 
 
-def _assumptions(c: Comparison) -> Section:
+def _assumptions(c: Comparison, statements: Sequence[Statement]) -> Section:
     prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
-    return assumptions_section(prices, c.assumptions)
+    return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])
