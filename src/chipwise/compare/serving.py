@@ -45,7 +45,7 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
                     progress: Progress | None = None, book: PriceBook | None = None) -> ServingComparison:
     """Compare chips (the whole catalog unless named) on a workload to serve; a `Refusal` where none carries it."""
     terms = terms or Terms()
-    work = _within(workload, terms)
+    work = within(workload, terms)
     chips = list(candidates) if candidates is not None else every_chip()
     market = Market(work, terms, calibration, taught, work.serve.stack, today or date.today(),
                     demand_of(work, seed), book or listed(), seed)
@@ -72,7 +72,7 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
                              _assumptions(market, ranked, all(market.named(c) for c in chips)))
 
 
-def _within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
+def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
     """The workload with the deadline of the terms, which only an offline job has."""
     if terms.deadline_s is None:
         return workload

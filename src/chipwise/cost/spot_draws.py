@@ -41,10 +41,14 @@ def draw(rng: np.random.Generator, work_s: Array, interval_s: Array, mean_s: Arr
         stops = _failures(rng, count, length / mean)
         failed = failed + stops
         lost = lost + _lost(rng, stops, length, mean)
+    ends = np.isfinite(failed)  # the others never do
+    failed, lost = np.where(ends, failed, 0.0), np.where(ends, lost, 0.0)
     again = _failures(rng, failed, restart / mean)  # restarts that were interrupted
-    restarts = failed * restart + _lost(rng, again, restart, mean)
-    billed = work + many * write + lost + restarts
-    return Drawn(billed + wait * (failed + again), billed, failed + again)
+    ends = ends & np.isfinite(again)
+    again = np.where(ends, again, 0.0)
+    billed = work + many * write + lost + failed * restart + _lost(rng, again, restart, mean)
+    wall = billed + wait * (failed + again)
+    return Drawn(*(np.where(ends, each, np.inf) for each in (wall, billed, failed + again)))
 
 
 def _failures(rng: np.random.Generator, successes: Array, load: Array) -> Array:

@@ -1,0 +1,270 @@
+"""From a row of a comparison to its statement of cost: the terms that can be had, each billed, with ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from math import inf, isfinite
+
+from chipwise.catalog import Chip, Commitment, Offer
+from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
+from chipwise.compare.rows import Row
+from chipwise.compare.serving_rows import ServingRow
+from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
+from chipwise.cost.case import Case, of_service, of_training
+from chipwise.cost.commitment import BreakEven, break_even, checked
+from chipwise.cost.onprem import owned
+from chipwise.cost.port import Port, Program, port
+from chipwise.cost.sampling import DRAWS, checked_draws, drawn, generator, medians, spread, tornado
+from chipwise.cost.statement import (
+    KINDS,
+    ONDEMAND,
+    ONE_YEAR,
+    OWNED,
+    SPOT,
+    THREE_YEARS,
+    Missing,
+    Purchase,
+    Rival,
+    Source,
+    Split,
+    Statement,
+    TermCost,
+)
+from chipwise.errors import Refusal
+from chipwise.prices import Price, PriceBook, is_stale, price_of
+from chipwise.prices.money import SINGLE
+from chipwise.units import HOUR
+
+YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What holds for every chip: prices, place, years, program, and how ranges are drawn."""
+
+    book: PriceBook
+    site: Site  # where chips of one's own would stand
+    know: Economics = field(default_factory=economics)
+    years: float = 3.0
+    utilisation: float | None = None  # None: what is assumed; of a service that is always on, 1
+    program: Program = field(default_factory=Program)
+    runs: float = 1.0
+    epochs: float | None = None
+    draws: int = DRAWS
+    seed: int = 0
+    today: date = field(default_factory=date.today)
+
+    def __post_init__(self) -> None:
+        checked_draws(self.draws, self.seed)
+        if self.utilisation is not None:
+            checked(self.utilisation, "--utilisation")
+
+
+def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
+    """What a row of a comparison costs on every kind of terms."""
+    case = of_training(row, asked.epochs) if isinstance(row, Row) else of_service(row)
+    chip = row.accelerators.chip
+    effort = port(asked.program, chip, asked.know, asked.runs)
+    offered: list[Deal] = []
+    missing: list[Missing] = []
+    for kind in KINDS:
+        try:
+            offered.append(_deal(kind, row, case, asked))
+        except Refusal as refusal:
+            missing.append(Missing(kind, str(refusal)))
+    made = [_billed(deal, case, effort, asked) for deal in offered]
+    missing += [gone for gone, _ in made if isinstance(gone, Missing)]
+    terms_cost = tuple(term for term, _ in made if isinstance(term, TermCost))
+    used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
+    answer = row.prediction if isinstance(row, Row) else row
+    workload = row.prediction.workload if isinstance(row, Row) else row.served.service.place.workload
+    return Statement(
+        workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
+        tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))), _commitments(chip, case.chips, asked),
+        _purchase(chip, case, offered, asked), effort, tuple(sorted(used.values(), key=lambda a: a.name)),
+        (*case.notes, *_notes(case, asked)), asked.today, asked.draws, asked.seed)
+
+
+def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
+    """The chips on one kind of terms; a `Refusal` where nobody offers it."""
+    chip, chips = row.accelerators.chip, case.chips
+    if kind == OWNED:
+        mine = owned(chip, chips, asked.site, asked.know, asked.years)
+        use = _use(case, asked, asked.know)
+        server = mine.server
+        stale = is_stale(server.price_date, asked.today)
+        said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
+                      server.price_source, stale, server.note)
+        return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
+    if kind in YEARS:
+        found = asked.book.commitments_for(chip.id, YEARS[kind])
+        if not found:
+            raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
+        best = found[0]
+        return Deal(kind, committed(best, asked.today), chips, _instances(row, chips, chip.fabric.host_chips),
+                     region_site(best.cloud, best.region))
+    price, many = _price(kind, row, asked)
+    if price is None:
+        raise Refusal(f"{chip.id} has no {'spot' if kind == SPOT else 'public'} price in {asked.book.origin}")
+    o = price.offer
+    return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
+
+
+def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None, int]:
+    """The price of a chip-hour, and how many chips are rented for it."""
+    chips = row.accelerators.count
+    if isinstance(row, Row):
+        return price_of(row.accelerators.chip, chips, kind == SPOT, asked.today, asked.book), chips
+    rent = row.spot if kind == SPOT else row.ondemand
+    if rent is None:
+        if kind == SPOT and row.ondemand is not None:
+            raise Refusal("no spot price is listed below the price on demand")
+        return None, chips
+    return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
+
+
+def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
+    """What can be taken away one by one: instances; of TPUs, slices."""
+    acc = row.accelerators
+    if acc.shape:
+        return float(acc.slices)
+    return max(1.0, -(-chips // max(each, 1.0)))
+
+
+def rented(price: Price) -> Source:
+    """Where a price comes from."""
+    o = price.offer
+    note = "; ".join(part for part in (price.note, o.note) if part)
+    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note)
+
+
+def committed(c: Commitment, today: date) -> Source:
+    """Where the price of a commitment comes from."""
+    return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note)
+
+
+def _use(case: Case, asked: Asked, know: Economics) -> float:
+    """The share of paid hours that are used: of a service that is always on, all."""
+    if asked.utilisation is not None:
+        return asked.utilisation
+    return 1.0 if case.basis == "month" else know.value("utilisation")
+
+
+def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCost | Missing, tuple[Assumption, ...]]:
+    """The bill on these terms with its range, or why there is none; and what was assumed for it."""
+    given = 1.0 if asked.utilisation is None and case.basis == "month" else asked.utilisation
+    unknown = uncertain(case, deal, effort, asked.know, given)
+    middle = medians(unknown.inputs)
+    course = plan(case, deal, middle) if case.basis == "run" else None
+    if course is not None and not isfinite(course.wall_s):
+        often = HOUR / float(rate_h(case, deal, middle)) / 60
+        return Missing(deal.kind, f"interrupted every {often:.3g} min: it would never end"), unknown.assumed
+    interval = course.interval_s if course else inf
+
+    def amount(x: Mapping[str, float]) -> float:
+        return float(bill(case, deal, effort, x, expected_clock(interval)).total)
+
+    one = bill(case, deal, effort, middle, expected_clock(interval))
+    rng = generator(asked.seed, f"interruptions {deal.kind}")
+    many = bill(case, deal, effort, drawn(unknown.inputs, asked.draws, asked.seed), drawn_clock(interval, rng))
+    split = Split(**{name: float(usd) for name, usd in one.parts.items()})
+    kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
+    return TermCost(
+        deal.kind, deal.source, split, spread(many.total), float(one.wall_s) / HOUR,
+        spread(many.wall_s / HOUR), float(one.chip_hours), kwh, kwh * deal.site.g_kwh.value / 1e3,
+        tuple((name, split.total / count) for name, count in case.units), tornado(unknown.inputs, amount),
+        course, float(rate_h(case, deal, middle)), middle.get("utilisation", 1.0)), unknown.assumed
+
+
+def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
+    """Energy at the meter of the building while the work runs."""
+    if deal.owned is not None:
+        mine = deal.owned
+        hours = chip_hours / deal.chips
+        return hours * mine.servers * mine.server_w(case.chip_w) / 1e3 * deal.site.pue.value
+    return chip_hours * case.watts(know) / 1e3 * deal.site.pue.value
+
+
+def _commitments(chip: Chip, chips: int, asked: Asked) -> tuple[BreakEven, ...]:
+    """Every commitment for the chip against the price on demand of its source, else the cheapest that fits."""
+    now = price_of(chip, chips, False, asked.today, asked.book)
+    out = []
+    for years in sorted(YEARS.values()):
+        for c in asked.book.commitments_for(chip.id, years):
+            if c.ondemand_usd_h is not None:
+                usd, against = c.ondemand_usd_h, f"{c.cloud} on {c.date}"
+            elif now is not None:
+                usd, against = now.usd_h, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
+            else:
+                continue
+            out.append(BreakEven(c, usd, against, break_even(c.usd_h, usd), is_stale(c.date, asked.today)))
+    return tuple(out)
+
+
+def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> Purchase | None:
+    """Owning over the share of hours used, and against the cheapest of every cloud; None where none is sold."""
+    mine = next((deal.owned for deal in offered if deal.owned is not None), None)
+    if mine is None:
+        return None
+    rivals = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
+              for kind, source in _sources(chip, case.chips, asked)]
+    return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(rivals))
+
+
+def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
+    """The cheapest of every cloud on each kind of terms, of those that hold the work."""
+    out: list[tuple[str, Source]] = []
+    alone = chips <= chip.fabric.host_chips
+    recent = [o for o in asked.book.offers if o.chip_id == chip.id and o.chips >= 1 and asked.book.recent(o)
+              and (alone or not o.note.startswith(SINGLE))]
+    for spot in (False, True):
+        kind = SPOT if spot else ONDEMAND
+        out += [(kind, _offer(offer, spot, asked.today)) for offer in _cheapest(recent, spot)]
+    for kind, years in YEARS.items():
+        found = asked.book.commitments_for(chip.id, years)
+        out += [(kind, committed(c, asked.today)) for c in {c.cloud: c for c in reversed(found)}.values()]
+    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h))
+
+
+def _cheapest(offers: list[Offer], spot: bool) -> list[Offer]:
+    best: dict[str, Offer] = {}
+    for offer in sorted(offers, key=lambda o: o.price(spot) or inf):
+        if offer.price(spot) is not None:
+            best.setdefault(offer.cloud, offer)
+    return list(best.values())
+
+
+def _offer(o: Offer, spot: bool, today: date) -> Source:
+    return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
+                  o.note)
+
+
+def _notes(case: Case, asked: Asked) -> list[str]:
+    """What is taken for granted beside the assumptions."""
+    place = asked.site
+    said = [
+        "compute on demand and on spot is paid for the hours used; commitments and servers for all hours, of which "
+        + (f"{asked.utilisation:.0%} are used (given)" if asked.utilisation is not None else
+           "all are used (a service is always on)" if case.basis == "month" else
+           f"{asked.know.value('utilisation'):.0%} are used (assumed)"),
+        "electricity, cooling and staff of clouds are part of their prices; kWh and CO2 are for the hours of this work "
+        "alone, with servers and cooling, at the carbon intensity of the region's grid",
+        f"on-premises: {asked.years:g} years at {place.id}, {_cited(place.usd_kwh, ' USD/kWh')}, "
+        f"PUE {_cited(place.pue)}, {_cited(place.g_kwh, ' gCO2/kWh')}",
+    ]
+    if case.basis == "run":
+        said.append("failures interrupt runs on all terms, spot is interrupted by its cloud as well; the interval "
+                    "between checkpoints makes the exact expected time least")
+    else:
+        said.append("engines that are away are paid for again (restart) or made up for later; the promise is not kept "
+                    "meanwhile")
+    said.append(f"ranges: {asked.draws:,} draws with seed {asked.seed}; a range holds its input nine times in ten")
+    return said
+
+
+def _cited(figure: Cited | None, unit: str = "") -> str:
+    if figure is None:
+        return "no price of electricity"
+    return f"{figure.value:g}{unit} ({figure.source}{', ' * bool(figure.date)}{figure.date})"

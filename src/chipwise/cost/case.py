@@ -1,0 +1,127 @@
+"""The work that is paid for, whatever the terms: how many chips for how long, what it keeps, writes and sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+from chipwise.catalog import Accelerators
+from chipwise.catalog.economics import Economics, servers
+from chipwise.compare.rows import Row
+from chipwise.compare.serving_rows import ServingRow
+from chipwise.cost.checkpoint import state
+from chipwise.cost.onprem import HOURS_MONTH, overhead_w
+from chipwise.cost.sampling import Input
+from chipwise.errors import InputError
+from chipwise.units import HOUR
+from chipwise.workload.model import STORED_BYTES
+from chipwise.workload.params import count
+
+MONTH = HOURS_MONTH * HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Work on chips. Bytes and seconds; `scale` is the factor that the prediction's range puts on time or on chips."""
+
+    basis: str  # "run", "job" or "month"
+    accelerators: Accelerators
+    seconds: float  # of the run or the job at the median; of a month
+    scale: Input
+    chip_w: float  # mean watts of one chip
+    engine_chips: int  # that stop together where one stops; all of a training run
+    state_bytes: float  # of a checkpoint; 0: nothing is lost but the answers under way
+    kept_bytes: float  # stored beside checkpoints and training data
+    dataset: tuple[str, float]  # the assumption that says how large one item is, and how many there are
+    sent: tuple[str, float]  # the assumption that says how large one item is, and how many are sent out
+    sent_bytes: float  # beside those
+    units: tuple[tuple[str, float], ...]  # (name, how many of it the total pays for)
+    evidence: str
+    because: str
+    notes: tuple[str, ...]
+
+    @property
+    def chips(self) -> int:
+        """All chips."""
+        return self.accelerators.count
+
+    @property
+    def hosts(self) -> int:
+        """Hosts that write checkpoints."""
+        return max(1, ceil(self.chips / self.accelerators.chip.fabric.host_chips))
+
+    def watts(self, know: Economics) -> float:
+        """Watts of a chip with its share of the server around it."""
+        server = servers().get(self.accelerators.chip.id)
+        if server is None:
+            return self.chip_w * know.value("server_overhead")
+        return self.chip_w + overhead_w(self.accelerators.chip, server) / server.chips
+
+
+def of_training(row: Row, epochs: float | None = None) -> Case:
+    """A training run."""
+    if epochs is not None and not 0 < epochs < inf:
+        raise InputError("--epochs", epochs, "more than 0")
+    p = row.prediction
+    t, model = p.workload.train, p.workload.model
+    images = t.samples_unit == "images"
+    items, unit = (t.samples, "1,000 images") if images else (t.tokens, "1M tokens")
+    each = ("image_bytes", items / (epochs or 1)) if images else ("token_bytes", items / (epochs or 1))
+    units = [("run", 1.0), *([("epoch", float(epochs))] if epochs else []), ("step", float(t.steps)),
+             (unit, items / (1e3 if images else 1e6))]
+    held = state(p.workload)
+    d = p.duration
+    notes = [] if epochs else [
+        "training data: every item is read once (--epochs was not given), and kept for the length of the run"]
+    adapters = " (adapters alone; the base weights are there already)" if t.lora_rank else ""
+    notes.append(f"sent out: the weights{adapters} of {model.name}, once, at the end of the run")
+    return Case("run", row.accelerators, d.value, Input("run_time", 1.0, d.low / d.value, d.high / d.value), p.watts,
+                row.accelerators.count, held.total, 0.0, each, ("response_bytes_token", 0.0), held.weights,
+                tuple(units), p.step.evidence, p.step.because, tuple(notes))
+
+
+def of_service(row: ServingRow) -> Case:
+    """A service over a month, or an offline job."""
+    work = row.served.service.place.workload
+    job, serve = row.demand.kind == "job", work.serve
+    seconds = row.seconds.value if job else MONTH
+    units, requests = row.unit_rate.value * seconds, row.request_rate.value * seconds
+    if job and not serve.requests:
+        raise InputError("serve.offline.requests", 0, "a number of requests: a job without one has no cost")
+    weights = count(work.model).total * STORED_BYTES[serve.precision]
+    per = [("job", 1.0)] if job else [("hour", HOURS_MONTH), ("month", 1.0)]
+    per += [("1M tokens", units / 1e6)] if row.writes else []
+    per.append(("1,000 inferences", requests / 1e3))
+    sent, notes = _sent(row, units, requests)
+    if job:
+        e = row.seconds
+        scale = Input("run_time", 1.0, e.low / e.value, e.high / e.value)
+    else:
+        scale, said = _needed(row)
+        notes += said
+        notes.append("a month of 730.5 h with the whole fleet on; the demand is that of every hour")
+    chip_w = row.joules.value * row.unit_rate.value / row.accelerators.count
+    return Case("job" if job else "month", row.accelerators, seconds, scale, chip_w, row.split.chips, 0.0, weights,
+                ("token_bytes", 0.0), sent, 0.0, tuple(per), row.load.evidence, row.load.because, tuple(notes))
+
+
+def _sent(row: ServingRow, units: float, requests: float) -> tuple[tuple[str, float], list[str]]:
+    family = row.served.service.place.workload.model.family
+    if row.writes:
+        return ("response_bytes_token", units), []
+    if family == "dit":
+        return ("response_bytes_image", requests), []
+    return ("response_bytes_token", 0.0), ["sent out: answers of a model that writes no text are taken as nothing"]
+
+
+def _needed(row: ServingRow) -> tuple[Input, list[str]]:
+    """How many more or fewer chips the ends of the capacity would take."""
+    rent = row.ondemand or row.spot
+    if rent is None:
+        return Input("chips_needed", 1.0, 1.0, 1.0), ["the range of the chips needed is not known without a price"]
+    usd = rent.usd_h
+    low, high = usd.low / usd.value, usd.high / usd.value
+    if high == inf:
+        return Input("chips_needed", 1.0, low, 1 / low), [
+            "by the low end of its range an engine carries nothing: the most chips needed mirror the fewest"]
+    return Input("chips_needed", 1.0, low, high), []

@@ -1,0 +1,46 @@
+"""Which offers count: all of a price book, or those of one cloud, region or instance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.errors import InputError, UnknownName
+from chipwise.prices import PriceBook
+
+
+def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None, offer: str | None = None) -> PriceBook:
+    """A price book with the offers and commitments of a cloud, a region, or one offer (cloud/region/instance).
+
+    >>> from chipwise.prices import listed
+    >>> {o.cloud for o in chosen(listed(), "gcp", "us-central1").offers}
+    {'gcp'}
+    """
+    instance = None
+    if offer is not None:
+        named = {"--cloud": cloud, "--region": region}
+        for flag, value in named.items():
+            if value is not None:
+                raise InputError(flag, value, "nothing beside --offer, which names the cloud and the region")
+        cloud, region, instance = _parts(book, offer)
+    if cloud is not None and cloud not in {o.cloud for o in book.offers}:
+        raise UnknownName("--cloud", cloud, {o.cloud for o in book.offers})
+    offers = [o for o in book.offers if cloud in (None, o.cloud)]
+    if region is not None and region not in {o.region for o in offers}:
+        raise UnknownName("--region", region, {o.region for o in offers})
+    offers = [o for o in offers if region in (None, o.region) and instance in (None, o.instance)]
+    commitments = [
+        c for c in book.commitments if cloud in (None, c.cloud) and (region is None or c.region in ("", region))
+        and (instance is None or c.instance in ("", instance))]
+    where = "/".join(part for part in (cloud, region, instance) if part)
+    return replace(book, offers=tuple(offers), commitments=tuple(commitments),
+                   origin=f"{book.origin}, {where} alone" if where else book.origin)
+
+
+def _parts(book: PriceBook, offer: str) -> tuple[str, str, str]:
+    """The cloud, region and instance that an offer names."""
+    names = {f"{o.cloud}/{o.region}/{o.instance}": (o.cloud, o.region, o.instance) for o in book.offers}
+    if offer not in names:
+        if offer.count("/") < 2:
+            raise InputError("--offer", offer, "cloud/region/instance such as gcp/us-central1/a3-highgpu-8g")
+        raise UnknownName("--offer", offer, names, "; see `chipwise prices`")
+    return names[offer]
