@@ -25,6 +25,7 @@ from chipwise.cli import (
     models,
     numerics,
     predict,
+    prices,
     report,
     schema,
     serving,
@@ -48,6 +49,7 @@ VERBS: dict[str, Any] = {
     "schema": schema.schema,
 }
 GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
+    "prices": prices.app,
     "serving": serving.app,
     "bench": bench.app,
     "calibrate": calibrate.app,

@@ -21,12 +21,39 @@ def book_of(prices: Sequence[str] | None, fx: Sequence[str] | None = None, today
     import os
     from pathlib import Path
 
-    from chipwise.prices import laid_over, listed, read_own, read_rates
+    from chipwise.prices import laid_over, listed, read_own
 
     named = [each for each in os.environ.get(FILES, "").split(os.pathsep) if each.strip()]
-    said = [each for each in os.environ.get(RATES, "").split(",") if each.strip()]
-    rates = {**read_rates(said, RATES), **read_rates(fx)}
+    rates = rates_of(fx)
     book = listed()
     for file in [*named, *(prices or ())]:
         book = laid_over(book, read_own(Path(file), rates, today))
     return book
+
+
+def rates_of(fx: Sequence[str] | None) -> dict[str, float]:
+    """US dollars for one unit of each currency that CHIPWISE_FX or `--fx` names."""
+    import os
+
+    from chipwise.prices import read_rates
+
+    said = [each for each in os.environ.get(RATES, "").split(",") if each.strip()]
+    return {**read_rates(said, RATES), **read_rates(fx)}
+
+
+def day_of(text: str, field: str) -> str:
+    """A date as YYYY-MM-DD, not after today.
+
+    >>> day_of("2026-08-22", "--date")
+    '2026-08-22'
+    """
+    from chipwise.errors import InputError
+
+    accepted = "a date such as 2026-08-22, not after today"
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise InputError(field, text, accepted) from None
+    if found > date.today():
+        raise InputError(field, text, accepted)
+    return found.isoformat()

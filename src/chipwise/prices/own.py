@@ -5,7 +5,7 @@ The file has a header and one line an instance; prices are of the whole instance
     chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,year1_usd_h,year3_usd_h,date,source,note
     h100,gcp,us-central1,a3-highgpu-8g,8,61.20,,48.00,36.00,2026-10-31,contract 4711,
 
-A line needs one price at least. A `currency` column may name another than USD; rates then come from the user.
+A line needs one price at least. The instance `any` is a price for every size, per so many chips. A `currency` column may name another than USD; rates then come from the user.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ COLUMNS = ("chip", "cloud", "region", "instance", "chips", "ondemand_usd_h", "sp
 NEEDED = ("chip", "cloud", "region", "instance", "chips", "date")
 PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
 CURRENCY = "currency"
+ANY = "any"  # the instance of a price that holds for every size
 YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
 
 
@@ -125,7 +126,8 @@ def _commitments(row: OwnRow) -> Iterable[Commitment]:
     ondemand = None if row.prices[0] is None else row.prices[0] / row.chips
     for years, usd in zip(YEARS, row.prices[2:], strict=True):
         if usd is not None:
-            yield Commitment(row.chip_id, row.cloud, row.region, row.instance, years, usd / row.chips, ondemand,
+            instance = "" if row.instance == ANY else row.instance
+            yield Commitment(row.chip_id, row.cloud, row.region, instance, years, usd / row.chips, ondemand,
                              row.date, row.source, row.note, own=True)
 
 
@@ -142,9 +144,9 @@ def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
 def _same_offer(offer: Offer, mine: Offer) -> bool:
     place = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
     named = offer.instance.lower() == mine.instance.lower() and not offer.instance.startswith("(")  # no type's name
-    return place and (named or offer.chips == mine.chips)
+    return place and (named or offer.chips == mine.chips or mine.instance == ANY)
 
 
 def _same_commitment(c: Commitment, mine: Commitment) -> bool:
     place = (c.chip_id, c.cloud, c.region, c.years) == (mine.chip_id, mine.cloud, mine.region, mine.years)
-    return place and (not c.instance or c.instance.lower() == mine.instance.lower())
+    return place and (not c.instance or not mine.instance or c.instance.lower() == mine.instance.lower())

@@ -7,15 +7,15 @@ instance. Google's file lists the host and its accelerators apart, and TPU slice
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from chipwise.catalog import exact_chip, find_chip, instances, load
+from chipwise.catalog import exact_chip, instances
 from chipwise.catalog.instances import squashed
 from chipwise.errors import InputError, UnknownName
+from chipwise.prices.billed import tpu_slice
 from chipwise.prices.imported import Imported, Tally
 from chipwise.prices.own import OwnRow
 from chipwise.prices.providers import NAMES
@@ -149,9 +149,9 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
         if not name:
             continue
         region = line.words("Region", "the name of a region")
-        slice_ = re.fullmatch(r"tpu-(.+)-(\d+)", name)
-        if slice_:
-            chip_id, chips = _slice(line, slice_[1], int(slice_[2]))
+        size = tpu_slice(name)
+        if size is not None:
+            chip_id, chips = size
             yield from _priced(line, Found(chip_id, region, name.removeprefix("tpu-"), chips, _price(line, "Price"),
                                            _price(line, "SpotPrice")), tally)
             continue
@@ -165,16 +165,6 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
                                            _price(line, "SpotPrice"), ATTACHED_NOTE), tally)
             continue
         yield from _with_host(line, name, chip, chips, hosts, tally)
-
-
-def _slice(line: Line, name: str, number: int) -> tuple[str, float]:
-    """The chip of a TPU slice and how many it has: some names count cores, two a chip."""
-    try:
-        chip_id = find_chip(name).id
-        counts = load().slices[chip_id].counts
-    except (UnknownName, KeyError):
-        raise line.wrong("AcceleratorName", "a TPU that is known, such as tpu-v5p-8") from None
-    return chip_id, number / 2 if counts == "cores" else float(number)
 
 
 def _with_host(line: Line, name: str, chip_id: str, chips: float, hosts: dict[tuple[str, str], Line],

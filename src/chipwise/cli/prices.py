@@ -1,0 +1,216 @@
+"""chipwise prices: what a chip-hour costs, where and on which terms; and prices of your own from other files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJson, TableJsonCsv, complete_chips, one_of
+
+if TYPE_CHECKING:
+    from chipwise.prices.imported import Imported
+
+EXAMPLES = """\b
+Examples:
+  chipwise prices
+  chipwise prices --on v5p,h100
+  chipwise prices --on h100 --cloud gcp,aws --terms spot
+  chipwise prices --on v6e --prices own.csv -o csv --out v6e.csv
+  chipwise prices import skypilot catalogs/v8/gcp/vms.csv --out own.csv
+  chipwise prices import focus billing.csv --years 1 --out own.csv
+"""
+IMPORT_EXAMPLES = """\b
+Examples:
+  chipwise prices import skypilot examples/prices/skypilot/gcp/vms.csv --date 2026-08-21 --out own.csv
+  chipwise prices import focus examples/prices/focus-aws.csv --years 1 --out own.csv
+"""
+SKYPILOT_EXAMPLES = """\b
+Examples:
+  chipwise prices import skypilot catalogs/v8/gcp/vms.csv catalogs/v8/aws/vms.csv --out own.csv
+  chipwise prices import skypilot vms.csv --cloud lambda --date 2026-08-03 --out lambda.csv
+"""
+FOCUS_EXAMPLES = """\b
+Examples:
+  chipwise prices import focus examples/prices/focus-aws.csv --years 1 --out own.csv
+  chipwise prices import focus billing-*.csv.gz --years 3 --fx EUR=1.08 --out own.csv
+"""
+TERMS = ("ondemand", "spot", "1y", "3y")
+
+app = typer.Typer(
+    name="prices", help="List prices per chip-hour, and read your own.", epilog=EXAMPLES, rich_markup_mode=None,
+    no_args_is_help=False, pretty_exceptions_enable=False)
+importing = typer.Typer(
+    name="import", help="Make a file of own prices from another.", epilog=IMPORT_EXAMPLES, rich_markup_mode=None,
+    no_args_is_help=False, pretty_exceptions_enable=False)
+app.add_typer(importing, name="import")
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
+OwnFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="The file of own prices to write.")]
+
+
+def complete_clouds(incomplete: str) -> list[str]:
+    """Clouds that begin with what was typed; after a comma, the next of a list."""
+    from chipwise.prices import listed
+
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers})
+            if name.startswith(last.lower())]
+
+
+@app.callback(invoke_without_command=True)
+def prices(
+    context: typer.Context,
+    on: Annotated[str | None, typer.Option(
+        "--on", metavar="LIST", help="Chips, such as v5p,h100. All unless said, then the cheapest of each cloud.",
+        autocompletion=complete_chips, show_default=False)] = None,
+    cloud: Annotated[str | None, typer.Option(
+        "--cloud", metavar="LIST", help="Only these clouds: gcp,aws.", autocompletion=complete_clouds,
+        show_default=False)] = None,
+    region: Annotated[str | None, typer.Option(
+        "--region", metavar="LIST", help="Only these regions: us-central1,us-east-1.", show_default=False)] = None,
+    terms: Annotated[str | None, typer.Option(
+        "--terms", metavar="TERMS", help=f"Only offers on these terms, by their price: {', '.join(TERMS)}.",
+        autocompletion=one_of(*TERMS), show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every offer, not the cheapest of each cloud.")] = False,
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """List offers per chip-hour: on demand, spot, committed for one and three years.
+
+    Cheapest first, each with its age; * marks prices older than 90 days.
+    """
+    from chipwise.cli import prices_blocks
+    from chipwise.cli.pricing import book_of
+    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.errors import InputError
+    from chipwise.prices.lines import cheapest_of_each, price_lines
+
+    if context.invoked_subcommand is not None:
+        given = {"--on": on, "--cloud": cloud, "--region": region, "--terms": terms, "--prices": prices, "--fx": fx}
+        for flag, value in given.items():
+            if value:
+                raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
+        return
+    formats(output, "table", "json", "csv")
+    if terms is not None and terms not in TERMS:
+        raise InputError("--terms", terms, f"one of {', '.join(TERMS)}")
+    book = book_of(prices, fx)
+    chips = _chips(on)
+    clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
+    regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
+    lines = price_lines(book, chips, _named("--cloud", cloud, clouds), _named("--region", region, regions), terms or "")
+    shown = lines if on is not None or every else cheapest_of_each(lines)
+    today = date.today()
+    if output == "json":
+        emit_json(prices_blocks.record(book, shown, today), out)
+    elif output == "csv":
+        emit_csv(prices_blocks.flat(shown, today), out)
+    else:
+        emit(prices_blocks.blocks(book, shown, chips if on is not None else (), len(lines), today), out)
+
+
+def _chips(on: str | None) -> list[str]:
+    from chipwise.catalog import exact_chip, load
+    from chipwise.errors import InputError
+
+    if on is None:
+        return list(load().chips)
+    names = [name.strip() for name in on.split(",") if name.strip()]
+    if not names:
+        raise InputError("--on", on, "chips such as v5p,h100")
+    return list(dict.fromkeys(exact_chip(name).id for name in names))
+
+
+def _named(flag: str, text: str | None, known: set[str]) -> list[str]:
+    """The names of a list that are known; a name that isn't is a mistake."""
+    from chipwise.errors import InputError, UnknownName
+
+    if text is None:
+        return []
+    lower = {name.lower(): name for name in known if name}
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(flag, text, "names split by commas")
+    for name in names:
+        if name not in lower:
+            raise UnknownName(flag, name, lower, ": see `chipwise prices --all`")
+    return [lower[name] for name in names]
+
+
+@importing.callback()
+def _import() -> None:
+    """Make a file of own prices from a SkyPilot catalog or a FOCUS bill."""
+
+
+@importing.command("skypilot", epilog=SKYPILOT_EXAMPLES)
+def skypilot(
+    files: Files,
+    out: OwnFile,
+    cloud: Annotated[str, typer.Option(
+        "--cloud", metavar="NAME", help="The cloud, where the folder of the file isn't named after it.",
+        autocompletion=complete_clouds, show_default=False)] = "",
+    dated: Annotated[str, typer.Option(
+        "--date", metavar="DATE", help="The age of the prices: 2026-08-22. The time of the file unless said.",
+        show_default=False)] = "",
+    output: TableJson = "table",
+) -> None:
+    """Read vms.csv files of a SkyPilot catalog.
+
+    A region's price is that of its cheapest zone; Google's GPUs get the price of their hosts. Rows that can't be
+    used are counted by reason.
+    """
+    from chipwise.cli.pricing import day_of
+    from chipwise.cli.render import formats
+    from chipwise.prices.skypilot import read_skypilot
+
+    formats(output, "table", "json")
+    if dated:
+        dated = day_of(dated, "--date")
+    _write(read_skypilot(files, cloud.strip().lower(), dated), "skypilot", files, out, output)
+
+
+@importing.command("focus", epilog=FOCUS_EXAMPLES)
+def focus(
+    files: Files,
+    out: OwnFile,
+    years: Annotated[int | None, typer.Option(
+        "--years", metavar="N", help="How long the commitments in the bill run: 1 or 3.", show_default=False)] = None,
+    fx: FxOpt = None,
+    output: TableJson = "table",
+) -> None:
+    """Read a FOCUS billing export (1.0 to 1.2): what you really paid per chip-hour.
+
+    The sum of EffectiveCost over chip-hours by cloud, region, instance and terms. Taxes, credits, purchases, idle
+    commitments and lines without an accelerator are left out, counted with what they cost.
+    """
+    from chipwise.cli.pricing import rates_of
+    from chipwise.cli.progress import progress
+    from chipwise.cli.render import formats
+    from chipwise.errors import InputError
+    from chipwise.prices.focus_import import read_focus
+
+    formats(output, "table", "json")
+    if years is not None and years not in (1, 3):
+        raise InputError("--years", years, "1 or 3")
+    with progress("reading") as shown:
+        found = read_focus(files, rates_of(fx), years, lambda rows: shown.say(f"reading: {rows:,} rows"))
+    _write(found, "focus", files, out, output)
+
+
+def _write(found: Imported, kind: str, files: Sequence[Path], out: Path, output: str) -> None:
+    """The file of own prices, and on stdout what is in it."""
+    from chipwise.cli import prices_blocks
+    from chipwise.cli.render import emit, emit_json, write
+    from chipwise.prices.own import own_csv
+
+    write(own_csv(found.rows), out)
+    if output == "json":
+        emit_json(prices_blocks.import_record(found, kind, [str(file) for file in files], str(out)))
+    else:
+        emit(prices_blocks.import_blocks(found, str(out)))

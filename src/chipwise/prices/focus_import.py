@@ -1,0 +1,214 @@
+"""What a company really paid for chips: a FOCUS billing export, versions 1.0 to 1.2, as own prices.
+
+A price is the sum of EffectiveCost over the chip-hours of the same cloud, region, instance and pricing category:
+Standard is on demand, Dynamic is spot, Committed is a commitment whose years the user says, since FOCUS doesn't.
+Only usage counts: taxes, credits, purchases and idle commitments are left out, counted and said.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from chipwise.catalog import load
+from chipwise.errors import BrokenFile, InputError
+from chipwise.prices.billed import Billed, hours_of, what_for
+from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
+from chipwise.prices.imported import Imported, Tally
+from chipwise.prices.own import ANY, PRICES, YEARS, OwnRow
+from chipwise.prices.providers import cloud_id
+from chipwise.prices.rows import Line, check_columns, lines_of
+
+NEEDED = ("BillingCurrency", "ChargeCategory", "ChargePeriodStart", "EffectiveCost", "PricingCategory",
+          "PricingQuantity", "PricingUnit")
+PROVIDERS = ("ProviderName", "ServiceProviderName")  # the second from FOCUS 1.3 on
+TERMS = {"Standard": "ondemand_usd_h", "Dynamic": "spot_usd_h"}
+COMMITTED = "Committed"
+EVERY = 50_000  # rows between two reports of progress
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Group:
+    """What was paid for one kind of instance on one kind of terms."""
+
+    usd: float = 0.0
+    chip_hours: float = 0.0
+    rows: int = 0
+    hosts: bool = False  # lines for the host came with those for the chips
+    chips_alone: bool = False
+    first: str = "9999-12-31"
+    last: str = "0001-01-01"
+
+
+@dataclass(slots=True)
+class Bill:
+    """Everything read so far."""
+
+    groups: dict[tuple[str, str, str, str, float, str], Group] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    read: int = 0
+
+
+def read_focus(files: Sequence[Path], rates: Rates = NO_RATES, years: int | None = None,
+               progress: Progress | None = None) -> Imported:
+    """Own prices from billing exports (.csv or .csv.gz); `years` is how long its commitments run."""
+    bill = Bill()
+    for path in files:
+        for line in _lines(path):
+            bill.read += 1
+            if progress and bill.read % EVERY == 0:
+                progress(bill.read)
+            _take(line, bill, rates)
+    priced = {key: group for key, group in bill.groups.items() if _priced(group, bill.tally)}
+    if any(key[-1] == COMMITTED for key in priced) and years not in YEARS:
+        raise InputError("--years", "nothing" if years is None else years,
+                         "1 or 3: the bill has committed usage, and FOCUS doesn't say for how long")
+    rows = _rows(priced, years, ", ".join(dict.fromkeys(path.name for path in files)))
+    if not rows:
+        why = "; ".join(f"{each.rows:,} {each.reason}" for each in bill.tally.found()) or "it has no rows"
+        raise BrokenFile("FILE", ", ".join(map(str, files)), f"usage of a chip that is known ({why})")
+    used = sum(group.rows for group in priced.values())
+    return Imported(rows, bill.read, used, bill.tally.found(), _said(years, priced))
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    """The lines of a file of any size, read one after another."""
+    try:
+        with _opened(path) as text:
+            header, lines = lines_of(path.name, text)
+            check_columns(path.name, header, NEEDED)
+            if not any(name in header for name in PROVIDERS):
+                raise BrokenFile(f"{path.name} line 1", ",".join(header), f"the column {PROVIDERS[0]}")
+            yield from lines
+    except FileNotFoundError:
+        raise BrokenFile("file", str(path), "a file that exists") from None
+    except UnicodeDecodeError as error:
+        raise BrokenFile("file", str(path), f"UTF-8 text (byte {error.start} is not)") from None
+    except (OSError, EOFError, ValueError) as error:  # not gzip, cut short, a folder, a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BrokenFile("file", str(path), f"a readable file ({reason})") from None
+
+
+def _opened(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _take(line: Line, bill: Bill, rates: Rates) -> None:
+    """Count one line to its group, or say why it is left out."""
+    usd = _number(line, "EffectiveCost") * usd_for_one(line["BillingCurrency"], rates, line.where("BillingCurrency"))
+    category, terms = line["ChargeCategory"], line["PricingCategory"]
+    if category != "Usage":
+        return bill.tally.add(f"{category or 'nothing'} as ChargeCategory, not usage", usd)
+    if line["CommitmentDiscountStatus"] == "Unused":
+        return bill.tally.add("commitments that lay idle", usd)
+    cloud = cloud_id(line[PROVIDERS[0]] or line[PROVIDERS[1]])
+    found = what_for(line, cloud)
+    if isinstance(found, str):
+        return bill.tally.add(found, usd)
+    if terms not in (*TERMS, COMMITTED):
+        correction = "a correction" if line["ChargeClass"] == "Correction" else "usage"
+        return bill.tally.add(f"{correction} with {terms or 'nothing'} as PricingCategory", usd)
+    hours = _hours(line)
+    if hours is None:
+        return bill.tally.add(f"in {line['PricingUnit'] or 'no unit'}, not in hours", usd)
+    region = line["RegionId"] or line["RegionName"] or "global"
+    key = (found.chip_id, cloud, region, found.instance, found.chips, terms)
+    _count(bill.groups.setdefault(key, Group()), found, usd, *hours, _day(line))
+    return None
+
+
+def _hours(line: Line) -> tuple[float, str] | None:
+    """Hours of a line and what they are of; a correction of the cost alone has none."""
+    if not line["PricingQuantity"]:
+        return 0.0, "instance"
+    return hours_of(_number(line, "PricingQuantity"), line["PricingUnit"])
+
+
+def _count(group: Group, found: Billed, usd: float, hours: float, unit: str, day: str) -> None:
+    per = found.per if unit == "instance" else unit
+    group.usd += usd
+    group.rows += 1
+    group.first, group.last = min(group.first, day), max(group.last, day)
+    if per == "host":
+        group.hosts = True
+    elif per == "chip":
+        group.chip_hours += hours
+        group.chips_alone = True
+    else:
+        group.chip_hours += hours * found.chips
+
+
+def _number(line: Line, column: str) -> float:
+    """A cost or a quantity, which corrections may make negative."""
+    try:
+        value = float(line[column])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise line.wrong(column, "a number")
+    return value
+
+
+def _day(line: Line) -> str:
+    text = line["ChargePeriodStart"]
+    try:
+        return datetime.fromisoformat(text.replace(" UTC", "Z")).date().isoformat()
+    except ValueError:
+        raise line.wrong("ChargePeriodStart", "a time such as 2026-09-01T00:00:00Z") from None
+
+
+def _priced(group: Group, tally: Tally) -> bool:
+    """Whether a group has a price; what was free or has no chip-hours of its own has none."""
+    if group.chip_hours > 0 and group.usd > 0:
+        return True
+    reason = "usage that was free or refunded" if group.chip_hours > 0 else "hosts without lines for their chips"
+    for _ in range(group.rows):
+        tally.add(reason, group.usd / group.rows)
+    return False
+
+
+def _rows(groups: dict[tuple[str, str, str, str, float, str], Group], years: int | None,
+          source: str) -> tuple[OwnRow, ...]:
+    """One row an instance, its prices side by side."""
+    kinds: dict[tuple[str, str, str, str, float], dict[str, Group]] = {}
+    for key, group in sorted(groups.items()):
+        kinds.setdefault(key[:5], {})[key[5]] = group
+    rows = []
+    for (chip_id, cloud, region, instance, chips), terms in kinds.items():
+        prices: dict[str, float | None] = dict.fromkeys(PRICES)
+        for name, group in terms.items():
+            column = TERMS.get(name) or YEARS[years or 0]
+            prices[column] = group.usd / group.chip_hours * chips
+        first, second, third, fourth = (prices[column] for column in PRICES)
+        last = max(group.last for group in terms.values())
+        rows.append(OwnRow(chip_id, cloud, region, instance, chips, (first, second, third, fourth), last,
+                           f"FOCUS export {source}", _note(terms, instance, chip_id)))
+    return tuple(rows)
+
+
+def _note(terms: dict[str, Group], instance: str, chip_id: str) -> str:
+    hours = sum(group.chip_hours for group in terms.values())
+    first = min(group.first for group in terms.values())
+    last = max(group.last for group in terms.values())
+    said = f"paid for {hours:,.0f} chip-hours from {first} to {last}"
+    bare = instance == ANY or all(group.chips_alone and not group.hosts for group in terms.values())
+    hosted = load().chips[chip_id].family == "tpu"  # Google's price of a TPU has its host in it
+    return f"accelerator only; {said}" if bare and not hosted else said
+
+
+def _said(years: int | None, groups: dict[tuple[str, str, str, str, float, str], Group]) -> tuple[str, ...]:
+    said = ["prices are what was paid: EffectiveCost over chip-hours, discounts and corrections included"]
+    if any(key[-1] == COMMITTED for key in groups):
+        said.append(f"committed usage is taken to be on {years}-year terms, as --years says")
+    if any("accelerator only" in _note({"": group}, key[3], key[0]) for key, group in groups.items()):
+        said.append("where the bill has no lines for the host, the price is that of the accelerators alone")
+    return tuple(said)

@@ -1,0 +1,118 @@
+"""Price lists for people: every offer with its price on each kind of terms, cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from chipwise.catalog import Commitment, Offer
+from chipwise.prices.book import PriceBook
+
+TERMS = ("ondemand", "spot", "1y", "3y")
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """One price per chip-hour, with its age and where it comes from."""
+
+    usd_h: float
+    date: str
+    source: str
+    note: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PriceLine:
+    """An instance of a cloud in a region, and what a chip-hour of it costs on each kind of terms."""
+
+    chip_id: str
+    cloud: str
+    region: str  # "" where the source names none
+    instance: str  # "" where the source names none
+    chips: float | None  # None where the source names no instance
+    ondemand: Dated | None
+    spot: Dated | None
+    year1: Dated | None
+    year3: Dated | None
+
+    def on(self, terms: str) -> Dated | None:
+        """The price on one of TERMS."""
+        return {"ondemand": self.ondemand, "spot": self.spot, "1y": self.year1, "3y": self.year3}[terms]
+
+    @property
+    def cheapest(self) -> float:
+        """Per chip-hour on demand, or on the cheapest other terms where there is no such price."""
+        if self.ondemand is not None:
+            return self.ondemand.usd_h
+        return min(price.usd_h for price in (self.spot, self.year1, self.year3) if price is not None)
+
+    @property
+    def date(self) -> str:
+        """The age of the line: that of its on-demand or spot price, else that of its commitments."""
+        return next(price.date for price in (self.ondemand, self.spot, self.year1, self.year3) if price is not None)
+
+
+def price_lines(book: PriceBook, chip_ids: Sequence[str], clouds: Collection[str] = (), regions: Collection[str] = (),
+                terms: str = "") -> tuple[PriceLine, ...]:
+    """Lines for chips in the order given, cheapest first; with `terms` only those that have such a price, by it.
+
+    >>> from chipwise.prices.book import listed
+    >>> lines = price_lines(listed(), ["v5e"], clouds=["gcp"], terms="3y")
+    >>> [line.year3.usd_h for line in lines] == sorted(line.year3.usd_h for line in lines)
+    True
+    """
+    out: list[PriceLine] = []
+    for chip_id in chip_ids:
+        found = [line for line in _of(book, chip_id) if (not clouds or line.cloud in clouds)
+                 and (not regions or line.region in regions) and (not terms or line.on(terms) is not None)]
+        out += sorted(found, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region,
+                                               line.instance))
+    return tuple(out)
+
+
+def cheapest_of_each(lines: Iterable[PriceLine]) -> tuple[PriceLine, ...]:
+    """The first line of every chip and cloud."""
+    seen: dict[tuple[str, str], PriceLine] = {}
+    for line in lines:
+        seen.setdefault((line.chip_id, line.cloud), line)
+    return tuple(seen.values())
+
+
+def _rank(line: PriceLine, terms: str) -> tuple[bool, float]:
+    """By the price on these terms; without terms those that can be had on demand come first."""
+    price = line.on(terms or "ondemand")
+    return (True, line.cheapest) if price is None else (False, price.usd_h)
+
+
+def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
+    offers = [offer for offer in book.offers if offer.chip_id == chip_id]
+    commitments = [c for c in book.commitments if c.chip_id == chip_id]
+    lines, used = [], set()
+    for offer in offers:
+        years = {n: _committed(offer, commitments, n) for n in (1, 3)}
+        used |= {id(c) for c in years.values() if c is not None}
+        lines.append(PriceLine(chip_id, offer.cloud, offer.region, offer.instance, offer.chips,
+                               _dated(offer.ondemand_usd_h, offer), _dated(offer.spot_usd_h, offer),
+                               *(None if c is None else _dated(c.usd_h, c) for c in years.values())))
+    return lines + _alone([c for c in commitments if id(c) not in used])
+
+
+def _committed(offer: Offer, commitments: Iterable[Commitment], years: int) -> Commitment | None:
+    """The commitment for an offer's instance, or for any in its region; an own one before the list's."""
+    fitting = [c for c in commitments if c.years == years and (c.cloud, c.region) == (offer.cloud, offer.region)
+               and c.instance.lower() in ("", offer.instance.lower())]
+    return min(fitting, key=lambda c: (not c.own, not c.instance, c.usd_h), default=None)
+
+
+def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
+    """Lines for commitments whose instance has no other price."""
+    places: dict[tuple[str, str, str, str], dict[int, Commitment]] = {}
+    for c in commitments:
+        places.setdefault((c.chip_id, c.cloud, c.region, c.instance), {})[c.years] = c
+    return [PriceLine(*place, None, None, None, *(_dated(of[n].usd_h, of[n]) if n in of else None for n in (1, 3)))
+            for place, of in places.items()]
+
+
+def _dated(usd_h: float | None, of: Offer | Commitment) -> Dated | None:
+    return None if usd_h is None else Dated(usd_h, of.date, of.source, of.note, of.own)
