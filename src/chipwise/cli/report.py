@@ -20,10 +20,17 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.compare import Candidate, Terms
+    from collections.abc import Sequence
+    from datetime import date
+
+    from chipwise.cli.progress import Progress
+    from chipwise.compare import Candidate, Row, Terms
+    from chipwise.compare.serving_rows import ServingRow
+    from chipwise.cost import Statement
     from chipwise.prices import PriceBook
     from chipwise.report.parts import Report
 
+BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next
 SUFFIXES = (".html", ".htm", ".pdf")
 EXAMPLES = """\b
 Examples:
@@ -130,10 +137,27 @@ def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms
         if isinstance(work, Workload):
             found = compare(work, candidates, in_use(), terms, today=today, progress=shown,
                             change=mixing(evidence, in_use()), book=book)
-            shown.say("drawing")
-            return training_report(found, in_use().date, today)
+            bills = _billed(found.rows, found.pick, book, today, shown)
+            return training_report(found, in_use().date, today, bills)
         if evidence == "compiled":
             raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
         served = compare_serving(work, candidates, in_use(), taught(), terms, today, progress=shown, book=book)
-        shown.say("drawing")
-        return service_report(served, today)
+        return service_report(served, today, _billed(served.rows, served.pick, book, today, shown))
+
+
+def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, book: PriceBook, today: date,
+            shown: Progress) -> list[Statement]:
+    """What the pick and those that rank next cost on every kind of terms, the pick first."""
+    from chipwise.catalog.economics import DEFAULT_SITE, site
+    from chipwise.cost import Asked, state_cost
+
+    if pick is None:
+        return []
+    asked = Asked(book, site(DEFAULT_SITE), today=today)
+    leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][:BILLED - 1]]
+    bills = []
+    for i, row in enumerate(leading):
+        shown(i, len(leading), f"what {row.accelerators} costs")
+        bills.append(state_cost(row, asked))
+    shown.say("drawing")
+    return bills
