@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from chipwise.cli.progress import Progress
     from chipwise.compare import Candidate, Row, Terms
-    from chipwise.compare.serving_rows import ServingRow
+    from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.cost import Statement
-    from chipwise.prices import PriceBook
+    from chipwise.prices import PriceBook, Quote
     from chipwise.report.parts import Report
 
-BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next
+BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next,
+ON_SPOT = 3  # and those that cost least on spot
 SUFFIXES = (".html", ".htm", ".pdf")
 EXAMPLES = """\b
 Examples:
@@ -145,6 +146,14 @@ def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms
         return service_report(served, today, _billed(served.rows, served.pick, book, today, shown))
 
 
+def _usd(price: Quote | Rent | None) -> float:
+    """What orders rows by their cost on spot: of the run, or an hour of a service."""
+    from chipwise.prices import Quote
+
+    assert price is not None
+    return price.usd.value if isinstance(price, Quote) else price.usd_h.value
+
+
 def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, book: PriceBook, today: date,
             shown: Progress) -> list[Statement]:
     """What the pick and those that rank next cost on every kind of terms, the pick first."""
@@ -155,6 +164,8 @@ def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow |
         return []
     asked = Asked(book, site(DEFAULT_SITE), today=today)
     leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][:BILLED - 1]]
+    by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
+    leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]
     bills = []
     for i, row in enumerate(leading):
         shown(i, len(leading), f"what {row.accelerators} costs")

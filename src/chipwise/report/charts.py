@@ -198,9 +198,11 @@ def curves(name: str, caption: str, description: str, lines: Sequence[Curve], x_
                       label=line.label)
             if line.low:
                 axes.fill_between(line.xs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
-        for x, y, words in marks:
+        for i, (x, y, words) in enumerate(sorted(marks)):
             axes.plot([x], [y], "o", color=pictures.INK, markersize=5, zorder=4)
-            axes.annotate(words, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=8)
+            aside = (5, 6) if i % 2 == 0 else (-5, -12)  # in turn above and below: neighbours lie close
+            axes.annotate(words, (x, y), xytext=aside, textcoords="offset points", fontsize=8,
+                          ha="left" if i % 2 == 0 else "right")
         axes.set_ylim(0, top or 1.08 * max(max(line.ys) for line in lines))
         axes.set_xlim(min(min(line.xs) for line in lines), max(max(line.xs) for line in lines))
         _values(axes.xaxis, show_x)
@@ -283,7 +285,7 @@ def _values(axis: Any, show: Callable[[float], str]) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,)))
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(6))
+        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
 
 

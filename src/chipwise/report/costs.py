@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.cost.statement import KINDS, OWNED, PARTS, Rival, Statement, TermCost
+from chipwise.cost.statement import KINDS, OWNED, PARTS, SPOT, Rival, Source, Statement, TermCost
 from chipwise.report import charts
 from chipwise.report.parts import Cell, Figure, Link, Part, Points, Prose, Section, Table, Tile
 from chipwise.report.shown import dollars, number, percent
@@ -15,6 +15,8 @@ PAYS = {"compute": "chips", "storage": "storage", "egress": "network egress", "e
 FOR = {"run": "the run", "job": "the job", "month": "a month"}
 MOST_RIVALS = 5  # lines of the break-even chart: the cheapest of each kind first
 MOST_SWINGS = 10
+SEEN = 0.001  # of the total: a smaller swing can't be seen
+SHARES = tuple(percent / 100 for percent in range(10, 101, 2))  # of hours used, along the break-even chart
 
 
 def cost_section(statements: Sequence[Statement]) -> Section:
@@ -40,7 +42,31 @@ def cost_tile(s: Statement) -> Tile | None:
         return None
     return Tile(f"Cheapest terms: {best.kind}", format_money(best.total),
                 f"{format_money(best.usd.p10)} to {format_money(best.usd.p90)}",
-                f"{best.source}; all costs of {FOR[s.basis]}, 10th to 90th percentile")
+                f"{_whose(best.source)}; all costs of {FOR[s.basis]}, 10th to 90th percentile")
+
+
+def _whose(source: Source) -> str:
+    """Whose chips: a cloud and region, or the servers of one's own."""
+    return f"{source.cloud} {source.region}" if source.cloud else f"{source.instance} at {source.region}"
+
+
+def other_terms(statements: Sequence[Statement]) -> tuple[str, ...]:
+    """The least bill of all chips and terms, and that of the pick, in words."""
+    bills = [(t.total, s, t) for s in statements for t in s.terms]
+    if not bills:
+        return ()
+    _, s, t = min(bills, key=lambda each: each[0])
+    said = [f"With every cost counted, the least of {len(bills)} bills is {s.accelerators}, {t.kind}: {_ranged(t)}."]
+    if s is not statements[0] and statements[0].cheapest is not None:
+        mine = statements[0].cheapest
+        said.append(f"The least of {statements[0].accelerators} is {mine.kind}: {_ranged(mine)}.")
+    if t.kind == SPOT:
+        said.append("Spot may be taken away at any time and may not be there at all.")
+    return tuple(said)
+
+
+def _ranged(t: TermCost) -> str:
+    return f"{format_money(t.total)} ({format_money(t.usd.p10)} to {format_money(t.usd.p90)})"
 
 
 def _breakdown(s: Statement) -> Figure:
@@ -61,7 +87,7 @@ def _bill(s: Statement) -> Table:
     rows = []
     for t in s.terms:
         stale = "*" if t.source.stale else ""
-        rows.append((t.kind, str(t.source), f"${t.source.usd_chip_h:.2f}{stale}",
+        rows.append((t.kind, _whose(t.source), f"${t.source.usd_chip_h:.2f}{stale}",
                      *(dollars(getattr(t.split, part)) for part in used), format_money(t.total),
                      f"{format_money(t.usd.p10)} to {format_money(t.usd.p90)}", format_seconds(t.hours * HOUR)))
     best = s.cheapest
@@ -92,13 +118,13 @@ def _per(s: Statement) -> Table:
 
 def _side_by_side(statements: Sequence[Statement]) -> Table:
     kinds = [k for k in KINDS if any(s.on(k) for s in statements)]
-    rows = []
+    rows, ported = [], any(s.port.weeks for s in statements)
     for s in statements:
         bills = [s.on(k) for k in kinds]
         best = s.cheapest
         rows.append((str(s.accelerators), *("–" if t is None else _total(t) for t in bills),
-                     "–" if best is None else best.kind, f"{s.port.weeks:.1f}"))
-    headers = ("chips", *kinds, "cheapest", "port, weeks")
+                     "–" if best is None else best.kind, *([f"{s.port.weeks:.1f}"] if ported else [])))
+    headers = ("chips", *kinds, "cheapest", *(["port, weeks"] if ported else []))
     return Table(f"Total for {FOR[statements[0].basis]} by chip and terms", headers, tuple(rows),
                  frozenset({"chips", "cheapest"}), frozenset({0}),
                  ("Totals at the median, every cost counted. The pick is highlighted.",))
@@ -128,9 +154,10 @@ def break_even_section(s: Statement) -> Section:
 
 def _ownership(s: Statement) -> Figure:
     assert s.purchase is not None
-    curve, rivals = s.purchase.curve, _leading(s.purchase.rivals)
-    xs = tuple(share for share, _ in curve)
-    lines = [charts.Curve(f"owned {s.accelerators.chip.id}", xs, tuple(usd for _, usd in curve), True)]
+    bought, rivals = s.purchase, _leading(s.purchase.rivals)
+    curve, xs = bought.curve, SHARES
+    lines = [charts.Curve(f"owned {s.accelerators.chip.id}", xs,
+                          tuple(bought.owned.usd_chip_h(x, bought.chip_w) for x in xs), True)]
     lines += [charts.Curve(f"{r.kind}: {r.source.cloud} {r.source.region}".strip(), (xs[0], xs[-1]),
                            (r.source.usd_chip_h, r.source.usd_chip_h)) for r in rivals]
     marks = [(r.utilisation, r.source.usd_chip_h, percent(r.utilisation)) for r in rivals
@@ -182,12 +209,12 @@ def tornado_part(s: Statement) -> Figure | None:
     best = s.cheapest
     if best is None or not best.tornado:
         return None
-    ranked = sorted(best.tornado, key=lambda w: -w.swing)[:MOST_SWINGS]
-    rows = [charts.Swing(w.name, w.usd_low, w.usd_high, charts.amount(w.usd_low), charts.amount(w.usd_high))
-            for w in ranked if w.swing > 0]
+    ranked = [w for w in sorted(best.tornado, key=lambda w: -w.swing) if w.swing > SEEN * best.total][:MOST_SWINGS]
+    rows = [charts.Swing(_plain(w.name), w.usd_low, w.usd_high, charts.amount(w.usd_low), charts.amount(w.usd_high))
+            for w in ranked]
     if not rows:
         return None
-    words = "; ".join(f"{w.name} from {number(w.low)} to {number(w.high)}: {format_money(w.usd_low)} to "
+    words = "; ".join(f"{_plain(w.name)} from {number(w.low)} to {number(w.high)}: {format_money(w.usd_low)} to "
                       f"{format_money(w.usd_high)}" for w in ranked)
     return charts.tornado(
         "fig-tornado", f"What moves the total of {FOR[s.basis]} on {s.accelerators}, {best.kind}: each input from its "
@@ -200,7 +227,7 @@ def assumption_parts(s: Statement) -> tuple[Part, ...]:
     rows: list[tuple[Cell, ...]] = []
     for a in s.used:
         ends = "given" if a.low == a.high else f"{_value(a.low)} to {_value(a.high)}"
-        rows.append((a.name.replace("_", " "), _value(a.value), ends, a.unit, Link(a.source, a.source), a.date,
+        rows.append((_plain(a.name), _value(a.value), ends, a.unit, Link(a.source, a.source), a.date,
                      a.note or "–"))
     words = frozenset({"assumption", "unit", "source", "dated", "note"})
     headers = ("assumption", "value", "range", "unit", "source", "dated", "note")
@@ -210,6 +237,10 @@ def assumption_parts(s: Statement) -> tuple[Part, ...]:
     if said:
         parts.insert(0, Points("Said of the bills", said))
     return tuple(parts)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _value(value: float) -> str:

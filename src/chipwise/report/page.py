@@ -13,6 +13,7 @@ from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Pr
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
 
+KEPT = 14  # letters of a cell that is never broken
 SHORT = 14  # rows of a table that is not broken over two printed pages
 
 
@@ -62,7 +63,7 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
     yield from map(_tile, d.tiles)
     yield "</dl>"
-    yield '<div class="answers">'
+    yield f'<div class="answers" style="--n: {2 if len(d.answers) in (2, 4) else 3}">'
     for answer in d.answers:
         yield f"<div><h3>{escape(answer.title)}</h3>{_list(answer.items)}</div>"
     yield "</div>"
@@ -133,8 +134,9 @@ def _table(table: Table) -> str:
                    for header, kind in zip(table.headers, kinds, strict=True))
     rows = []
     for i, row in enumerate(table.rows):
-        cells = [f'<th scope="row" class="{kinds[0]}">{_cell(row[0])}</th>']
-        cells += [f'<td class="{kind}">{_cell(cell)}</td>' for cell, kind in zip(row[1:], kinds[1:], strict=True)]
+        cells = [f'<th scope="row" class="{_class(row[0], kinds[0])}">{_cell(row[0], kinds[0])}</th>']
+        cells += [f'<td class="{_class(cell, kind)}">{_cell(cell, kind)}</td>'
+                  for cell, kind in zip(row[1:], kinds[1:], strict=True)]
         mark = ' class="strong"' if i in table.strong else ""
         rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
     notes = f'<p class="notes">{" ".join(escape(note) for note in table.notes)}</p>' if table.notes else ""
@@ -144,9 +146,16 @@ def _table(table: Table) -> str:
             f'<tbody>{"".join(rows)}</tbody></table></div>{notes}')
 
 
-def _cell(cell: Cell) -> str:
+def _class(cell: Cell, kind: str) -> str:
+    """Short words and dates stay on one line."""
+    return f"{kind} keep" if isinstance(cell, str) and len(cell) <= KEPT else kind
+
+
+def _cell(cell: Cell, kind: str) -> str:
     if isinstance(cell, Link):
         if re.match(r"https?://[^\s]+$", cell.address):
             return f'<a href="{escape(cell.address)}">{escape(cell.words)}</a>'
         return escape(cell.words)
-    return re.sub(r",(?=\S)", ",<wbr>", escape(cell))  # layouts are long words: they may break behind commas
+    if kind == "number":
+        return escape(cell)
+    return re.sub(r"([,/_])(?=[^\s\d])", r"\1<wbr>", escape(cell))  # long words of no space: layouts, instances, paths

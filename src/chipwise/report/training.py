@@ -9,7 +9,14 @@ from chipwise.compare import Comparison, Refused, Row
 from chipwise.cost.statement import Statement
 from chipwise.prices import Quote
 from chipwise.report import charts
-from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, tornado_part
+from chipwise.report.costs import (
+    assumption_parts,
+    break_even_section,
+    cost_section,
+    cost_tile,
+    other_terms,
+    tornado_part,
+)
 from chipwise.report.evidence import assumptions_section, evidence_section
 from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
 from chipwise.report.shown import EVIDENCE, ends, kwh, number, percent, spread, time_ends, time_unit
@@ -45,8 +52,9 @@ def _decision(c: Comparison, statements: Sequence[Statement]) -> Decision:
     answers = [Points("Why", (c.words.why,)), Points("What would flip it", _flips(c))]
     if c.pick is None:
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
-    answers.append(Points("How sure is it", _sure(c, c.pick)))
-    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)), tuple(answers), _bars(c))
+    answers += [Points("How sure is it", _sure(c, c.pick)), Points("On all terms", other_terms(statements))]
+    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)),
+                    tuple(a for a in answers if a.items), _bars(c))
 
 
 def _headline(pick: Row) -> str:
