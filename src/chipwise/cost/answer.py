@@ -38,6 +38,7 @@ from chipwise.prices.money import SINGLE
 from chipwise.units import HOUR
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
+NO_CHEAPER = "no spot price is listed below the price on demand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,14 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
     answer = row.prediction if isinstance(row, Row) else row
     workload = row.prediction.workload if isinstance(row, Row) else row.served.service.place.workload
+    spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work uses "
+             f"{case.chips:,}; all are paid for, the others idle"
+             for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
     return Statement(
         workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
         tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))), _commitments(chip, case.chips, asked),
         _purchase(chip, case, offered, asked), effort, tuple(sorted(used.values(), key=lambda a: a.name)),
-        (*case.notes, *_notes(case, asked)), asked.today, asked.draws, asked.seed)
+        (*case.notes, *spare, *_notes(case, asked)), asked.today, asked.draws, asked.seed)
 
 
 def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
@@ -116,11 +120,14 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
     """The price of a chip-hour, and how many chips are rented for it."""
     chips = row.accelerators.count
     if isinstance(row, Row):
-        return price_of(row.accelerators.chip, chips, kind == SPOT, asked.today, asked.book), chips
+        now, spot = (price_of(row.accelerators.chip, chips, each, asked.today, asked.book) for each in (False, True))
+        if kind == SPOT and now and spot and spot.usd_h >= now.usd_h:
+            raise Refusal(NO_CHEAPER)
+        return spot if kind == SPOT else now, chips
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
-            raise Refusal("no spot price is listed below the price on demand")
+            raise Refusal(NO_CHEAPER)
         return None, chips
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
@@ -137,12 +144,13 @@ def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
-    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note)
+    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h)
 
 
 def committed(c: Commitment, today: date) -> Source:
     """Where the price of a commitment comes from."""
-    return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note)
+    return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
+                  c.ondemand_usd_h)
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -183,7 +191,7 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
     if deal.owned is not None:
         mine = deal.owned
         hours = chip_hours / deal.chips
-        return hours * mine.servers * mine.server_w(case.chip_w) / 1e3 * deal.site.pue.value
+        return hours * mine.servers * mine.server_w(mine.mean_w(case.chips, case.chip_w)) / 1e3 * deal.site.pue.value
     return chip_hours * case.watts(know) / 1e3 * deal.site.pue.value
 
 
@@ -238,7 +246,7 @@ def _cheapest(offers: list[Offer], spot: bool) -> list[Offer]:
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
     return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note)
+                  o.note, o.ondemand_usd_h)
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:

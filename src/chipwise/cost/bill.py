@@ -141,7 +141,7 @@ def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
     held = hours / use  # hours that the servers are there for this work
     price = mine.usd_kwh * x["energy_price_drift"]
     busy, idle = (onprem.energy_usd(mine.server_w(w), mine.site.pue.value, price)
-                  for w in (case.chip_w, mine.chip.idle_w))
+                  for w in (mine.mean_w(case.chips, case.chip_w), mine.chip.idle_w))
     energy = (hours * busy + (held - hours) * idle) * mine.servers
     return held / HOURS_MONTH * month * mine.servers, energy, held / HOURS_MONTH * people
 

@@ -70,5 +70,5 @@ def _rows(workload: Workload | ServingWorkload, asked: Asked, calibration: Calib
 
         return workload, trained
     work = within(workload, terms)
-    market = Market(work, terms, calibration, taught(), work.serve.stack, asked.today, demand_of(work, 0), asked.book, 0)
+    market = Market(work, terms, calibration, taught(), work.serve.stack, asked.today, demand_of(work), asked.book)
     return work, market.evaluate

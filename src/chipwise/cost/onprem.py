@@ -63,6 +63,10 @@ class Owned:
         """Watts of one server whose chips draw so many each."""
         return self.server.chips * chip_w + self.overhead_w
 
+    def mean_w(self, used: int, chip_w: float) -> float:
+        """Mean watts of a chip where so many are used and the others of whole servers idle."""
+        return (used * chip_w + (self.chips - used) * self.chip.idle_w) / self.chips
+
     def energy_usd_h(self, chip_w: float) -> float:
         """US dollars an hour of one server for electricity and, through the PUE, for cooling."""
         return float(energy_usd(self.server_w(chip_w), self.site.pue.value, self.usd_kwh))

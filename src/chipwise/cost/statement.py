@@ -62,6 +62,7 @@ class Source:
     source: str
     stale: bool
     note: str
+    list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source

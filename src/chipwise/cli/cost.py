@@ -1,0 +1,208 @@
+"""chipwise cost: what a workload really costs on every kind of terms, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.options import (
+    NO_FLAGS,
+    EvidenceOpt,
+    Flags,
+    FxOpt,
+    OutFile,
+    PricesOpt,
+    WorkloadArg,
+    complete_chips,
+    one_of,
+    with_any_flags,
+)
+
+if TYPE_CHECKING:
+    from chipwise.catalog.economics import Economics, Site
+    from chipwise.compare import Candidate
+    from chipwise.cost import Program
+
+EXAMPLES = """\b
+Examples:
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512,v5p:512
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --cloud aws --utilisation 0.8 --years 4
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on v6e:256 --framework pytorch --custom-kernels 2 --runs 10
+  chipwise cost examples/llama-3.1-70b-serve.yaml --on h100,v6e --site us-iowa --energy-price 0.05 --pue 1.2
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --set interest=0.05 --set spot_per_hour=0.02
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 -o focus --out bill.csv
+"""
+FORMATS = ("table", "json", "csv", "focus")
+
+
+def complete_sites(incomplete: str) -> list[str]:
+    """Places of one's own that begin with what was typed."""
+    from chipwise.catalog.economics import own_sites
+
+    return [name for name in own_sites() if name.startswith(incomplete.lower())]
+
+
+def complete_assumptions(incomplete: str) -> list[str]:
+    """Assumptions that begin with what was typed."""
+    from chipwise.catalog.economics import economics
+
+    return [f"{name}=" for name in economics().table if name.startswith(incomplete.lower())]
+
+
+def complete_clouds(incomplete: str) -> list[str]:
+    """Clouds that begin with what was typed."""
+    from chipwise.prices import listed
+
+    return sorted({o.cloud for o in listed().offers if o.cloud.startswith(incomplete.lower())})
+
+
+@with_any_flags
+def cost(
+    workload: WorkloadArg,
+    on: Annotated[str, typer.Option(
+        "--on", metavar="LIST", help="Chips, with or without counts: h100:512,v5p:512.",
+        autocompletion=complete_chips, show_default=False)],
+    chips: Annotated[str | None, typer.Option(
+        "--chips", metavar="N", help="So many chips of each where --on says none (64 unless said).",
+        show_default=False)] = None,
+    deadline: Annotated[str | None, typer.Option(
+        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.",
+        show_default=False)] = None,
+    offer: Annotated[str | None, typer.Option(
+        "--offer", metavar="NAME", help="This offer alone: cloud/region/instance.", show_default=False)] = None,
+    cloud: Annotated[str | None, typer.Option(
+        "--cloud", metavar="NAME", help="Offers of this cloud alone.", autocompletion=complete_clouds,
+        show_default=False)] = None,
+    region: Annotated[str | None, typer.Option(
+        "--region", metavar="NAME", help="Offers in this region alone.", show_default=False)] = None,
+    utilisation: Annotated[float | None, typer.Option(
+        "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
+        show_default=False)] = None,
+    years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
+    site: Annotated[str | None, typer.Option(
+        "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
+        autocompletion=complete_sites, show_default=False)] = None,
+    energy_price: Annotated[float | None, typer.Option(
+        "--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)] = None,
+    pue: Annotated[float | None, typer.Option(
+        "--pue", metavar="RATIO", help="Power of the building over that of the servers there.",
+        show_default=False)] = None,
+    framework: Annotated[str | None, typer.Option(
+        "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
+        autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)] = None,
+    custom_kernels: Annotated[list[str] | None, typer.Option(
+        "--custom-kernels", metavar="N", help="Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.",
+        show_default=False)] = None,
+    now_on: Annotated[str | None, typer.Option(
+        "--now-on", metavar="CHIP", help="Where the program runs today (an NVIDIA GPU unless said).",
+        autocompletion=complete_chips, show_default=False)] = None,
+    check: Annotated[Path | None, typer.Option(
+        "--check", metavar="FILE", help="What `chipwise check -o json` said of the program.",
+        show_default=False)] = None,
+    runs: Annotated[float, typer.Option(
+        "--runs", metavar="N", help="Runs (months of a service) that share the port.")] = 1.0,
+    epochs: Annotated[float | None, typer.Option(
+        "--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False)] = None,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
+        autocompletion=complete_assumptions, show_default=False)] = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = 4_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
+    flags: Flags = NO_FLAGS,
+    evidence: EvidenceOpt = "modelled",
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
+    output: Annotated[str, typer.Option(
+        "-o", "--output", metavar="FORMAT", help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
+        autocompletion=one_of(*FORMATS))] = "table",
+    out: OutFile = None,
+) -> None:
+    """What a workload costs on demand, committed, on spot and on-premises, with the range of each.
+
+    A run: with checkpoints, failures and interruptions; per run, epoch, step and million tokens. A service: a month of
+    the chips that carry its requests; per hour, million tokens and thousand inferences. Split into compute, storage,
+    egress, energy, staff and port; where commitments and servers break even; what matters most; every assumption.
+    """
+    from chipwise.catalog.calibration import in_use
+    from chipwise.catalog.taught import taught
+    from chipwise.cli import cost_blocks, cost_records
+    from chipwise.cli.compare import terms_of
+    from chipwise.cli.evidence import known_evidence, mixing
+    from chipwise.cli.pricing import book_of
+    from chipwise.cli.progress import progress
+    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.cli.workloads import read_any
+    from chipwise.cost import Asked, chosen, cost_of
+    from chipwise.errors import InputError
+    from chipwise.workload import Workload
+
+    formats(output, *FORMATS)
+    known_evidence(evidence)
+    candidates = _candidates(on)
+    book = chosen(book_of(prices, fx), cloud, region, offer)
+    know, place = _known(set_), _place(site, energy_price, pue)
+    program = _program(framework, custom_kernels, now_on, check)
+    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed)
+    work = read_any(workload, flags)
+    trained = isinstance(work, Workload)
+    if evidence == "compiled" and not trained:
+        raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
+    if epochs is not None and not trained:
+        raise InputError("--epochs", epochs, "a workload that is trained")
+    with progress("costing") as shown:
+        found = cost_of(work, candidates, asked, in_use(), taught, terms_of(chips, deadline, None, "cost"), shown,
+                        mixing(evidence, in_use()) if trained else None)
+    if output == "json":
+        emit_json(cost_records.costs(found), out)
+    elif output == "csv":
+        emit_csv(cost_records.rows(found), out)
+    elif output == "focus":
+        emit_csv(cost_records.focus(found), out)
+    else:
+        emit(cost_blocks.blocks(found), out)
+
+
+def _candidates(on: str) -> list[Candidate]:
+    from chipwise.compare import Candidate
+    from chipwise.errors import InputError
+
+    names = [name.strip() for name in on.split(",") if name.strip()]
+    if not names:
+        raise InputError("--on", on, "chips such as h100,v5p:128")
+    return [Candidate.read(name) for name in dict.fromkeys(names)]
+
+
+def _known(changes: Sequence[str] | None) -> Economics:
+    """The assumptions with those that were given."""
+    from chipwise.catalog.economics import economics
+    from chipwise.errors import InputError
+
+    given: dict[str, float] = {}
+    for text in changes or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        try:
+            given[name] = float(value)
+        except ValueError:
+            raise InputError("--set", text, "NAME=VALUE such as interest=0.05") from None
+        if not equals:
+            raise InputError("--set", text, "NAME=VALUE such as interest=0.05")
+    return economics().changed(given)
+
+
+def _place(name: str | None, usd_kwh: float | None, pue: float | None) -> Site:
+    from chipwise.catalog.economics import DEFAULT_SITE, at, site
+
+    return at(site(name or DEFAULT_SITE), usd_kwh, pue)
+
+
+def _program(framework: str | None, kernels: Sequence[str] | None, now_on: str | None, check: Path | None) -> Program:
+    from chipwise.catalog import find_chip
+    from chipwise.cost import Program
+    from chipwise.cost.port import read_framework, read_kernels
+    from chipwise.cost.port_check import read_check
+
+    return Program(read_framework(framework), read_kernels(kernels), find_chip(now_on) if now_on else None,
+                   read_check(check) if check else None)
