@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli.cost import complete_assumptions, complete_sites
 from chipwise.cli.options import (
     NO_FLAGS,
     EvidenceOpt,
@@ -21,13 +22,12 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
 
     from chipwise.cli.progress import Progress
     from chipwise.compare import Candidate, Row, Terms
     from chipwise.compare.serving_rows import Rent, ServingRow
-    from chipwise.cost import Statement
-    from chipwise.prices import PriceBook, Quote
+    from chipwise.cost import Asked, Statement
+    from chipwise.prices import Quote
     from chipwise.report.parts import Report
 
 BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next,
@@ -63,6 +63,19 @@ def report(
     by: Annotated[str | None, typer.Option(
         "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
         autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
+    utilisation: Annotated[float | None, typer.Option(
+        "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
+        show_default=False)] = None,
+    years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
+    site: Annotated[str | None, typer.Option(
+        "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
+        autocompletion=complete_sites, show_default=False)] = None,
+    framework: Annotated[str | None, typer.Option(
+        "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
+        autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)] = None,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
+        autocompletion=complete_assumptions, show_default=False)] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     prices: PricesOpt = None,
@@ -74,17 +87,21 @@ def report(
     plots, assumptions with sources, evidence and error bars, sensitivity.
     """
     from chipwise.cli.compare import candidates_of, terms_of
+    from chipwise.cli.cost import known_of, place_of, program_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
     from chipwise.cli.render import write
+    from chipwise.cost import Asked
     from chipwise.report.page import page
     from chipwise.whole import write_whole
 
     printer = _ready(output)
     known_evidence(evidence)
     candidates = candidates_of(on)
-    book = book_of(prices, fx)
-    made = _compared(workload, flags, candidates, terms_of(chips, deadline, budget, by), evidence, book)
+    terms = terms_of(chips, deadline, budget, by)
+    asked = Asked(book_of(prices, fx), place_of(site), known_of(set_), years, utilisation,
+                  program_of(framework, None, None, None))
+    made = _compared(workload, flags, candidates, terms, evidence, asked)
     html = page(made)
     if printer is not None:
         from chipwise.report.pdf import print_pdf
@@ -117,10 +134,8 @@ def _ready(target: Path) -> str | None:
 
 
 def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str,
-              book: PriceBook) -> Report:
+              asked: Asked) -> Report:
     """The report of a workload of either kind."""
-    from datetime import date
-
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli.evidence import mixing
@@ -133,17 +148,17 @@ def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms
     from chipwise.report.training import training_report
     from chipwise.workload import Workload
 
-    work, today = read_any(text, flags), date.today()
+    work, today, book = read_any(text, flags), asked.today, asked.book
     with progress("comparing") as shown:
         if isinstance(work, Workload):
             found = compare(work, candidates, in_use(), terms, today=today, progress=shown,
                             change=mixing(evidence, in_use()), book=book)
-            bills = _billed(found.rows, found.pick, book, today, shown)
+            bills = _billed(found.rows, found.pick, asked, shown)
             return training_report(found, in_use().date, today, bills)
         if evidence == "compiled":
             raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
         served = compare_serving(work, candidates, in_use(), taught(), terms, today, progress=shown, book=book)
-        return service_report(served, today, _billed(served.rows, served.pick, book, today, shown))
+        return service_report(served, today, _billed(served.rows, served.pick, asked, shown))
 
 
 def _usd(price: Quote | Rent | None) -> float:
@@ -154,15 +169,13 @@ def _usd(price: Quote | Rent | None) -> float:
     return price.usd.value if isinstance(price, Quote) else price.usd_h.value
 
 
-def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, book: PriceBook, today: date,
+def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, asked: Asked,
             shown: Progress) -> list[Statement]:
     """What the pick and those that rank next cost on every kind of terms, the pick first."""
-    from chipwise.catalog.economics import DEFAULT_SITE, site
-    from chipwise.cost import Asked, state_cost
+    from chipwise.cost import state_cost
 
     if pick is None:
         return []
-    asked = Asked(book, site(DEFAULT_SITE), today=today)
     leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][:BILLED - 1]]
     by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
     leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]

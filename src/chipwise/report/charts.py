@@ -106,10 +106,7 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
             axes.barh(i, b.value, height=0.62, color=colour, hatch="////" if b.weak else "", edgecolor="white",
                       linewidth=0)
             high = min(b.high, top * 1.02)
-            axes.plot([b.low, high], [i, i], color=pictures.INK, linewidth=1.2, solid_capstyle="butt")
-            axes.plot([b.low], [i], "|", color=pictures.INK, markersize=6)
-            cut = b.high > high
-            axes.plot([high], [i], ">" if cut else "|", color=pictures.INK, markersize=4 if cut else 6)
+            _interval(axes, i, b, high)
             axes.annotate(label(b.value), (max(high, b.value), i), xytext=(6, 0), textcoords="offset points",
                           va="center", fontsize=8, fontweight="bold" if b.strong else "normal")
         axes.set_yticks(places, [b.label for b in rows])
@@ -123,6 +120,15 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return _made(figure, name, caption, description)
+
+
+def _interval(axes: Any, at: int, b: Bar, high: float) -> None:
+    if b.low == b.high:
+        return
+    cut = b.high > high
+    axes.plot([b.low, high], [at, at], color=pictures.INK, linewidth=1.2, solid_capstyle="butt")
+    axes.plot([b.low], [at], "|", color=pictures.INK, markersize=6)
+    axes.plot([high], [at], ">" if cut else "|", color=pictures.INK, markersize=4 if cut else 6)
 
 
 def stacks(name: str, caption: str, description: str, columns: Sequence[str], terms: Mapping[str, Sequence[float]],

@@ -8,7 +8,7 @@ from datetime import date
 from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan, Running
 from chipwise.report import charts
 from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
-from chipwise.report.shown import dollars, number, percent
+from chipwise.report.shown import dollars, number, percent, plural
 from chipwise.units import format_money
 
 TERMS = {"ondemand": "on demand", "spot": "spot", "year1": "1-year commitment", "year3": "3-year commitment",
@@ -22,8 +22,9 @@ def fleet_report(title: str, answer: FleetAnswer, made: date) -> Report:
         return _infeasible(title, answer, made)
     plan = answer.plan
     periods = plan.problem.periods
-    about = (f"Fleet plan from {periods[0].name} to {periods[-1].name}: {len(plan.problem.services)} services and "
-             f"{len(plan.problem.runs)} training runs on {len(plan.problem.supplies)} candidate supplies")
+    about = (f"Fleet plan from {periods[0].name} to {periods[-1].name}: "
+             f"{plural(len(plan.problem.services), 'service')} and {plural(len(plan.problem.runs), 'training run')}, "
+             f"{plural(len(plan.problem.supplies), 'candidate offer')}")
     sections = [_plan(plan), _where(plan), _costs(answer, plan), _limits(answer), _sensitivity(answer, plan),
                 _assumptions(answer)]
     return Report(title, about, made, _decision(answer, plan), tuple(s for s in sections if s.parts))

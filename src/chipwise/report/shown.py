@@ -56,6 +56,15 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
+def plural(count: int, word: str) -> str:
+    """A count with its word.
+
+    >>> plural(1, "run"), plural(2_000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def kwh(value: float) -> str:
     """Energy for people.
 
