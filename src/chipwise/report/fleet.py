@@ -220,7 +220,8 @@ def _alternatives(plan: FleetPlan, found: Sequence[Alternative]) -> Figure:
             for a in found if a.plan]
     words = "; ".join(f"{b.label} {format_money(b.value)}" for b in bars)
     return charts.bars("fig-alternatives", "Cost of the plan with all chips allowed and with some left out; lines "
-                       "reach down to what no plan can undercut", words, bars, "US dollars over the plan")
+                       "reach down to what no plan can undercut", f"Cost of the plans: {words}", bars,
+                       "US dollars over the plan")
 
 
 def _limits(answer: FleetAnswer) -> Section:
@@ -241,8 +242,8 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
         bars = [charts.Bar("as planned", plan.usd, plan.usd, plan.usd, True)]
         bars += [charts.Bar(s.name, s.plan.usd, s.plan.usd, s.plan.usd) for s in solved if s.plan]
         words = "; ".join(f"{b.label} {format_money(b.value)}" for b in bars)
-        parts.append(charts.bars("fig-sensitivity", "Cost of the best plan when demand or prices change", words, bars,
-                                 "US dollars over the plan"))
+        parts.append(charts.bars("fig-sensitivity", "Cost of the best plan when demand or prices change",
+                                 f"Cost of the best plan: {words}", bars, "US dollars over the plan"))
     if answer.sensitivity:
         parts.append(Table("The plan solved anew", ("change", "cost", "what changes"),
                            tuple((s.name, _became(plan, s.plan, s.why), s.change or "–") for s in answer.sensitivity),
