@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from itertools import pairwise
 
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
@@ -112,7 +113,7 @@ def test_wide_tables_scroll_inside_their_box_and_can_be_reached_by_keyboard(open
 def test_headings_go_down_in_order_and_links_lead_to_sections(opened):
     page, _, _ = opened
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].filter(h => h.offsetParent).map(h => +h.tagName[1])")
-    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
     links = page.locator("nav a")
     assert links.count() >= 5
     for i in range(links.count()):

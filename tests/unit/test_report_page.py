@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_tags_are_closed_ids_are_unique_and_headings_go_down_by_one(name):
     assert not read.wrong and not read.open
     assert len(read.ids) == len(set(read.ids))
     levels = [int(tag[1]) for tag, _ in read.tags if re.fullmatch(r"h[1-6]", tag)]
-    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
 
 
 @pytest.mark.parametrize("name", REPORTS)

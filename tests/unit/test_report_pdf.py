@@ -1,7 +1,6 @@
 """A PDF is printed by a real browser; without one, or with one that fails or hangs, there is one clear line."""
 
 import io
-import os
 import stat
 
 import pytest
@@ -66,7 +65,7 @@ def test_a_file_that_is_no_program_is_one_line(tmp_path):
 def test_a_report_is_printed_on_a4_and_leaves_nothing_behind(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     reader = PdfReader(io.BytesIO(print_pdf(page(training()))))
-    assert len(reader.pages) > 3 and not os.listdir(tmp_path)
+    assert len(reader.pages) > 3 and not list(tmp_path.iterdir())
     for sheet in reader.pages:
         assert [round(float(side)) for side in (sheet.mediabox.width, sheet.mediabox.height)] == [595, 842]
     assert training().decision.headline in reader.pages[0].extract_text()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_cases import DAY, REPORTS, asked, bills, fleet, service, served, trained, training
+from report_cases import DAY, REPORTS, asked, bills, fleet, served, service, trained, training
 from report_fleet import fleet_answer, infeasible
 
 from chipwise.catalog.calibration import shipped

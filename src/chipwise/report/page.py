@@ -147,8 +147,10 @@ def _table(table: Table) -> str:
 
 
 def _class(cell: Cell, kind: str) -> str:
-    """Short words and dates stay on one line."""
-    return f"{kind} keep" if isinstance(cell, str) and len(cell) <= KEPT else kind
+    """Short words, dates and numbers stay on one line; ranges may take two where paper is narrow."""
+    if isinstance(cell, Link):
+        return kind
+    return f"{kind} keep" if len(cell) <= KEPT else f"{kind} long"
 
 
 def _cell(cell: Cell, kind: str) -> str:
