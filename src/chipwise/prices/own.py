@@ -5,7 +5,8 @@ The file has a header and one line an instance; prices are of the whole instance
     chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,year1_usd_h,year3_usd_h,date,source,note
     h100,gcp,us-central1,a3-highgpu-8g,8,61.20,,48.00,36.00,2026-10-31,contract 4711,
 
-A line needs one price at least. The instance `any` is a price for every size, per so many chips. A `currency` column may name another than USD; rates then come from the user.
+A line needs one price at least. The instance `any` is a price for every size, per so many chips. A `currency` column
+may name another than USD; rates then come from the user.
 """
 
 from __future__ import annotations
