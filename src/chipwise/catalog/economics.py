@@ -111,7 +111,7 @@ class Economics:
         for name, value in changes.items():
             meant = [key for key in table if key == name or key.startswith(f"{name}.")]
             if not meant:
-                raise UnknownName("--set", name, table)
+                raise UnknownName("--set", name, table, "; docs/cost.md lists them")
             for key in meant:
                 _check(name, value, table[key].unit)
                 table[key] = replace(table[key], value=value, low=value, high=value, source="given", note="")

@@ -56,7 +56,7 @@ def _text(name: str) -> str:
 
 
 def rows(name: str) -> Iterator[dict[str, str]]:
-    """The rows of a data file of the catalog."""
+    """The lines of a CSV file among the data."""
     import csv
 
     return csv.DictReader(_text(name).splitlines())

@@ -197,7 +197,8 @@ def _sources(s: Statement) -> list[Source]:
 
 
 def _range(s: Spread) -> str:
-    return f"{format_money(s.p10)} to {format_money(s.p90) if isfinite(s.p90) else 'no end'}"
+    low, high = (format_money(end) if isfinite(end) else "no end" for end in (s.p10, s.p90))
+    return f"{low} to {high}"
 
 
 def _time(hours: float) -> str:

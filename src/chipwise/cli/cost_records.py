@@ -141,7 +141,8 @@ def rows(c: Costs) -> list[dict[str, Any]]:
             out.append({
                 "accelerators": str(s.accelerators), "chip": s.accelerators.chip.id, "chips": s.accelerators.count,
                 "terms": t.kind, "basis": s.basis, "usd": t.total,
-                **{f"usd_{name}": _blank(value) for name, value in spread(t.usd).items()}, **{f"{part}_usd": getattr(t.split, part) for part in PARTS},
+                **{f"usd_{name}": _blank(value) for name, value in spread(t.usd).items()},
+                **{f"{part}_usd": getattr(t.split, part) for part in PARTS},
                 **{f"usd_per_{name.replace(' ', '_').replace(',', '')}": per.get(name, "") for name in units},
                 "hours": t.hours, **{f"hours_{name}": _blank(value) for name, value in spread(t.hours_range).items()},
                 "chip_hours": t.chip_hours, "utilisation": t.utilisation, "kwh": t.kwh, "kg_co2": t.kg_co2,
@@ -194,5 +195,6 @@ def charges(s: Statement, t: TermCost) -> list[Charge]:
             provider, t.source.region, t.source.instance if chip else "", s.accelerators.chip.id if chip else "",
             1.0 if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
             PRICING[t.kind] if chip else "Standard", s.today, end, quantity,
-            (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd, CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))
+            (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd,
+            CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))
     return made

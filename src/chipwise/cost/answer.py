@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from math import inf, isfinite
+from math import inf
+
+import numpy as np
 
 from chipwise.catalog import Chip, Commitment, Offer
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
@@ -35,9 +37,10 @@ from chipwise.cost.statement import (
 from chipwise.errors import Refusal
 from chipwise.prices import Price, PriceBook, is_stale, price_of
 from chipwise.prices.money import SINGLE
-from chipwise.units import HOUR
+from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
+ENDLESS = 100.0  # times as long as without interruptions: from there on there is no bill
 NO_CHEAPER = "no spot price is listed below the price on demand"
 
 
@@ -81,8 +84,8 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
     answer = row.prediction if isinstance(row, Row) else row
     workload = row.prediction.workload if isinstance(row, Row) else row.served.service.place.workload
-    spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work uses "
-             f"{case.chips:,}; all are paid for, the others idle"
+    spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
+             f"uses {case.chips:,}; all are paid for, the others idle"
              for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
     return Statement(
         workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
@@ -166,9 +169,10 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
     unknown = uncertain(case, deal, effort, asked.know, given)
     middle = medians(unknown.inputs)
     course = plan(case, deal, middle) if case.basis == "run" else None
-    if course is not None and not isfinite(course.wall_s):
-        often = HOUR / float(rate_h(case, deal, middle)) / 60
-        return Missing(deal.kind, f"interrupted every {often:.3g} min: it would never end"), unknown.assumed
+    if course is not None and not course.stretch < ENDLESS:
+        often = format_seconds(HOUR / float(rate_h(case, deal, middle)))
+        return Missing(deal.kind, f"interrupted every {often} and slow to start again: it would hardly ever end, and "
+                       f"take over {ENDLESS:g} times as long"), unknown.assumed
     interval = course.interval_s if course else inf
 
     def amount(x: Mapping[str, float]) -> float:
@@ -176,12 +180,15 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
 
     one = bill(case, deal, effort, middle, expected_clock(interval))
     rng = generator(asked.seed, f"interruptions {deal.kind}")
-    many = bill(case, deal, effort, drawn(unknown.inputs, asked.draws, asked.seed), drawn_clock(interval, rng))
+    with np.errstate(invalid="ignore"):  # a run that never ends, by a price of nothing
+        many = bill(case, deal, effort, drawn(unknown.inputs, asked.draws, asked.seed), drawn_clock(interval, rng))
+    totals = np.where(np.isfinite(many.wall_s), many.total, inf)
     split = Split(**{name: float(usd) for name, usd in one.parts.items()})
     kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
     return TermCost(
-        deal.kind, deal.source, split, spread(many.total), float(one.wall_s) / HOUR,
-        spread(many.wall_s / HOUR), float(one.chip_hours), kwh, kwh * deal.site.g_kwh.value / 1e3,
+        deal.kind, deal.source, split, spread(totals), float(one.wall_s) / HOUR,
+        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh,
+        kwh * deal.site.g_kwh.value / 1e3,
         tuple((name, split.total / count) for name, count in case.units), tornado(unknown.inputs, amount),
         course, float(rate_h(case, deal, middle)), middle.get("utilisation", 1.0)), unknown.assumed
 

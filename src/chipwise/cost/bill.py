@@ -75,7 +75,7 @@ def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: 
         named += [(name, know(name)) for name in BUYING]
     else:
         named.append(("storage_usd_gb_month", know("storage_usd_gb_month", cloud)))
-        named.append(("price", know("spot_price_drift" if deal.kind == SPOT else "price_drift")))
+        named.append(("price", know("spot_price_drift" if deal.kind == SPOT else "price_drift", cloud)))
     if deal.kind == SPOT:
         named += [("spot_per_hour", know("spot_per_hour", cloud)), ("wait_s", know("spot_wait_s"))]
     else:
@@ -107,7 +107,7 @@ def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: 
 def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clock) -> Bill:
     """What the case costs on these terms with these inputs."""
     wall, billed = times(case, deal, x, clock)
-    many = x["chips_needed"] if "chips_needed" in x else 1.0
+    many = x.get("chips_needed", 1.0)
     hours = billed / HOUR * many
     chip_hours = hours * deal.chips
     use = x.get("utilisation", 1.0)
@@ -142,7 +142,7 @@ def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
     price = mine.usd_kwh * x["energy_price_drift"]
     busy, idle = (onprem.energy_usd(mine.server_w(w), mine.site.pue.value, price)
                   for w in (mine.mean_w(case.chips, case.chip_w), mine.chip.idle_w))
-    energy = (hours * busy + (held - hours) * idle) * mine.servers
+    energy = hours * (busy + (1 / use - 1) * idle) * mine.servers
     return held / HOURS_MONTH * month * mine.servers, energy, held / HOURS_MONTH * people
 
 

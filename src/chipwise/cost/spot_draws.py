@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 FEW = 24
+COUNTED = 1e12  # failures from which their number is taken as its mean, which is off by a millionth
 HOPELESS = 30.0  # expected interruptions of a segment, as an exponent, beyond which a run never ends
 
 
@@ -54,9 +55,10 @@ def draw(rng: np.random.Generator, work_s: Array, interval_s: Array, mean_s: Arr
 def _failures(rng: np.random.Generator, successes: Array, load: Array) -> Array:
     """Failed attempts before so many successes; infinite where an attempt all but never succeeds."""
     hopeless = load > HOPELESS
-    chance = np.exp(-np.where(hopeless, 0.0, load))
-    drawn = rng.negative_binomial(np.maximum(successes, 1.0), np.minimum(chance, 1.0)).astype(np.float64)
-    out = np.where(successes > 0, drawn, 0.0)
+    odds = np.expm1(np.where(hopeless, 0.0, load))  # failures for each success
+    mean = rng.standard_gamma(np.maximum(successes, 1.0)) * odds  # a Poisson number of such a mean is the one sought
+    many = np.where(mean < COUNTED, rng.poisson(np.minimum(mean, COUNTED)), mean)
+    out = np.where(successes > 0, many, 0.0)
     return np.where(hopeless & (successes > 0), np.inf, out)
 
 

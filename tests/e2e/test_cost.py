@@ -1,0 +1,147 @@
+"""chipwise cost as people run it: formats that agree, bad input in one line, files whole or absent."""
+
+import csv
+import io
+import json
+
+import pytest
+from command import EXAMPLE, ROOT, chipwise, good
+
+from chipwise.cost import KINDS, PARTS
+
+TRAIN = ("cost", EXAMPLE, "--on", "h100:64,v5p:64", "--framework", "pytorch", "--custom-kernels", "2", "--runs", "10")
+SERVE = ("cost", str(ROOT / "examples" / "llama-3.1-70b-serve.yaml"), "--on", "h100,v6e")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return json.loads(good(*TRAIN, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def served():
+    return json.loads(good(*SERVE, "-o", "json"))
+
+
+def test_every_kind_of_terms_of_a_run_is_there_with_its_parts(trained):
+    assert trained["command"] == "cost" and trained["kind"] == "train"
+    for s in trained["statements"]:
+        assert s["basis"] == "run"
+        assert sorted([t["kind"] for t in s["terms"]] + [m["kind"] for m in s["missing"]]) == sorted(KINDS)
+        for t in s["terms"]:
+            assert set(t["split_usd"]) == set(PARTS) and t["usd"] == pytest.approx(sum(t["split_usd"].values()))
+            assert t["usd_range"]["p10"] <= t["usd_range"]["p50"] <= t["usd_range"]["p90"]
+            assert [p["unit"] for p in t["per"]] == ["run", "step", "1M tokens"]
+            assert t["source"]["date"] and isinstance(t["source"]["stale"], bool) and t["source"]["source"]
+            assert t["expected"]["wall_seconds"] / 3600 == pytest.approx(t["hours"])
+        assert s["assumed"] and all(a["source"] and a["date"] for a in s["assumed"])
+
+
+def test_a_service_is_billed_by_the_month(served):
+    assert served["kind"] == "serve"
+    for s in served["statements"]:
+        assert s["basis"] == "month"
+        for t in s["terms"]:
+            per = {p["unit"]: p["usd"] for p in t["per"]}
+            assert per["month"] == t["usd"] and per["hour"] == pytest.approx(t["usd"] / 730.5)
+            assert per["1M tokens"] > per["1,000 inferences"] > 0
+
+
+def test_the_table_has_every_section():
+    said = good(*TRAIN)
+    for words in ("What h100:64 is paid for", "Checkpoints, failures and interruptions on h100:64", "Commitments for h100:64",
+                  "On-premises h100:64", "Against the cheapest of every cloud", "Port to v5p:4x4x4: 16 engineer-weeks",
+                  "What matters most to", "Assumptions", "v5p is not sold", "* marks stale prices"):
+        assert words in said, words
+
+
+def test_an_offline_job_has_a_cost_of_its_own():
+    said = json.loads(good("cost", str(ROOT / "examples" / "llama-3.1-8b-offline.yaml"), "--on", "h100", "-o", "json"))
+    term = said["statements"][0]["terms"][0]
+    assert said["statements"][0]["basis"] == "job" and term["per"][0] == {"unit": "job", "usd": term["usd"]}
+
+
+def test_csv_has_a_row_for_every_kind_of_terms(trained):
+    rows = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "csv"))))
+    assert len(rows) == 2 * len(KINDS)
+    known = {(s["accelerators"]["name"], t["kind"]): t["usd"] for s in trained["statements"] for t in s["terms"]}
+    got = {(r["accelerators"], r["terms"]): float(r["usd"]) for r in rows if r["usd"]}
+    assert got == pytest.approx(known)
+
+
+def test_focus_rows_add_up_to_the_totals(trained):
+    rows = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "focus"))))
+    sums = {}
+    for row in rows:
+        tags = json.loads(row["Tags"])
+        key = tags["accelerators"], tags["terms"]
+        sums[key] = sums.get(key, 0.0) + float(row["EffectiveCost"])
+    known = {(s["accelerators"]["name"], t["kind"]): t["usd"] for s in trained["statements"] for t in s["terms"]}
+    assert sums == pytest.approx(known, rel=1e-9)
+
+
+def test_the_same_seed_prints_the_same_in_another_process(trained):
+    assert json.loads(good(*TRAIN, "-o", "json")) == trained
+    other = json.loads(good(*TRAIN, "--seed", "5", "-o", "json"))
+    assert other["statements"][0]["terms"][0]["usd_range"] != trained["statements"][0]["terms"][0]["usd_range"]
+    assert other["statements"][0]["terms"][0]["usd"] == trained["statements"][0]["terms"][0]["usd"]
+
+
+def test_a_chip_without_a_price_is_said_to_have_none():
+    said = good("cost", EXAMPLE, "--on", "v7x:64")
+    assert "v7x has no public price" in said and "nothing is invented" in said
+
+
+def test_own_prices_come_first(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,date,source\n"
+                    "h100,aws,us-east-1,p5.48xlarge,8,8.00,,2026-11-01,contract\n")
+    said = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--prices", path, "-o", "json"))
+    first = said["statements"][0]["terms"][0]
+    assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws"
+
+
+def test_a_check_file_takes_the_port_away(tmp_path):
+    path = tmp_path / "check.json"
+    path.write_text(json.dumps({"command": "check", "program": "p.py", "rows": [
+        {"accelerators": {"chip": "v5p"}, "compiles": True, "refused": None}]}))
+    said = json.loads(good("cost", EXAMPLE, "--on", "v5p:64", "--framework", "pytorch", "--check", path, "-o", "json"))
+    port = said["statements"][0]["port"]
+    assert port["weeks"] == 0 and "compiled the program" in port["reasons"][0]
+
+
+def test_out_writes_the_file_whole(tmp_path):
+    path = tmp_path / "bill.csv"
+    assert good("cost", EXAMPLE, "--on", "h100:64", "-o", "focus", "--out", path) == ""
+    assert path.read_text().startswith("BilledCost,")
+
+
+BAD = {
+    "--utilisation 0": "--utilisation", "--utilisation 1.5": "--utilisation", "--utilisation nan": "--utilisation",
+    "--years 0": "--years", "--years -3": "--years", "--site mars": "--site", "--energy-price -1": "--energy-price",
+    "--pue 0.9": "--pue", "--pue nan": "--pue", "--cloud nowhere": "--cloud", "--cloud gcp --region mars": "--region",
+    "--offer gcp": "--offer", "--offer gcp/us-central1/a3-highgpu-9g": "--offer", "--framework mxnet": "--framework",
+    "--custom-kernels rust:1": "--custom-kernels", "--runs 0": "--runs", "--runs -2": "--runs", "--epochs 0": "--epochs",
+    "--draws 5": "--draws", "--seed -1": "--seed", "--set foo=1": "--set", "--set interest": "--set",
+    "--set interest=-1": "--set interest", "--set utilisation=0": "--set utilisation", "--set interest=x": "--set",
+    "--check nothing.json": "file", "-o yaml": "--output", "--now-on h999": "chip", "--chips 0": "chips",
+    "--rate 5": "--rate", "--evidence guess": "--evidence",
+}
+
+
+@pytest.mark.parametrize("flags", BAD)
+def test_bad_input_is_one_line(tmp_path, flags):
+    out = tmp_path / "out"
+    done = chipwise("cost", EXAMPLE, "--on", "h100:64", *flags.split(), "--out", out)
+    assert (done.returncode, done.stdout, out.exists()) == (2, "", False)
+    assert done.stderr.startswith(f"chipwise: {BAD[flags]}") and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_chips_that_do_not_fit_are_refused_in_one_line():
+    done = chipwise("cost", str(ROOT / "examples" / "gpt3-175b-pretrain.yaml"), "--on", "h100:2")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout
+
+
+def test_an_offer_of_another_chip_leaves_the_terms_missing():
+    said = good("cost", EXAMPLE, "--on", "h100:64", "--offer", "aws/us-east-1/p4d.24xlarge")
+    assert "h100 has no public price in list prices of the catalog, aws/us-east-1/p4d.24xlarge alone" in said

@@ -1,0 +1,180 @@
+"""Statements of cost: their arithmetic, what is missing and why, and how inputs move them."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from chipwise.catalog import load
+from chipwise.catalog.calibration import shipped
+from chipwise.catalog.economics import at, economics, site
+from chipwise.compare import Candidate, Terms
+from chipwise.compare.rows import Place
+from chipwise.cost import KINDS, Asked, chosen, state_cost
+from chipwise.cost.port import Program
+from chipwise.errors import InputError, UnknownName
+from chipwise.prices import listed, price_of
+from chipwise.workload import load_workload
+
+TODAY = date(2026, 9, 1)
+RUN = load_workload("model: llama-3.1-8b\ntrain: {tokens: 100B, global_batch: 512, sequence: 8192}")
+CALM = {"failure_chip_hour": 0.0, "spot_per_hour": 0.0, "checkpoint_gb_s_node": 1e6, "checkpoint_gb_s_all": 1e9}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    place = Place(RUN, Terms(), shipped(), None, TODAY, listed())
+    return {name: place.evaluate(Candidate.read(name)) for name in ("h100:64", "v5p:64", "v7x:64", "mi300x:64")}
+
+
+def asked(**changes):
+    know = economics().changed(changes.pop("know", {}))
+    return replace(Asked(listed(), site("us-average"), know, draws=400, today=TODAY), **changes)
+
+
+def test_on_demand_without_failures_is_chip_hours_by_price(rows):
+    row = rows["h100:64"]
+    got = state_cost(row, asked(know=CALM)).on("on demand")
+    price = price_of(load().chips["h100"], 64, today=TODAY)
+    assert got.split.compute == pytest.approx(64 * row.prediction.duration.value / 3600 * price.usd_h, rel=1e-6)
+    assert got.source.usd_chip_h == price.usd_h and got.hours == pytest.approx(row.prediction.duration.value / 3600)
+
+
+def test_parts_add_up_and_units_divide_the_total(rows):
+    got = state_cost(rows["h100:64"], asked(epochs=2.0))
+    for term in got.terms:
+        assert term.total == pytest.approx(sum(getattr(term.split, part) for part in
+                                               ("compute", "storage", "egress", "energy", "staff", "port")))
+        per = dict(term.per)
+        assert per["run"] == term.total and per["epoch"] == pytest.approx(term.total / 2)
+        assert per["step"] == pytest.approx(term.total / RUN.train.steps)
+        assert per["1M tokens"] == pytest.approx(term.total / RUN.train.tokens * 1e6)
+        assert term.usd.p10 <= term.usd.p50 <= term.usd.p90
+        assert term.hours_range.p10 <= term.hours_range.p50 <= term.hours_range.p90
+
+
+def test_every_kind_of_terms_is_billed_or_said_to_be_missing(rows):
+    for row in rows.values():
+        got = state_cost(row, asked())
+        assert sorted([t.kind for t in got.terms] + [m.kind for m in got.missing]) == sorted(KINDS)
+        assert all(m.reason for m in got.missing)
+
+
+def test_tpus_are_not_sold_and_unpriced_chips_get_no_price(rows):
+    v5p = state_cost(rows["v5p:64"], asked())
+    assert v5p.purchase is None and any("not sold" in m.reason for m in v5p.missing)
+    assert not state_cost(rows["v7x:64"], asked()).terms
+
+
+def test_only_used_hours_are_paid_on_demand_and_all_of_a_commitment(rows):
+    half, whole = (state_cost(rows["h100:64"], asked(utilisation=u, know=CALM)) for u in (0.5, 1.0))
+    assert half.on("on demand").total == whole.on("on demand").total
+    assert half.on("3 years").split.compute == pytest.approx(2 * whole.on("3 years").split.compute)
+    assert half.on("on-premises").total > whole.on("on-premises").total
+
+
+def test_owned_chips_cost_their_used_chip_hour(rows):
+    got = state_cost(rows["h100:64"], asked(utilisation=0.7, know=CALM))
+    term, mine = got.on("on-premises"), got.purchase.owned
+    paid = term.split.compute + term.split.energy + term.split.staff
+    hour = mine.usd_chip_h(0.7, got.purchase.chip_w)
+    assert paid == pytest.approx(64 * term.hours * hour, rel=1e-6)
+
+
+def test_break_even_against_a_cloud_is_where_a_used_hour_costs_the_same(rows):
+    got = state_cost(rows["h100:64"], asked()).purchase
+    reached = [rival for rival in got.rivals if rival.utilisation <= 1]
+    assert reached
+    for rival in reached:
+        assert got.owned.usd_chip_h(rival.utilisation, got.chip_w) == pytest.approx(rival.source.usd_chip_h)
+
+
+def test_electricity_moves_what_is_owned_alone(rows):
+    cheap, dear = (state_cost(rows["h100:64"], asked(site=at(site("us-average"), usd, None))) for usd in (0.05, 0.25))
+    assert dear.on("on-premises").split.energy == pytest.approx(5 * cheap.on("on-premises").split.energy)
+    assert dear.on("on demand").total == cheap.on("on demand").total
+
+
+def test_interruptions_make_spot_longer_and_dearer(rows):
+    calm, wild = (state_cost(rows["h100:64"], asked(know={"spot_per_hour": rate})).on("spot") for rate in (0.0, 0.2))
+    assert wild.total > calm.total and wild.hours > calm.hours
+    assert wild.expected.interruptions > calm.expected.interruptions
+    assert wild.expected.interval_s < calm.expected.interval_s
+
+
+def test_interruptions_without_end_leave_no_bill(rows):
+    got = state_cost(rows["h100:64"], asked(know={"spot_per_hour": 1e4}))
+    assert got.on("spot") is None and any("hardly ever end" in m.reason for m in got.missing)
+
+
+def test_a_tpu_slice_is_interrupted_as_a_whole(rows):
+    tpu, gpu = (state_cost(rows[name], asked(know={**CALM, "spot_per_hour": 0.01})).on("spot") for name in ("v5p:64", "h100:64"))
+    assert tpu.interruptions_h == pytest.approx(0.01) and gpu.interruptions_h == pytest.approx(0.01 * 8)
+
+
+def test_the_port_is_shared_by_runs(rows):
+    program = Program("pytorch", (("cuda", 2),))
+    one, ten = (state_cost(rows["v5p:64"], asked(program=program, runs=runs)).on("spot") for runs in (1.0, 10.0))
+    # 8 weeks for PyTorch and 2 x 4 for the kernels at $6,000
+    assert one.split.port == 96_000 and ten.split.port == 9_600
+    assert any(swing.name == "port_weeks" for swing in one.tornado)
+
+
+def test_the_same_seed_gives_the_same_ranges_and_another_seed_others(rows):
+    a, b, c = (state_cost(rows["h100:64"], asked(seed=seed)) for seed in (1, 1, 2))
+    assert [t.usd for t in a.terms] == [t.usd for t in b.terms] != [t.usd for t in c.terms]
+
+
+def test_the_percentiles_of_the_draws_meet_the_analytic_ones_where_one_input_is_uncertain(rows):
+    # with everything else known the total rises with the prediction's factor alone: percentiles of one are the other's
+    known = {name: a.value for name, a in economics().table.items()}
+    got = state_cost(rows["h100:64"], asked(know={**known, **CALM}, draws=100_000)).on("on demand")
+    assert [swing.name for swing in got.tornado] == ["run_time"]
+    assert got.usd.p50 == pytest.approx(got.total, rel=0.005)
+    assert got.usd.p10 == pytest.approx(got.tornado[0].usd_low, rel=0.005)
+    assert got.usd.p90 == pytest.approx(got.tornado[0].usd_high, rel=0.005)
+
+
+def test_the_tornado_is_sorted_and_names_what_was_not_known(rows):
+    for term in state_cost(rows["h100:64"], asked()).terms:
+        swings = [swing.swing for swing in term.tornado]
+        assert swings == sorted(swings, reverse=True) and swings[0] > 0
+
+
+def test_a_given_value_is_certain_and_listed_as_given(rows):
+    got = state_cost(rows["h100:64"], asked(know={"interest": 0.05}))
+    assert [a.source for a in got.used if a.name == "interest"] == ["given"]
+    assert "interest" not in {swing.name for swing in got.on("on-premises").tornado}
+
+
+def test_stale_prices_are_marked(rows):
+    late = state_cost(rows["h100:64"], asked(today=date(2027, 9, 1)))
+    assert all(term.source.stale for term in late.terms)
+
+
+def test_offers_can_be_narrowed():
+    book = chosen(listed(), "gcp")
+    assert {o.cloud for o in book.offers} == {"gcp"} and {c.cloud for c in book.commitments} == {"gcp"}
+    one = chosen(listed(), offer="aws/us-east-1/p4d.24xlarge")
+    assert {(o.cloud, o.region, o.instance) for o in one.offers} == {("aws", "us-east-1", "p4d.24xlarge")}
+    assert chosen(listed()) == listed()
+
+
+@pytest.mark.parametrize(("changes", "error"), [
+    ({"cloud": "nowhere"}, UnknownName), ({"cloud": "gcp", "region": "mars"}, UnknownName), ({"offer": "gcp"}, InputError),
+    ({"offer": "gcp/us-central1/nothing"}, UnknownName), ({"offer": "aws/us-east-1/p4d.24xlarge", "cloud": "aws"}, InputError)])
+def test_offers_that_do_not_exist_are_refused(changes, error):
+    with pytest.raises(error):
+        chosen(listed(), **changes)
+
+
+@pytest.mark.parametrize("changes", [{"utilisation": 0.0}, {"utilisation": 1.2}, {"draws": 3}, {"seed": -1}])
+def test_what_makes_no_sense_is_refused(changes):
+    with pytest.raises(InputError):
+        asked(**changes)
+
+
+@pytest.mark.parametrize("years", [0.0, -1.0, 21.0, float("nan")])
+def test_years_that_make_no_sense_are_refused(rows, years):
+    with pytest.raises(InputError):
+        state_cost(rows["h100:64"], asked(years=years))
