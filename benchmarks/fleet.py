@@ -4,8 +4,8 @@
 
 Prints for each seed the size of the program, seconds, CPU seconds (a busy machine shows in the difference), the cost
 and the gap proved. The instances are random but shaped like real ones: a chip costs what it carries, give or take a
-third; commitments are 25-60 % off; services grow and have a daily peak; runs have deadlines; there are quotas, the power
-of a site, a budget and what exists already.
+third; commitments are 25-60 % off; services grow and have a daily peak; runs have deadlines; there are quotas, the
+power of a site and budgets.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from typing import TypeVar
 from chipwise.fleet.problem import Option, Problem
 
 K = TypeVar("K")
-COSTS = ("on demand", "spot", "commitments", "capex", "value left", "space, upkeep and staff", "energy", "existing")
+COSTS = ("on demand", "spot", "commitments", "capex", "value left", "space, upkeep, staff, interest", "energy",
+         "existing")
 
 
 @dataclass(frozen=True, slots=True)

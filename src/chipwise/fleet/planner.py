@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from time import monotonic
 
-from chipwise.fleet.model import CONSTANT, Model, build
+from chipwise.fleet.columns import CONSTANT, Model
+from chipwise.fleet.model import build
 from chipwise.fleet.plan import Cost, FleetPlan, Holding, Running, Serving, Usage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.program import Floats, Solved, solve
+from chipwise.fleet.tighten import first_guess, tighten
 
 GAP = 0.01
 TIME_LIMIT_S = 60.0
@@ -24,7 +26,10 @@ def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, t
     """
     begun = monotonic()
     model = build(problem)
-    solved = solve(model.program, gap, time_limit, threads, start_values(model, start))
+    tighten(model, threads)
+    guess = start_values(model, start) or first_guess(model, gap, time_limit / 4, threads)
+    left = time_limit - (monotonic() - begun)
+    solved = solve(model.program, gap, left, threads, guess)
     if not solved.found:
         if solved.status == "time":
             raise TimeoutError
@@ -54,7 +59,9 @@ def start_values(model: Model, start: FleetPlan | None) -> dict[int, float]:
     for place, column in model.begun.items():
         values[column] = begun.get(place, 0)
     index = {s.name: w for w, s in enumerate(model.problem.services)}
-    units = {(index.get(s.service, -1), s.pool, s.period, s.block): s.units for s in start.serving}
+    services = model.problem.services
+    units = {(w, s.pool, s.period, s.block): s.units // services[w].units(s.pool)
+             for s in start.serving if (w := index.get(s.service, -1)) >= 0}
     for key, column in model.x.items():
         values[column] = units.get(key, 0)
     return values
@@ -102,13 +109,14 @@ def _hourly(model: Model, values: Floats, supply: str, t: int) -> tuple[int, flo
         part = float(values[column]) * factor
         if at == t and option.supply == supply and part > TINY:
             units += option.takes
-            hours += option.takes * part * p.periods[t].hours
+            hours += option.takes * option.paid * part * p.periods[t].hours
     return units, hours
 
 
 def _serving(model: Model, values: Floats) -> tuple[Serving, ...]:
-    return tuple(Serving(model.problem.services[w].name, t, b, pool, units)
-                 for (w, pool, t, b), column in sorted(model.x.items()) if (units := _value(values, column)))
+    services = model.problem.services
+    return tuple(Serving(services[w].name, t, b, pool, engines * services[w].units(pool))
+                 for (w, pool, t, b), column in sorted(model.x.items()) if (engines := _value(values, column)))
 
 
 def _running(model: Model, values: Floats) -> tuple[Running, ...]:

@@ -113,6 +113,7 @@ class Option:
     units: int
     hours: float
     spare: int = 0
+    paid: float = 1.0  # share of the hours that is billed: spot chips that are waited for are not
 
     @property
     def takes(self) -> int:
@@ -134,13 +135,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Requests to be answered: the load in each period and block, and what one unit of a pool carries."""
+    """Requests to be answered: the load in each period and block, and what one engine in a pool carries."""
 
     name: str
     load: tuple[tuple[float, ...], ...]  # [period][block]
-    carries: tuple[tuple[str, float], ...]  # pool and load per unit
+    carries: tuple[tuple[str, float], ...]  # pool and load per engine
     spare_share: float = 0.0  # load carried beyond the demand
-    spare_units: int = 0  # units that may fail with the load still carried
+    spare_units: int = 0  # engines that may fail with the load still carried
+    spans: tuple[tuple[str, int], ...] = ()  # pool and units of one engine, where it takes more than one
+
+    def units(self, pool: str) -> int:
+        """Units of one engine in a pool; several smaller engines within a unit count as one."""
+        return dict(self.spans).get(pool, 1)
 
     def need(self, period: int, block: int) -> float:
         """The load with its spare share."""

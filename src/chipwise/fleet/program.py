@@ -68,39 +68,46 @@ class Solved:
 
 
 def solve(program: Program, gap: float, time_limit: float, threads: int = 2, start: Mapping[int, float] | None = None,
-          cost: Sequence[float] | None = None, fixed: Floats | None = None) -> Solved:
-    """The program solved to a relative gap. With `fixed` values of the integer columns it is a linear program."""
+          box: tuple[Floats, Floats] | None = None, relaxed: Sequence[int] = ()) -> Solved:
+    """The program solved to a relative gap, within other bounds of its columns (`box`) or some of them fractional."""
     import highspy
 
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, setting in (("output_flag", False), ("threads", threads), ("random_seed", SEED),
-                          ("mip_rel_gap", gap), ("time_limit", float(time_limit)), ("mip_abs_gap", 1e-9)):
+    whole = np.array(program.integer, dtype=bool)
+    whole[list(relaxed)] = False
+    solver = quiet(highspy, threads)
+    for name, setting in (("mip_rel_gap", gap), ("time_limit", max(0.1, float(time_limit))), ("mip_abs_gap", 1e-9)):
         solver.setOptionValue(name, setting)
-    highspy.Highs.resetGlobalScheduler(True)  # the number of threads is else that of the first solve
-    solver.passModel(_lp(highspy, program, cost, fixed))
+    solver.passModel(as_lp(highspy, program, whole, box))
     if start:
         solver.setSolution(len(start), np.array(list(start)), np.array(list(start.values())))
     solver.run()
-    return _read(highspy, solver, fixed is not None or not any(program.integer))
+    return _read(highspy, solver, not whole.any())
 
 
-def _lp(highspy: Any, program: Program, cost: Sequence[float] | None, fixed: Floats | None) -> Any:
+def quiet(highspy: Any, threads: int = 2) -> Any:
+    """A solver that prints nothing and answers alike each time."""
+    highspy.Highs.resetGlobalScheduler(True)  # the number of threads is else that of the first solve
+    solver = highspy.Highs()
+    for name, setting in (("output_flag", False), ("threads", threads), ("random_seed", SEED)):
+        solver.setOptionValue(name, setting)
+    return solver
+
+
+def as_lp(highspy: Any, program: Program, whole: npt.NDArray[np.bool_],
+          box: tuple[Floats, Floats] | None = None) -> Any:
+    """The program as HiGHS takes it."""
     lp = highspy.HighsLp()
-    columns, rows = len(program.cost), len(program.low)
-    whole = np.array(program.integer)
-    lower, upper = np.zeros(columns), np.array(program.upper)
-    if fixed is not None:
-        lower, upper = (np.where(whole, np.rint(fixed), bound) for bound in (lower, upper))
-    else:
-        lp.integrality_ = [highspy.HighsVarType.kInteger if i else highspy.HighsVarType.kContinuous for i in whole]
-    lp.num_col_, lp.num_row_ = columns, rows
-    lp.col_cost_ = np.array(program.cost if cost is None else cost) * SCALE
-    lp.col_lower_, lp.col_upper_ = lower, np.where(np.isinf(upper), highspy.kHighsInf, upper)
+    lower, upper = box or (np.zeros(len(program.cost)), np.array(program.upper))
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
+    lp.col_cost_ = np.array(program.cost) * SCALE
+    lp.col_lower_, lp.col_upper_ = lower, upper
     lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = np.array([*program.starts, len(program.index)])
     lp.a_matrix_.index_ = np.array(program.index)
     lp.a_matrix_.value_ = np.array(program.value)
+    if whole.any():
+        lp.integrality_ = [highspy.HighsVarType.kInteger if i else highspy.HighsVarType.kContinuous for i in whole]
     return lp
 
 
