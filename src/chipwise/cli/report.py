@@ -90,7 +90,7 @@ def report(
     from chipwise.cli.cost import known_of, place_of, program_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.render import write
+    from chipwise.cli.render import Text, emit
     from chipwise.cost import Asked
     from chipwise.report.page import page
     from chipwise.whole import write_whole
@@ -110,8 +110,8 @@ def report(
     else:
         data = html.encode("utf-8")
     write_whole(data, output, "--output")
-    figures = f"{len(made.sections)} sections, {len(made.figures)} figures"
-    write(f"{made.decision.headline}. {made.decision.summary}\n{output}: {figures}\n", None)
+    emit([Text(made.decision.headline), Text(made.decision.summary),
+          Text(f"{output}: {len(made.sections)} sections, {len(made.figures)} figures")])
 
 
 def _ready(target: Path) -> str | None:

@@ -52,7 +52,7 @@ def _decision(c: ServingComparison, statements: Sequence[Statement]) -> Decision
     answers = [Points("Why", (c.words.why,)), Points("What would flip it", _flips(c))]
     if c.pick is None:
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
-    answers += [Points("How sure is it", _sure(c, c.pick)), Points("On all terms", other_terms(statements))]
+    answers += [Points("How sure is it", _sure(c, c.pick)), Points("On other terms", other_terms(statements))]
     return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)),
                     tuple(a for a in answers if a.items), _bars(c))
 
