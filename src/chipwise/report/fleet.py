@@ -37,13 +37,6 @@ def _infeasible(title: str, answer: FleetAnswer, made: date) -> Report:
     return Report(title, "Fleet plan", made, decision, (_assumptions(answer),))
 
 
-def _label(plan: FleetPlan, supply: str) -> str:
-    s = plan.problem.supply(supply)
-    pool = plan.problem.pool(s.pool)
-    place = f", {pool.region}" if pool.region else ""
-    return f"{pool.chip} {TERMS.get(s.terms, s.terms)}{place}"
-
-
 def _chips(plan: FleetPlan, supply: str) -> list[float]:
     each = plan.problem.pool(plan.problem.supply(supply).pool).chips
     return [float(units * each) for units in plan.units(supply)]
@@ -51,7 +44,7 @@ def _chips(plan: FleetPlan, supply: str) -> list[float]:
 
 def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
     used = sorted(plan.used(), key=lambda s: -sum(_chips(plan, s)))
-    most = "; ".join(f"{_label(plan, s)}: up to {max(_chips(plan, s)):,.0f} chips" for s in used[:4])
+    most = "; ".join(f"{s}: up to {max(_chips(plan, s)):,.0f} chips" for s in used[:4])
     more = f"; and {len(used) - 4} more" if len(used) > 4 else ""
     mix = sorted(plan.mix().items(), key=lambda pair: -pair[1])
     tiles = [
@@ -104,7 +97,7 @@ def _layers(plan: FleetPlan) -> dict[str, list[float]]:
     used = sorted(plan.used(), key=lambda s: -sum(_chips(plan, s)))
     out: dict[str, list[float]] = {}
     for i, supply in enumerate(used):
-        label = _label(plan, supply) if i < MOST_LAYERS - 1 or len(used) == MOST_LAYERS else "others"
+        label = supply if i < MOST_LAYERS - 1 or len(used) == MOST_LAYERS else "others"
         before = out.get(label, [0.0] * len(plan.problem.periods))
         out[label] = [a + b for a, b in zip(before, _chips(plan, supply), strict=True)]
     return out
@@ -119,19 +112,30 @@ def _by_period(plan: FleetPlan) -> Figure:
 
 
 def _plan(plan: FleetPlan) -> Section:
-    used = sorted(plan.used(), key=lambda s: -sum(_chips(plan, s)))
-    orders = [(plan.problem.periods[h.period].name, _label(plan, h.supply), f"{h.started:,}",
+    used, layers = sorted(plan.used(), key=lambda s: -sum(_chips(plan, s))), _layers(plan)
+    orders = [(plan.problem.periods[h.period].name, h.supply, f"{h.started:,}",
                f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,}")
               for h in sorted(plan.holdings, key=lambda h: (h.period, h.supply)) if h.started]
     parts: list[Part] = [_capacity(plan)]
     if orders:
         parts.append(Table("What to sign or order, and when", ("period", "supply", "units", "chips"), tuple(orders),
                            frozenset({"period", "supply"})))
-    rows = tuple((p.name, *(f"{_chips(plan, s)[t]:,.0f}" for s in used), dollars(plan.by_period()[t]),
+    parts.append(Table("What the plan uses", ("supply", "chip", "terms", "chips at most", "chip-hours", "paid"),
+                       tuple(_supply_cells(plan, s) for s in used), frozenset({"supply", "chip", "terms"})))
+    rows = tuple((p.name, *(f"{v[t]:,.0f}" for v in layers.values()), dollars(plan.by_period()[t]),
                   _use(plan, t), f"{plan.kw()[t]:,.0f}") for t, p in enumerate(plan.problem.periods))
-    parts.append(Table("Chips by period, the most at once", ("period", *(_label(plan, s) for s in used), "paid",
-                                                            "utilisation", "kW"), rows, frozenset({"period"})))
+    parts.append(Table("Chips by period, the most at once", ("period", *layers, "paid", "used", "kW"), rows,
+                       frozenset({"period"}), notes=("Used is the share of the chip-hours paid for that are at work.",)))
     return Section("plan", "Fleet plan", tuple(parts))
+
+
+def _supply_cells(plan: FleetPlan, supply: str) -> tuple[str, ...]:
+    s = plan.problem.supply(supply)
+    pool = plan.problem.pool(s.pool)
+    hours = sum(h.unit_hours for h in plan.holdings if h.supply == supply) * pool.chips
+    paid = sum(c.usd for c in plan.costs if c.supply == supply and c.period is not None)
+    return (supply, pool.chip, TERMS.get(s.terms, s.terms), f"{max(_chips(plan, supply)):,.0f}", f"{hours:,.0f}",
+            dollars(paid))
 
 
 def _use(plan: FleetPlan, period: int) -> str:
@@ -178,7 +182,7 @@ def _where(plan: FleetPlan) -> Section:
 
 def _run_cells(plan: FleetPlan, r: Running) -> tuple[str, ...]:
     option = r.option
-    on = _label(plan, option.supply) if option.supply else f"held units of {option.pool}"
+    on = option.supply if option.supply else f"held units of {option.pool}"
     return (r.run, plan.problem.pool(option.pool).chip, on, plan.problem.periods[r.period].name, f"{option.units:,}",
             number(r.hours))
 
