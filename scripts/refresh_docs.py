@@ -57,7 +57,7 @@ def parts(body: str) -> list[tuple[str, list[str]]]:
 def run(command: str) -> tuple[int, str]:
     """Exit status and output of a `chipwise` command; files it writes go to a folder that is removed.
 
-    The user's own calibrations are not read: pages show what comes with chipwise.
+    The user's own calibrations and prices are not read: pages show what comes with chipwise.
     """
     words = shlex.split(command)
     if words[0] != "chipwise":
@@ -72,7 +72,7 @@ def run(command: str) -> tuple[int, str]:
         path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
         done = subprocess.run(
             [sys.executable, "-m", "chipwise", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": path, "CHIPWISE_DATA": folder})
+            env={**os.environ, "PYTHONPATH": path, "CHIPWISE_DATA": folder, "CHIPWISE_PRICES": "", "CHIPWISE_FX": ""})
     said = done.stdout + done.stderr
     for elsewhere, word in meant.items():
         said = said.replace(elsewhere, word)

@@ -78,7 +78,7 @@ def without_names(value):
 
 @pytest.mark.parametrize("arguments", [
     ("compare", EXAMPLE, "--on", "h100,v100"), ("predict", EXAMPLE, "--on", "h100:64"), ("layouts", EXAMPLE, "--on", "h100:64"),
-    ("chips", "v5e"), ("models", "gpt2"), ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
+    ("chips", "v5e"), ("prices", "--on", "v5e"), ("models", "gpt2"), ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
     ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
     ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
     ("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "--tune", "--tune-limit", "2"), ("doctor",),

@@ -52,8 +52,11 @@ def faults(row):
     if row["ChargeCategory"] == "Purchase" and row["ChargeFrequency"] == "Usage-Based":
         found.append("a purchase that is usage-based")
     committed = row["PricingCategory"] == "Committed" and row["ChargeCategory"] == "Usage"
-    if bool(row["CommitmentDiscountId"]) != committed or bool(row["CommitmentDiscountStatus"]) != committed:
-        found.append("CommitmentDiscountId")
+    for name in ("Category", "Id", "Name", "Quantity", "Status", "Type", "Unit"):
+        if bool(row[f"CommitmentDiscount{name}"]) != committed:
+            found.append(f"CommitmentDiscount{name}")
+    if not row["ServiceSubcategory"] or (row["SkuId"] and not row["SkuMeter"]):
+        found.append("ServiceSubcategory or SkuMeter")
     if committed and float(row["BilledCost"]) != 0 and float(row["BilledCost"]) == float(row["EffectiveCost"]):
         found.append("committed usage billed twice")
     if bool(row["SkuPriceId"]) < bool(row["SkuPriceDetails"]) or (row["SkuPriceDetails"] and not json.loads(

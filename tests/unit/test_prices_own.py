@@ -3,6 +3,8 @@
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chipwise.catalog import Commitment, Offer, load
 from chipwise.errors import InputError
@@ -188,3 +190,28 @@ def test_own_prices_neither_age_the_list_nor_grow_too_old_to_count(tmp_path):
 
 def test_an_empty_overlay_changes_no_price():
     assert laid_over(listed(), OwnPrices("own.csv", (), ())).offers == listed().offers
+
+
+PLACES = st.tuples(st.sampled_from(["r1", "r2"]), st.sampled_from([("i1", 1), ("i8", 8), ("j8", 8)]))
+USD = st.none() | st.floats(0.1, 20.0)
+
+
+@st.composite
+def some_offers(draw, mine):
+    found = {}
+    for (region, (instance, chips)), ondemand, spot in draw(st.lists(st.tuples(PLACES, USD, USD), max_size=6)):
+        if ondemand or spot:
+            found[region, instance] = Offer("h100", "gcp", region, instance, chips, ondemand, spot, "2026-08-21", "x", own=mine)
+    return tuple(found.values())
+
+
+@given(some_offers(False), some_offers(True))
+def test_where_own_prices_stand_no_list_price_of_the_same_terms_and_size_does(offers, mine):
+    found = laid_over(book(*offers), OwnPrices("own.csv", mine, ()))
+    assert set(mine) <= set(found.offers)
+    for spot in (False, True):
+        places = {(o.region, o.chips) for o in mine if o.price(spot) is not None}
+        left = [o for o in found.offers if not o.own and o.price(spot) is not None]
+        assert not places & {(o.region, o.chips) for o in left}
+        kept = [o for o in offers if o.price(spot) is not None and (o.region, o.chips) not in places]
+        assert sorted(o.price(spot) for o in left) == sorted(o.price(spot) for o in kept)

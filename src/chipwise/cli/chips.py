@@ -114,6 +114,7 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
         "fabric_domain": c.fabric.domain, "scale_up": c.fabric.scale_up, "scale_out": c.fabric.scale_out,
         "tdp_w": c.tdp_w, "ondemand_usd_h": prices[0].usd_h if prices[0] else "",
         "spot_usd_h": prices[1].usd_h if prices[1] else "",
+        "stale": " ".join(name for name, each in zip(("ondemand", "spot"), prices, strict=True) if each and each.stale),
         "frameworks": " ".join(c.frameworks), "programming": " ".join(c.programming),
     }
 

@@ -123,4 +123,6 @@ def _million(row: ServingRow, rent: Rent | None) -> str:
     from chipwise.units import format_money
 
     usd = row.per_million(rent)
-    return "-" if usd is None else format_money(usd.value)
+    if usd is None or rent is None:
+        return "-"
+    return format_money(usd.value) + ("*" if rent.price.stale else "")

@@ -123,7 +123,7 @@ def comparison_rows(c: Comparison) -> list[dict[str, Any]]:
             "ondemand_usd": r.ondemand.usd.value if r.ondemand else "",
             "ondemand_usd_h": r.ondemand.price.usd_h if r.ondemand else "",
             "spot_usd": r.spot.usd.value if r.spot else "",
-            "spot_usd_h": r.spot.price.usd_h if r.spot else "",
+            "spot_usd_h": r.spot.price.usd_h if r.spot else "", "stale": _stale(r.ondemand, r.spot),
             "evidence": p.step.evidence, "pick": r is c.pick, "refused": "",
         })
     blank = dict.fromkeys(out[0], "") if out else {}
@@ -132,6 +132,12 @@ def comparison_rows(c: Comparison) -> list[dict[str, Any]]:
         out.append({**blank, "accelerators": str(no.accelerators or no.chip.id), "chip": no.chip.id,
                     "pick": False, "refused": why})
     return out
+
+
+def _stale(ondemand: Quote | Rent | None, spot: Quote | Rent | None) -> str:
+    """Which of two prices are stale, in one cell."""
+    named = {"ondemand": ondemand, "spot": spot}
+    return " ".join(name for name, each in named.items() if each is not None and each.price.stale)
 
 
 def served_workload(w: ServingWorkload) -> dict[str, Any]:
@@ -225,7 +231,7 @@ def serving_rows(c: ServingComparison) -> list[dict[str, Any]]:
             "ondemand_usd_h": r.ondemand.usd_h.value if r.ondemand else "",
             "ondemand_usd_million": million[0].value if million[0] else "",
             "spot_usd_h": r.spot.usd_h.value if r.spot else "",
-            "spot_usd_million": million[1].value if million[1] else "",
+            "spot_usd_million": million[1].value if million[1] else "", "stale": _stale(r.ondemand, r.spot),
             "evidence": r.evidence, "pick": r is c.pick, "refused": "",
         })
     blank = dict.fromkeys(out[0], "") if out else {}

@@ -40,15 +40,17 @@ COLUMNS = (  # all that a row has, by name as the specification has them; x_ one
     "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",
     "BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency",
     "ChargePeriodEnd", "ChargePeriodStart", "CommitmentDiscountCategory", "CommitmentDiscountId",
-    "CommitmentDiscountName", "CommitmentDiscountStatus", "CommitmentDiscountType", "ConsumedQuantity",
-    "ConsumedUnit", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "InvoiceIssuerName", "ListCost",
-    "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit", "ProviderName", "PublisherName",
-    "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory", "ServiceName",
-    "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "Tags", "x_Estimate",
+    "CommitmentDiscountName", "CommitmentDiscountQuantity", "CommitmentDiscountStatus", "CommitmentDiscountType",
+    "CommitmentDiscountUnit", "ConsumedQuantity", "ConsumedUnit", "ContractedCost", "ContractedUnitPrice",
+    "EffectiveCost", "InvoiceIssuerName", "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity",
+    "PricingUnit", "ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName",
+    "ResourceType", "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails",
+    "SkuPriceId", "Tags", "x_Estimate",
 )
-SERVICES = {  # what a charge is for: ServiceCategory as FOCUS allows it
-    "compute": "Compute", "storage": "Storage", "network": "Networking", "energy": "Other", "staff": "Other",
-    "port": "Other", "other": "Other",
+SERVICES = {  # what a charge is for: ServiceCategory and ServiceSubcategory as FOCUS allows them
+    "compute": ("Compute", "Virtual Machines"), "storage": ("Storage", "Other (Storage)"),
+    "network": ("Networking", "Other (Networking)"), "energy": ("Other", "Other (Other)"),
+    "staff": ("Other", "Other (Other)"), "port": ("Other", "Other (Other)"), "other": ("Other", "Other (Other)"),
 }
 
 
@@ -142,8 +144,9 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
         "InvoiceIssuerName": provider, "ListCost": _number(c.list_cost), "ListUnitPrice": _number(c.list_unit_price),
         "PricingCategory": c.pricing_category, "PricingQuantity": _number(c.quantity), "PricingUnit": c.unit,
         "ProviderName": provider, "PublisherName": provider, "RegionId": c.region, "RegionName": c.region,
-        "ServiceCategory": SERVICES[c.service], "ServiceName": f"{provider} {c.service}", "SkuId": sku,
-        "SkuMeter": c.instance, "SkuPriceDetails": _details(c), "SkuPriceId": price,
+        "ServiceCategory": SERVICES[c.service][0], "ServiceName": f"{provider} {c.service}",
+        "ServiceSubcategory": SERVICES[c.service][1], "SkuId": sku, "SkuMeter": c.instance or c.description,
+        "SkuPriceDetails": _details(c), "SkuPriceId": price,
         "Tags": json.dumps(dict(c.tags), sort_keys=True) if c.tags else "", "x_Estimate": "chipwise",
     }
     if usage:
@@ -153,7 +156,8 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
     if usage and committed:
         found |= {"CommitmentDiscountCategory": "Usage", "CommitmentDiscountId": f"estimate-{price}",
                   "CommitmentDiscountName": f"committed use of {c.instance}", "CommitmentDiscountStatus": "Used",
-                  "CommitmentDiscountType": "committed use"}
+                  "CommitmentDiscountType": "committed use", "CommitmentDiscountUnit": c.unit,
+                  "CommitmentDiscountQuantity": found["PricingQuantity"]}
     return {column: found.get(column, "") for column in COLUMNS}
 
 

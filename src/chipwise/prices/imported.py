@@ -34,6 +34,7 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
+    joined: int = 0  # rows that are part of another row's price
 
     def add(self, reason: str, usd: float | None = None) -> None:
         """One more row left out."""

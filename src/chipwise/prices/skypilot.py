@@ -35,6 +35,9 @@ NOT_ACCELERATORS = "no accelerator in it"
 PLACEHOLDER = "a placeholder: instances of other sizes have the very same price"
 NO_PRICE = "no price"
 NO_HOST = "an accelerator whose host has no price here"
+NO_CHIPS = "a host whose accelerators have no price here"
+ONE_EMPTY = "one of the two prices is a placeholder: left empty"
+HOST_NOTE = "the host's price and the accelerators' together"
 SAME = "the spot price repeats the on-demand price or is above it: spot left empty"
 
 
@@ -75,6 +78,7 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
             rows[row.chip_id, where, row.region, row.instance, f"{row.chips:g}"] = row
     if not rows:
         raise InputError("FILE", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
+    used += tally.joined
     return Imported(tuple(rows[key] for key in sorted(rows)), read, used, tally.found(), tuple(said))
 
 
@@ -140,10 +144,13 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
     hosts: dict[tuple[str, str], Line] = {}
     families = tuple(prefix for prefixes in HOSTS.values() for prefix in prefixes)
     for line in lines:
-        if line["InstanceType"] and not line["AcceleratorName"]:
+        if line["AcceleratorName"]:
+            continue
+        if line["InstanceType"].startswith(families):
             hosts[line["InstanceType"], line["AvailabilityZone"]] = line
-            if not line["InstanceType"].startswith(families):
-                tally.add(NOT_ACCELERATORS)
+        else:
+            tally.add(NOT_ACCELERATORS)
+    taken: set[tuple[str, str]] = set()
     for line in lines:
         name = line["AcceleratorName"]
         if not name:
@@ -164,25 +171,23 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
             yield from _priced(line, Found(chip, region, ATTACHED, chips, _price(line, "Price"),
                                            _price(line, "SpotPrice"), ATTACHED_NOTE), tally)
             continue
-        yield from _with_host(line, name, chip, chips, hosts, tally)
+        fitting = _hosts_of(name, chips, line["AvailabilityZone"], hosts)
+        if not fitting:
+            tally.add(NO_HOST)
+        for instance, host in fitting.items():
+            taken.add((instance, line["AvailabilityZone"]))
+            ondemand, spot = (_sum(_price(host, kind), _price(line, kind)) for kind in ("Price", "SpotPrice"))
+            yield from _priced(line, Found(chip, region, instance, chips, ondemand, spot, HOST_NOTE), tally)
+    tally.joined += len(taken)
+    for _ in hosts.keys() - taken:
+        tally.add(NO_CHIPS)
 
 
-def _with_host(line: Line, name: str, chip_id: str, chips: float, hosts: dict[tuple[str, str], Line],
-               tally: Tally) -> Iterator[Found]:
+def _hosts_of(name: str, chips: float, zone: str, hosts: dict[tuple[str, str], Line]) -> dict[str, Line]:
+    """The hosts of a zone that hold so many of these accelerators."""
     fitting = [each.name for each in instances().values() if each.cloud == "gcp" and each.chips == chips
                and each.name.startswith(HOSTS[name])]
-    own, spot = _price(line, "Price"), _price(line, "SpotPrice")
-    before = 0
-    for instance in fitting:
-        host = hosts.get((instance, line["AvailabilityZone"]))
-        if host is None:
-            continue
-        before += 1
-        prices = (_sum(_price(host, "Price"), own), _sum(_price(host, "SpotPrice"), spot))
-        yield from _priced(line, Found(chip_id, line["Region"], instance, chips, *prices,
-                                       "the host's price and the accelerators' together"), tally)
-    if not before:
-        tally.add(NO_HOST)
+    return {instance: hosts[instance, zone] for instance in fitting if (instance, zone) in hosts}
 
 
 def _sum(host: float | None, chips: float | None) -> float | None:
@@ -202,9 +207,11 @@ def _without_placeholders(found: Sequence[Found], tally: Tally) -> Iterator[Foun
 
     for each in found:
         ondemand, spot = real(each, each.ondemand), real(each, each.spot)
-        if (ondemand, spot) != (each.ondemand, each.spot):
+        if ondemand is None and spot is None:
             tally.add(PLACEHOLDER)
-        if ondemand is not None or spot is not None:
+        else:
+            if (ondemand, spot) != (each.ondemand, each.spot):
+                tally.add(ONE_EMPTY)
             yield Found(each.chip_id, each.region, each.instance, each.chips, ondemand, spot, each.note)
 
 

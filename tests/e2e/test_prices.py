@@ -1,0 +1,206 @@
+"""chipwise prices as people run it: lists, own prices in every verb, imports, and bad input in one line."""
+
+import csv
+import io
+import json
+import os
+
+import pytest
+from command import EXAMPLE, ROOT, chipwise, good
+
+OWN = str(ROOT / "examples" / "prices" / "own.csv")
+SKYPILOT = sorted(str(path) for path in (ROOT / "examples" / "prices" / "skypilot").glob("*/vms.csv"))
+FOCUS = {name: str(ROOT / "examples" / "prices" / f"focus-{name}.csv") for name in ("aws", "gcp", "azure-eur")}
+SERVED = str(ROOT / "examples" / "bert-serve.yaml")
+HEAD = "chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,date"
+
+
+def table(*arguments):
+    return list(csv.DictReader(io.StringIO(good(*arguments, "-o", "csv"))))
+
+
+def cheap(tmp_path, chip="h100", usd="0.80"):
+    """A file whose price nobody beats: a tenth of a dollar a chip-hour."""
+    path = tmp_path / "own.csv"
+    path.write_text(f"{HEAD}\n{chip},gcp,us-central1,own-8,8,{usd},{usd},2026-10-31\n", encoding="utf-8")
+    return str(path)
+
+
+def test_the_list_is_cheapest_first_and_marks_what_is_stale():
+    rows = table("prices", "--on", "h100")
+    priced = [float(row["ondemand_usd_chip_h"]) for row in rows if row["ondemand_usd_chip_h"]]
+    assert priced == sorted(priced) and len(priced) > 50
+    old = [row for row in rows if row["date"] < "2026-01-01" and row["ondemand_usd_chip_h"]]
+    assert old and all("ondemand" in row["stale"] and int(row["age_days"]) > 90 for row in old)
+    shown = good("prices", "--on", "h100")
+    assert "* marks stale prices, older than 90 days" in shown and "12.29*" in shown
+
+
+def test_filters_narrow_the_list():
+    rows = table("prices", "--on", "v5e,h100", "--cloud", "GCP", "--region", "us-central1", "--terms", "3y")
+    assert {(row["cloud"], row["region"]) for row in rows} == {("gcp", "us-central1")}
+    assert [row["chip"] for row in rows] == sorted((row["chip"] for row in rows), reverse=True)
+    assert all(row["year3_usd_chip_h"] for row in rows)
+
+
+def test_without_chips_there_is_one_line_a_chip_and_cloud_and_all_shows_every_offer():
+    rows, every = table("prices"), table("prices", "--all")
+    assert len({(row["chip"], row["cloud"]) for row in rows}) == len(rows) < len(every)
+    assert len(every) > 600
+
+
+def test_a_chip_without_a_public_price_is_said():
+    assert good("prices", "--on", "v7x") == "v7x: no public price that matches\n"
+
+
+def test_json_has_each_price_with_its_date_and_source():
+    document = json.loads(good("prices", "--on", "v6e", "--cloud", "gcp", "-o", "json"))
+    first = document["offers"][0]
+    assert first["ondemand"]["source"].startswith("skypilot-org") and first["ondemand"]["own"] is False
+    assert any(each["year1"] for each in document["offers"])
+
+
+def test_own_prices_are_used_by_every_verb_that_prices_and_each_says_so(tmp_path):
+    own = cheap(tmp_path)
+    said = "own prices (1 offers and 0 commitments of own.csv) over list prices of the catalog"
+    compared = good("compare", EXAMPLE, "--on", "h100:64", "--prices", own)
+    assert f"prices: {said}; used for h100 on gcp" in compared and "$0.10/h (gcp, us-central1, 2026-10-31, own price)" in compared
+    served = good("compare", SERVED, "--on", "h100", "--prices", own)
+    assert f"prices: {said}; used for h100 on gcp" in served
+    predicted = good("predict", EXAMPLE, "--on", "h100:64", "--prices", own)
+    assert said in predicted and "$0.10/h" in predicted
+    row = next(line for line in good("chips", "--prices", own).splitlines() if line.startswith("h100 "))
+    assert row.split()[-2:] == ["0.10", "0.10"]
+    assert "own-8" in good("chips", "h100", "--prices", own) and said in good("chips", "--prices", own)
+    assert "0.10+" in good("prices", "--on", "h100", "--prices", own)
+
+
+def test_records_tell_own_prices_from_list_prices(tmp_path):
+    own = cheap(tmp_path)
+    predicted = json.loads(good("predict", EXAMPLE, "--on", "h100:64", "--prices", own, "-o", "json"))
+    assert predicted["ondemand"]["own"] and predicted["ondemand"]["usd_per_chip_hour"] == 0.1 and "own.csv" in predicted["prices"]
+    assert json.loads(good("predict", EXAMPLE, "--on", "h100:64", "-o", "json"))["ondemand"]["own"] is False
+    offers = json.loads(good("chips", "h100", "--prices", own, "-o", "json"))["chips"][0]["offers"]
+    assert [o["own"] for o in offers].count(True) == 1 and offers[0]["own"]
+
+
+def test_the_environment_names_files_too_and_a_flag_lies_over_it(tmp_path):
+    (tmp_path / "a").mkdir()
+    first, second = cheap(tmp_path / "a", usd="1.60"), cheap(tmp_path)
+    env = {**os.environ, "CHIPWISE_PRICES": first}
+    assert "0.20+" in good("prices", "--on", "h100", env=env)
+    assert "0.10+" in good("prices", "--on", "h100", "--prices", second, env=env)
+    both = {**os.environ, "CHIPWISE_PRICES": os.pathsep.join([second, first])}
+    assert "0.20+" in good("prices", "--on", "h100", env=both)
+
+
+def test_another_currency_takes_a_rate_from_a_flag_or_the_environment(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(f"{HEAD},currency\nh100,gcp,us-central1,own-8,8,0.80,,2026-10-31,EUR\n", encoding="utf-8")
+    assert "0.20+" in good("prices", "--on", "h100", "--prices", path, "--fx", "EUR=2")
+    assert "0.20+" in good("prices", "--on", "h100", "--prices", path, env={**os.environ, "CHIPWISE_FX": "GBP=1.3,EUR=2"})
+
+
+def test_prices_from_a_skypilot_catalog_are_prices_of_ones_own(tmp_path):
+    out = tmp_path / "own.csv"
+    shown = good("prices", "import", "skypilot", *SKYPILOT, "--date", "2026-08-21", "--out", out)
+    assert "unknown accelerator K80" in shown and "a placeholder" in shown and "Assumptions" not in shown
+    rows = {(row["chip"], row["cloud"]): row for row in table("prices", "--all", "--prices", out) if row["own"]}
+    assert float(rows["h100", "gcp"]["ondemand_usd_chip_h"]) == pytest.approx((9.46006 + 78.3724) / 8)
+    guessed = good("prices", "import", "skypilot", SKYPILOT[0], "--out", out)
+    assert "by the time of the file; --date says another" in guessed
+
+
+@pytest.mark.parametrize(("name", "more", "chip", "usd"), [
+    ("aws", ("--years", "1"), "h100", 46.784 / 8), ("gcp", (), "v5p", 3.36),
+    ("azure-eur", ("--years", "3", "--fx", "EUR=1.08"), "h100", 9.72)])
+def test_prices_from_a_focus_bill_are_what_was_paid(name, more, chip, usd, tmp_path):
+    out = tmp_path / "own.csv"
+    shown = good("prices", "import", "focus", FOCUS[name], *more, "--out", out)
+    assert "not an accelerator" in shown and "what was paid" in shown
+    rows = [row for row in table("prices", "--on", chip, "--prices", out) if row["own"]]
+    assert float(rows[0]["ondemand_usd_chip_h"]) == pytest.approx(usd)
+
+
+def test_every_key_of_an_imports_json_is_documented(tmp_path):
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    document = json.loads(good("prices", "import", "focus", FOCUS["aws"], "--years", "1", "--out", tmp_path / "own.csv", "-o",
+                               "json"))
+    keys = {*document, *document["own_prices"][0], *document["left_out"][0]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+    assert document["rows_read"] == 10 and document["rows_used"] == 5
+
+
+def refused(arguments, said, folder, env=None):
+    before = sorted(folder.rglob("*"))
+    done = chipwise(*arguments, cwd=folder, env=env)
+    assert done.returncode == 2, done
+    assert done.stdout == "" and done.stderr.count("\n") == 1 and said in done.stderr, done.stderr
+    assert done.stderr.startswith("chipwise: ") and sorted(folder.rglob("*")) == before
+
+
+CASES = {
+    "an unknown chip": (("prices", "--on", "h10"), "did you mean h100"),
+    "an empty list of chips": (("prices", "--on", ","), "--on"),
+    "an unknown cloud": (("prices", "--cloud", "gpc"), "did you mean gcp"),
+    "an unknown region": (("prices", "--region", "us-central9"), "did you mean us-central"),
+    "an empty list of clouds": (("prices", "--cloud", " , "), "--cloud"),
+    "unknown terms": (("prices", "--terms", "2y"), "one of ondemand, spot, 1y, 3y"),
+    "an unknown format": (("prices", "-o", "xml"), "one of table, json, csv"),
+    "no file of that name": (("prices", "--prices", "nowhere.csv"), "a file that exists"),
+    "a folder": (("prices", "--prices", "."), "not a folder"),
+    "a bill as own prices": (("prices", "--prices", FOCUS["aws"]), "the column chip"),
+    "own prices for a comparison": (("compare", EXAMPLE, "--on", "h100", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for a service": (("compare", SERVED, "--on", "h100", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for a prediction": (("predict", EXAMPLE, "--on", "h100:64", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for chips": (("chips", "--prices", "nowhere.csv"), "a file that exists"),
+    "a rate that is none": (("prices", "--fx", "EUR"), "--fx: 'EUR'"),
+    "a negative rate": (("prices", "--prices", OWN, "--fx", "EUR=-1"), "--fx: 'EUR=-1'"),
+    "an option before the import": (("prices", "--on", "h100", "import", "focus", FOCUS["aws"], "--out", "x.csv"),
+                                    "nothing before import"),
+    "an import of nothing": (("prices", "import", "focus", "--out", "x.csv"), "Missing argument"),
+    "an import to nowhere": (("prices", "import", "focus", FOCUS["gcp"]), "--out"),
+    "an import into no folder": (("prices", "import", "focus", FOCUS["gcp"], "--out", "no/such/x.csv"), "can be written"),
+    "an import of no kind": (("prices", "import", "cur", "bill.csv"), "No such command 'cur'"),
+    "a bill that isn't there": (("prices", "import", "focus", "nowhere.csv", "--out", "x.csv"), "a file that exists"),
+    "a bill with commitments of no length": (("prices", "import", "focus", FOCUS["aws"], "--out", "x.csv"), "--years"),
+    "commitments of two years": (("prices", "import", "focus", FOCUS["aws"], "--years", "2", "--out", "x.csv"), "1 or 3"),
+    "a bill in euros": (("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", "x.csv"),
+                        "focus-azure-eur.csv line 2 BillingCurrency: 'EUR'"),
+    "own prices as a bill": (("prices", "import", "focus", OWN, "--out", "x.csv"), "the column BillingCurrency"),
+    "own prices as a catalog": (("prices", "import", "skypilot", OWN, "--cloud", "gcp", "--out", "x.csv"),
+                                "the column InstanceType"),
+    "a catalog of no cloud": (("prices", "import", "skypilot", OWN, "--out", "x.csv"), "--cloud"),
+    "a date that is none": (("prices", "import", "skypilot", SKYPILOT[0], "--date", "today", "--out", "x.csv"), "--date"),
+    "a date to come": (("prices", "import", "skypilot", SKYPILOT[0], "--date", "2099-01-01", "--out", "x.csv"),
+                       "not after today"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_one_line_and_nothing_is_written(case, tmp_path):
+    refused(*CASES[case], tmp_path)
+
+
+ROWS = {
+    "a negative price": ("h100,gcp,us-central1,i,8,-1,,2026-10-31", "own.csv line 2 ondemand_usd_h: '-1'"),
+    "a price of nothing": ("h100,gcp,us-central1,i,8,0,,2026-10-31", "own.csv line 2 ondemand_usd_h: '0'"),
+    "no price": ("h100,gcp,us-central1,i,8,,,2026-10-31", "one price at least"),
+    "a price in words": ("h100,gcp,us-central1,i,8,ten,,2026-10-31", "own.csv line 2 ondemand_usd_h: 'ten'"),
+    "an unknown chip": ("h10,gcp,us-central1,i,8,10,,2026-10-31", "own.csv line 2 chip: 'h10'"),
+    "a bad date": ("h100,gcp,us-central1,i,8,10,,tomorrow", "own.csv line 2 date: 'tomorrow'"),
+    "a cell too many": ("h100,gcp,us-central1,i,8,10,,2026-10-31,x", "own.csv line 2: '9 cells'"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_a_bad_row_of_own_prices_is_named_by_file_row_and_field(case, tmp_path):
+    row, said = ROWS[case]
+    (tmp_path / "own.csv").write_text(f"{HEAD}\n{row}\n", encoding="utf-8")
+    refused(("prices", "--prices", "own.csv"), said, tmp_path)
+    refused(("prices",), said, tmp_path, env={**os.environ, "CHIPWISE_PRICES": "own.csv"})
+
+
+def test_a_currency_without_a_rate_is_one_line(tmp_path):
+    (tmp_path / "own.csv").write_text(f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,EUR\n", encoding="utf-8")
+    refused(("compare", EXAMPLE, "--on", "h100", "--prices", "own.csv"), "own.csv line 2 currency: 'EUR'", tmp_path)
