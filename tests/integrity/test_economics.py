@@ -1,6 +1,7 @@
 """Servers, sites and assumptions: whole, positive, in order, and each with a source and a date."""
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,9 @@ def test_what_depends_on_the_cloud_has_a_figure_for_the_rest():
     for name in table:
         if name.endswith((".aws", ".gcp", ".azure")):
             assert name.rpartition(".")[0] in table
+
+
+def test_the_page_lists_every_assumption_as_it_is():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cost.md").read_text(encoding="utf-8")
+    for row in rows("economics.csv"):
+        assert f"| `{row['name']}` | {row['value']} | {row['low']} to {row['high']} | {row['unit']} |" in page, row["name"]

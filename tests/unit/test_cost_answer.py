@@ -178,3 +178,14 @@ def test_what_makes_no_sense_is_refused(changes):
 def test_years_that_make_no_sense_are_refused(rows, years):
     with pytest.raises(InputError):
         state_cost(rows["h100:64"], asked(years=years))
+
+
+def test_gpus_are_rented_in_whole_instances():
+    run = replace(RUN, train=replace(RUN.train, global_batch=480))
+    place = Place(run, Terms(), shipped(), None, TODAY, chosen(listed(), "lambda"))
+    row = place.evaluate(Candidate.read("h100:12"))
+    got = state_cost(row, asked(book=chosen(listed(), "lambda"), know=CALM))
+    term = got.on("on demand")
+    # 12 chips in instances of 8 are 16 chips
+    assert term.source.instance == "gpu_8x_h100_sxm5" and term.chip_hours == pytest.approx(16 * term.hours)
+    assert any("16 chips for 12" in note for note in got.notes)

@@ -27,8 +27,8 @@ def blocks(c: Costs) -> list[Block]:
     """The whole answer."""
     from chipwise.cli.words import refusals
 
-    out: list[Block] = [Text(f"{c.workload.name}: cost of {PER[c.statements[0].basis]}, prices from "
-                             f"{c.asked.book.origin}"), _side_by_side(c)]
+    head = f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.book.origin}"
+    out: list[Block] = [Text(head), _side_by_side(c)]
     out += [Text(line) for line in _best(c)]
     for s in c.statements:
         out += _details(s)
@@ -45,8 +45,8 @@ def _side_by_side(c: Costs) -> Table:
     every = [(s, t) for s in c.statements for t in s.terms]
     units = [name for name in dict.fromkeys(n for _, t in every for n, _ in t.per) if name != c.statements[0].basis]
     basis = c.statements[0].basis
-    headers = ["chips", "terms", f"$/{basis}", "p10 to p90", *(f"$/{name}" for name in units), "time", "p90", "kWh",
-               "kg CO2", "$/chip-h", "of", "from", "evidence"]
+    headers = ["chips", "terms", f"$/{basis}", "p10 to p90", *(f"$/{name}" for name in units), "time", "time p90",
+               "kWh", "kg CO2", "$/chip-h", "dated", "from", "evidence"]
     found: list[tuple[float, list[str]]] = []
     for s in c.statements:
         name = str(s.accelerators)
@@ -55,8 +55,8 @@ def _side_by_side(c: Costs) -> Table:
         found += [(usd, row) for _, usd, row in sorted(mine, key=lambda each: KINDS.index(each[0]))]
     rows, totals = [row for _, row in found], [usd for usd, _ in found]
     strong = frozenset({totals.index(min(totals))}) if every else frozenset()
-    return Table(headers, rows, frozenset({"chips", "terms", "of", "from", "evidence"}), strong, under=("from",),
-                 drop=("kg CO2", "kWh", "p90", "evidence", "of"))
+    return Table(headers, rows, frozenset({"chips", "terms", "dated", "from", "evidence"}), strong, under=("from",),
+                 drop=("kg CO2", "kWh", "time p90", "evidence", "dated"))
 
 
 def _cells(t: TermCost, units: list[str]) -> list[str]:
@@ -147,7 +147,8 @@ def _commitments(s: Statement, name: str) -> list[Block]:
 def _purchase(p: Purchase, name: str) -> list[Block]:
     o = p.owned
     parts = [
-        ("servers", f"{o.servers:,} x {o.server.id}, {o.server.chips} chips and {o.server.rack_units} rack units each"),
+        ("servers", f"{o.servers:,} x {o.server.id} in {o.racks:,} racks, {o.server.chips} chips, "
+                    f"{o.server.rack_units} rack units and up to {o.server.max_w / 1e3:g} kW each"),
         ("price of one in place", f"{format_money(o.capex_usd)}, {format_money(o.residual_usd)} of it left after "
                                   f"{o.years:g} years"),
         ("a month of one", f"{format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} "

@@ -105,7 +105,7 @@ def purchase(p: Purchase) -> dict[str, Any]:
     """Servers of one's own; dollars of one server."""
     o = p.owned
     return {
-        "server": o.server.id, "servers": o.servers, "chips": o.chips, "years": o.years,
+        "server": o.server.id, "servers": o.servers, "racks": o.racks, "chips": o.chips, "years": o.years,
         "capex_usd": o.capex_usd, "residual_usd": o.residual_usd, "payment_usd_per_month": o.payment_usd_month,
         "maintenance_usd_per_month": o.maintenance_usd_month, "colocation_usd_per_month": o.colocation_usd_month,
         "staff_usd_per_month": o.staff_usd_month, "energy_usd_per_hour": o.energy_usd_h(p.chip_w),

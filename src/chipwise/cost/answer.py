@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Chip, Commitment, Offer
+from chipwise.catalog import Accelerators, Chip, Commitment, Offer
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
 from chipwise.compare.rows import Row
 from chipwise.compare.serving_rows import ServingRow
@@ -87,6 +87,8 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
              f"uses {case.chips:,}; all are paid for, the others idle"
              for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
+    spare += [f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
+              for deal in offered if deal.owned is None and deal.chips > case.chips]
     return Statement(
         workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
         tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))), _commitments(chip, case.chips, asked),
@@ -126,13 +128,21 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
         now, spot = (price_of(row.accelerators.chip, chips, each, asked.today, asked.book) for each in (False, True))
         if kind == SPOT and now and spot and spot.usd_h >= now.usd_h:
             raise Refusal(NO_CHEAPER)
-        return spot if kind == SPOT else now, chips
+        best = spot if kind == SPOT else now
+        return best, chips if best is None else _whole(row.accelerators, best.offer)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
         return None, chips
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
+
+
+def _whole(acc: Accelerators, offer: Offer) -> int:
+    """Chips that are paid for: whole instances; TPU slices and shares of a chip as they are."""
+    if acc.shape or offer.chips < 1:
+        return acc.count
+    return int(-(-acc.count // offer.chips) * offer.chips)
 
 
 def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
@@ -199,7 +209,8 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
         mine = deal.owned
         hours = chip_hours / deal.chips
         return hours * mine.servers * mine.server_w(mine.mean_w(case.chips, case.chip_w)) / 1e3 * deal.site.pue.value
-    return chip_hours * case.watts(know) / 1e3 * deal.site.pue.value
+    used = min(1.0, case.chips / deal.chips)  # of the chips of whole instances
+    return chip_hours * used * case.watts(know) / 1e3 * deal.site.pue.value
 
 
 def _commitments(chip: Chip, chips: int, asked: Asked) -> tuple[BreakEven, ...]:

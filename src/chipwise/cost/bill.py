@@ -148,12 +148,11 @@ def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
 
 def rate_h(case: Case, deal: Deal, x: Mapping[str, Amount]) -> Amount:
     """Interruptions an hour of the chips that stop together."""
-    share = min(1.0, case.engine_chips / deal.chips)
     failures = x["failure_chip_hour"] * case.engine_chips
     if deal.kind != SPOT:
         return failures
-    gang = deal.instances if share == 1.0 else np.maximum(1.0, deal.instances * share)
-    return failures + x["spot_per_hour"] * gang
+    share = 1.0 if case.basis == "run" else min(1.0, case.engine_chips / deal.chips)
+    return failures + x["spot_per_hour"] * max(1.0, deal.instances * share)
 
 
 def times(case: Case, deal: Deal, x: Mapping[str, Amount], clock: Clock) -> tuple[Amount, Amount]:

@@ -33,6 +33,7 @@ class Owned:
     chip: Chip
     server: Server
     servers: int
+    racks: int  # by their units and by what one may draw
     site: Site
     years: float
     capex_usd: float  # server, installation and its share of the network
@@ -125,7 +126,7 @@ def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.
     upkeep = server.usd * (know.value("maintenance") + know.value("insurance")) / 12
     people = staff_fte(many, know.value("staff_fte_first"), know.value("staff_fte_server"))
     return Owned(
-        chip, server, many, site, years, capex, kept,
+        chip, server, many, racks(server, many, know), site, years, capex, kept,
         float(payment(capex, kept, know.value("interest"), years)), upkeep,
         server.max_w / 1e3 * know.value("colocation_usd_kw_month"),
         people * know.value("staff_usd_year") / 12 / many, site.usd_kwh.value, overhead_w(chip, server))
@@ -171,6 +172,18 @@ def network_usd(know: Economics, nodes: int) -> float:
     """
     steps = know.steps("network_usd_node")
     return float(np.interp(np.log(nodes), [np.log(size) for size, _ in steps], [a.value for _, a in steps]))
+
+
+def racks(server: Server, many: int, know: Economics) -> int:
+    """Racks for so many servers; one holds at least one server.
+
+    >>> from chipwise.catalog.economics import economics
+    >>> racks(servers()["h100"], 64, economics()), racks(servers()["gb200"], 3, economics())
+    (22, 3)
+    """
+    by_units = max(1, int(know.value("rack_units") // server.rack_units))
+    by_power = max(1, int(know.value("rack_kw") * 1e3 // server.max_w))
+    return ceil(many / min(by_units, by_power))
 
 
 def network_scale(server: Server) -> float:

@@ -125,7 +125,7 @@ def _plan(plan: FleetPlan) -> Section:
     rows = tuple((p.name, *(f"{v[t]:,.0f}" for v in layers.values()), dollars(plan.by_period()[t]),
                   _use(plan, t), f"{plan.kw()[t]:,.0f}") for t, p in enumerate(plan.problem.periods))
     parts.append(Table("Chips by period, the most at once", ("period", *layers, "paid", "used", "kW"), rows,
-                       frozenset({"period"}), notes=("Used is the share of the chip-hours paid for that are at work.",)))
+                       frozenset({"period"}), notes=("Used: the share of the chip-hours paid for that are at work.",)))
     return Section("plan", "Fleet plan", tuple(parts))
 
 
