@@ -2,6 +2,8 @@
 
 import io
 import stat
+import sys
+from pathlib import Path
 
 import pytest
 from pypdf import PdfReader
@@ -50,9 +52,13 @@ def test_a_browser_that_fails_is_one_line(tmp_path, text, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_browser_that_hangs_is_stopped(tmp_path):
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_browser_that_hangs_is_stopped_with_all_it_started(tmp_path):
     with pytest.raises(ChipwiseError, match="within 1 s"):
-        print_pdf("<p>x</p>", program(tmp_path, "exec sleep 60"), limit_s=1.0)
+        print_pdf("<p>x</p>", program(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait"), limit_s=1.0)
+    child = int((tmp_path / "child").read_text())
+    status = Path(f"/proc/{child}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
 
 
 def test_a_file_that_is_no_program_is_one_line(tmp_path):

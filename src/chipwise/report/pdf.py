@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from chipwise.errors import ChipwiseError, InputError
@@ -42,19 +44,39 @@ def print_pdf(html: str, program: str | None = None, limit_s: float = LIMIT_S) -
         source.write_text(html, encoding="utf-8")
         line = [program, *FLAGS, *(["--no-sandbox"] if _root() else []), f"--user-data-dir={folder}/profile",
                 f"--print-to-pdf={target}", source.as_uri()]
-        home = {"XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}  # crash reports and caches go there too
-        try:
-            done = subprocess.run(line, capture_output=True, timeout=limit_s, check=False, stdin=subprocess.DEVNULL,
-                                  env={**os.environ, **home})
-        except subprocess.TimeoutExpired:
-            raise ChipwiseError(f"{program} did not print the report within {limit_s:.0f} s") from None
-        except OSError as error:
-            raise ChipwiseError(f"{program} could not be run: {error.strerror or error}") from None
+        status, said = _run(line, folder, limit_s)
         if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
             why = f": {said[-1][:200]}" if said else ""
-            raise ChipwiseError(f"{program} made no PDF of the report (exit status {done.returncode}){why}")
+            raise ChipwiseError(f"{program} made no PDF of the report (exit status {status}){why}")
         return target.read_bytes()
+
+
+def _run(line: list[str], folder: str, limit_s: float) -> tuple[int, list[str]]:
+    """Exit status and complaints; a browser that takes too long is ended with every process it started."""
+    home = {"XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}  # crash reports and caches go there too
+    try:
+        started = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   env={**os.environ, **home}, start_new_session=True)
+    except OSError as error:
+        raise ChipwiseError(f"{line[0]} could not be run: {error.strerror or error}") from None
+    with started:
+        try:
+            said = started.communicate(timeout=limit_s)[1]
+        except subprocess.TimeoutExpired:
+            _end(started)
+            raise ChipwiseError(f"{line[0]} did not print the report within {limit_s:.0f} s") from None
+        except BaseException:  # an interrupt: the session of its own keeps the terminal's from the browser
+            _end(started)
+            raise
+    return started.returncode, said.decode("utf-8", "replace").strip().splitlines()
+
+
+def _end(started: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+    else:
+        started.kill()
 
 
 def _root() -> bool:
