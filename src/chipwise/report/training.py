@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.compare import Comparison, Refused, Row
+from chipwise.compare import Comparison, Row
 from chipwise.cost.statement import Statement
 from chipwise.prices import Quote
-from chipwise.report import charts
-from chipwise.report.costs import (
-    assumption_parts,
-    break_even_section,
-    cost_section,
-    cost_tile,
-    other_terms,
-    tornado_part,
+from chipwise.report.compared import (
+    Ranked,
+    Weighed,
+    flip_points,
+    flip_section,
+    front_section,
+    how_sure,
+    ranked_bars,
+    refused_table,
 )
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, other_terms
 from chipwise.report.evidence import assumptions_section, evidence_section
-from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
-from chipwise.report.shown import EVIDENCE, ends, kwh, number, percent, spread, time_ends, time_unit
+from chipwise.report.parts import Decision, Figure, Part, Points, Report, Section, Table, Tile
+from chipwise.report.shown import EVIDENCE, ends, kwh, percent, plural, spread, time_ends
 from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload import metrics_that_matter
 
-MOST_BARS = 14  # rows of a chart: the best
 WORDS = frozenset({"chips", "layout", "evidence"})
+WHAT = {"cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
+        "time": ("Time to train", "{} to train"), "energy": ("Energy of the run", "kWh of the chips for the whole run")}
 
 
 def training_report(c: Comparison, calibration: str, made: date, statements: Sequence[Statement] = ()) -> Report:
@@ -35,7 +38,10 @@ def training_report(c: Comparison, calibration: str, made: date, statements: Seq
     sections = [_comparison(c)]
     if statements:
         sections += [cost_section(statements), break_even_section(statements[0])]
-    sections += [_trade(c), _sensitivity(c, statements), _evidence(c, calibration), _assumptions(c, statements)]
+    weighed = [Weighed(str(r.accelerators), r.ondemand.usd, r.prediction.duration, r is c.pick)
+               for r in c.rows if r.ondemand]
+    sections += [front_section(weighed, "", "to train"), flip_section(c.flips, c.words.flip, statements),
+                 _evidence(c, calibration), _assumptions(c, statements)]
     return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
 
 
@@ -45,15 +51,19 @@ def about(c: Comparison) -> str:
     run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
            else f"{format_count(t.tokens)} tokens in sequences of {t.sequence:,}")
     return (f"Training of {c.workload.model.name}: {run}, global batch {t.global_batch:,}, {t.precision}; "
-            f"{len(c.rows)} kinds of chips compared by {c.terms.objective}")
+            f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
 
 
 def _decision(c: Comparison, statements: Sequence[Statement]) -> Decision:
-    answers = [Points("Why", (c.words.why,)), Points("What would flip it", _flips(c))]
+    answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
     if c.pick is None:
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
-    answers += [Points("How sure is it", _sure(c, c.pick)), Points("On other terms", other_terms(statements))]
-    return Decision(_headline(c.pick), c.words.pick, tuple(_tiles(c.pick, statements)),
+    by, pick = c.terms.objective, c.pick
+    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
+    price = pick.ondemand.price if pick.ondemand else None
+    answers += [Points("How sure is it", how_sure(pick.prediction.step, price, pick.by(by), others)),
+                Points("On other terms", other_terms(statements))]
+    return Decision(_headline(pick), c.words.pick, tuple(_tiles(pick, statements)),
                     tuple(a for a in answers if a.items), _bars(c))
 
 
@@ -77,46 +87,13 @@ def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
     ]
 
 
-def _flips(c: Comparison) -> tuple[str, ...]:
-    kinds = dict.fromkeys(f.kind for f in c.flips)
-    said = tuple(next(f.words for f in c.flips if f.kind == kind) + "." for kind in kinds)
-    return said or (c.words.flip,)
-
-
-def _sure(c: Comparison, pick: Row) -> tuple[str, ...]:
-    p = pick.prediction
-    said = [f"The time is {p.step.evidence}: {p.step.because or EVIDENCE.get(p.step.evidence, '')}."]
-    if pick.ondemand and pick.ondemand.price.stale:
-        said.append(f"Its price is of {pick.ondemand.price.offer.date}, more than 90 days old: ask for a quote.")
-    mine = pick.by(c.terms.objective)
-    near = [str(r.accelerators) for r in c.rows
-            if r is not pick and mine and (by := r.by(c.terms.objective)) and by.low <= mine.high]
-    said.append(f"The intervals of {', '.join(near[:4])}{' and others' if len(near) > 4 else ''} overlap with it."
-                if near else "No other chip's interval reaches it.")
-    return tuple(said)
-
-
-def _bars(c: Comparison, name: str = "fig-costs") -> Figure:
-    """Rows by what decides, with intervals."""
+def _bars(c: Comparison) -> Figure:
     by = c.terms.objective
-    rows = [(r, e) for r in c.rows if (e := r.by(by)) is not None]
+    rows = [Ranked(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
     if not rows:
         by = "time"
-        rows = [(r, r.prediction.duration) for r in c.rows]
-    left, rows = len(rows) - MOST_BARS, rows[:MOST_BARS]
-    unit, scale = time_unit(max(e.value for _, e in rows)) if by == "time" else ("", 1.0)
-    given = [charts.Bar(str(r.accelerators), e.value / scale, e.low / scale, e.high / scale, r is c.pick,
-                        e.evidence == "bounded") for r, e in rows]
-    axis = {"cost": "US dollars on demand for the whole run", "time": f"{unit} to train",
-            "energy": "kWh of the chips for the whole run"}[by]
-    show, label = (charts.money, charts.amount) if by == "cost" else (number, number)
-    what = {"cost": "Cost of the run on demand", "time": "Time to train", "energy": "Energy of the run"}[by]
-    caption = f"{what} by chip, with 90 % intervals" + (f"; the best {MOST_BARS}, {left} more in the table" if left > 0
-                                                        else "")
-    if any(b.weak for b in given):
-        caption += "; hatched: on bounded evidence"
-    words = "; ".join(f"{b.label} {label(b.value)} ({label(b.low)} to {label(b.high)})" for b in given)
-    return charts.bars(name, caption, f"{what}: {words}", given, axis, show, label)
+        rows = [Ranked(str(r.accelerators), r.prediction.duration, False) for r in c.rows]
+    return ranked_bars(rows, by, *WHAT[by])
 
 
 def _comparison(c: Comparison) -> Section:
@@ -142,43 +119,6 @@ def _cells(r: Row) -> tuple[str, ...]:
 
 def _usd(q: Quote | None, missing: str) -> str:
     return missing if q is None else format_money(q.usd.value) + ("*" if q.price.stale else "")
-
-
-def refused_table(refused: Sequence[Refused]) -> Table:
-    """Chips that can't do the work on these terms, and why."""
-    rows = tuple((str(r.accelerators or r.chip.id), r.reason, r.unlock or "–") for r in refused)
-    headers = ("chips", "why not", "what would unlock it")
-    return Table("Refused", headers, rows, frozenset(headers))
-
-
-def _trade(c: Comparison) -> Section:
-    priced = [(r, r.prediction.duration, r.ondemand.usd) for r in c.rows if r.ondemand]
-    if len(priced) < 2:
-        return Section("trade-off", "Cost against time", (Prose("Fewer than two chips have a public price, so there "
-                                                                "is nothing to weigh."),))
-    unit, scale = time_unit(sorted(d.value for _, d, _ in priced)[len(priced) // 2])
-    dots = [charts.Dot(str(r.accelerators), d.value / scale, d.low / scale, d.high / scale,
-                       usd.value, usd.low, usd.high, r is c.pick) for r, d, usd in priced]
-    words = "; ".join(f"{d.label}: {format_money(d.y)}, {number(d.x)} {unit}" for d in dots)
-    figure = charts.front("fig-front", "Cost on demand against time to train, with 90 % intervals; lower left is "
-                          "better", f"Cost against time: {words}", dots, f"{unit} to train",
-                          "US dollars on demand", number)
-    return Section("trade-off", "Cost against time", (
-        Prose("Chips on the dashed front are worth considering: every other is beaten by one that is no dearer and no "
-              "slower."), figure))
-
-
-def _sensitivity(c: Comparison, statements: Sequence[Statement]) -> Section:
-    parts: list[Part] = [Prose("The smallest changes found that make another chip the pick, smallest first. A price "
-                               "that falls by half counts as large as a batch that doubles.")]
-    if c.flips:
-        rows = tuple((f.kind, f.winner, f.words) for f in c.flips)
-        parts.append(Table("What would flip the decision", ("change of", "new pick", "in words"), rows,
-                           frozenset({"change of", "new pick", "in words"})))
-    else:
-        parts.append(Prose(c.words.flip))
-    parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
-    return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
 def _evidence(c: Comparison, calibration: str) -> Section:
