@@ -1,4 +1,5 @@
-"""The package must be found from any folder, installed or not; compiles and calibrations go to the tests' own folder."""
+"""The package must be found from any folder, installed or not; compiles and calibrations go to the tests' own folder,
+and nobody's own prices are read."""
 
 import os
 import shutil
@@ -14,6 +15,8 @@ collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]
 CACHE = Path(tempfile.mkdtemp(prefix="chipwise-tests-"))
 os.environ["CHIPWISE_CACHE"] = str(CACHE)
 os.environ["CHIPWISE_DATA"] = str(CACHE / "data")
+for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless they say otherwise
+    os.environ.pop(mine, None)
 
 
 def pytest_unconfigure():

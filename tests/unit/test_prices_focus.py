@@ -149,6 +149,8 @@ def test_our_export_read_back_gives_the_prices_that_went_in(tmp_path):
     assert dict(zip(PRICES, row.prices, strict=True)) == {
         "ondemand_usd_h": 80.0, "spot_usd_h": 30.0, "year1_usd_h": 50.0, "year3_usd_h": None}
     assert (found.read, found.used) == (4, 3) and row.date == "2026-09-30"
+    by_chip = round_trip([CHARGES["by the chip-hour"]], tmp_path).rows[0]
+    assert (by_chip.prices[0], by_chip.chips) == (80.0, 8) and "accelerator only" not in by_chip.note
 
 
 def test_the_prices_of_our_export_lie_over_the_list(tmp_path):

@@ -20,7 +20,7 @@ from chipwise.errors import BrokenFile, InputError
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 from chipwise.prices.imported import Imported, Tally
-from chipwise.prices.own import ANY, PRICES, YEARS, OwnRow
+from chipwise.prices.own import PRICES, YEARS, OwnRow
 from chipwise.prices.providers import cloud_id
 from chipwise.prices.rows import Line, check_columns, lines_of
 
@@ -142,7 +142,7 @@ def _count(group: Group, found: Billed, usd: float, hours: float, unit: str, day
         group.hosts = True
     elif per == "chip":
         group.chip_hours += hours
-        group.chips_alone = True
+        group.chips_alone = found.per == "chip"
     else:
         group.chip_hours += hours * found.chips
 
@@ -191,16 +191,16 @@ def _rows(groups: dict[tuple[str, str, str, str, float, str], Group], years: int
         first, second, third, fourth = (prices[column] for column in PRICES)
         last = max(group.last for group in terms.values())
         rows.append(OwnRow(chip_id, cloud, region, instance, chips, (first, second, third, fourth), last,
-                           f"FOCUS export {source}", _note(terms, instance, chip_id)))
+                           f"FOCUS export {source}", _note(terms, chip_id)))
     return tuple(rows)
 
 
-def _note(terms: dict[str, Group], instance: str, chip_id: str) -> str:
+def _note(terms: dict[str, Group], chip_id: str) -> str:
     hours = sum(group.chip_hours for group in terms.values())
     first = min(group.first for group in terms.values())
     last = max(group.last for group in terms.values())
     said = f"paid for {hours:,.0f} chip-hours from {first} to {last}"
-    bare = instance == ANY or all(group.chips_alone and not group.hosts for group in terms.values())
+    bare = all(group.chips_alone and not group.hosts for group in terms.values())
     hosted = load().chips[chip_id].family == "tpu"  # Google's price of a TPU has its host in it
     return f"accelerator only; {said}" if bare and not hosted else said
 
@@ -209,6 +209,6 @@ def _said(years: int | None, groups: dict[tuple[str, str, str, str, float, str],
     said = ["prices are what was paid: EffectiveCost over chip-hours, discounts and corrections included"]
     if any(key[-1] == COMMITTED for key in groups):
         said.append(f"committed usage is taken to be on {years}-year terms, as --years says")
-    if any("accelerator only" in _note({"": group}, key[3], key[0]) for key, group in groups.items()):
+    if any("accelerator only" in _note({"": group}, key[0]) for key, group in groups.items()):
         said.append("where the bill has no lines for the host, the price is that of the accelerators alone")
     return tuple(said)

@@ -7,6 +7,7 @@ instance. Google's file lists the host and its accelerators apart, and TPU slice
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -142,11 +143,10 @@ def _chip(name: str) -> str | None:
 def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
     """TPU slices as they are; GPUs with the host that holds so many of them."""
     hosts: dict[tuple[str, str], Line] = {}
-    families = tuple(prefix for prefixes in HOSTS.values() for prefix in prefixes)
     for line in lines:
         if line["AcceleratorName"]:
             continue
-        if line["InstanceType"].startswith(families):
+        if re.match(r"[ag][2-9]", line["InstanceType"]):  # Google's families that come with accelerators
             hosts[line["InstanceType"], line["AvailabilityZone"]] = line
         else:
             tally.add(NOT_ACCELERATORS)
