@@ -166,6 +166,8 @@ def _weight(model: Model, limit: Limit, name: str) -> float:
     supply = model.problem.supply(name)
     if limit.kind == "kw":
         return model.problem.pool(supply.pool).watts_busy / 1000
+    if limit.kind == "chips":
+        return float(model.problem.pool(supply.pool).chips)
     return supply.rack_units if limit.kind == "rack_units" else 1.0
 
 

@@ -153,7 +153,7 @@ def _part(model: Model, r: int, o: int, option: Option, t: int) -> int:
 
 def _counted(model: Model, supply: str) -> bool:
     """Whether some limit counts the units at once of a supply."""
-    return any(limit.kind in ("units", "kw") and (not limit.supplies or supply in limit.supplies)
+    return any(limit.kind in ("units", "chips", "kw") and (not limit.supplies or supply in limit.supplies)
                for limit in model.limits)
 
 
@@ -167,7 +167,8 @@ def _use(model: Model, option: Option, t: int, active: int | None, part: float, 
         supply = model.problem.supply(option.supply)
         kind = "spot" if supply.terms == "spot" else "on demand"
         model.pay(column, supply.usd_h * option.takes * hours * option.paid, t, kind, supply.id)
-        model.works.append(Work(column, pool.id, t, option.takes * hours * option.paid, option.units * hours * option.paid))
+        billed = hours * option.paid
+        model.works.append(Work(column, pool.id, t, option.takes * billed, option.units * billed))
         if active is not None:
             model.takes.append(Take(active, option.takes, supply.id, t, None))
         return

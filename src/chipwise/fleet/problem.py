@@ -16,7 +16,7 @@ HOURLY = ("ondemand", "spot")
 COMMITTED = ("year1", "year3")
 TERMS = (*HOURLY, *COMMITTED, "owned", "existing")
 FAMILIES = ("gpu", "tpu", "other")
-LIMITS = ("units", "kw", "rack_units", "usd", "kg")
+LIMITS = ("units", "chips", "kw", "rack_units", "usd", "kg")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,315 @@
+"""Pools and supplies of a demand: offers of the price book, offers of the file, servers to buy, what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from math import ceil
+from typing import TYPE_CHECKING
+
+from chipwise.catalog import Chip, Commitment, load
+from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
+from chipwise.cost.onprem import Owned, capex_usd, overhead_w, owned, server_of
+from chipwise.errors import InputError, Refusal
+from chipwise.fleet.demand import Demand, usd_rate
+from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
+from chipwise.predict.energy import watts
+from chipwise.prices import Price, PriceBook, is_stale, price_of
+
+if TYPE_CHECKING:
+    from chipwise.fleet.demand_spec import CandidateSpec, SiteSpec
+
+TERMS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}
+WORDS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
+YEARS = {"1y": 1, "3y": 3}
+SERVERS = 16  # over which staff and network of a site are shared unless its power says how many fit
+MOST_SERVERS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the price of a supply comes from."""
+
+    cloud: str
+    region: str
+    instance: str
+    usd_chip_h: float  # 0 where it is bought
+    date: str
+    source: str
+    stale: bool
+
+
+@dataclass(slots=True)
+class Stock:
+    """Everything that can be had."""
+
+    pools: dict[str, Pool] = field(default_factory=dict)
+    clouds: dict[str, str] = field(default_factory=dict)  # pool -> cloud; "" on premises
+    supplies: list[Supply] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    owned: dict[str, Owned] = field(default_factory=dict)  # supply -> servers
+    limits: list[Limit] = field(default_factory=list)
+    exclusives: list[Exclusive] = field(default_factory=list)
+    refused: list[tuple[str, str, str]] = field(default_factory=list)
+    zero: dict[str, str] = field(default_factory=dict)  # pool -> the field whose quota of 0 shuts it
+    said: list[str] = field(default_factory=list)
+
+    def add(self, supply: Supply, origin: Origin) -> None:
+        """A supply, under a name of its own."""
+        name, n = supply.id, 2
+        while any(s.id == name for s in self.supplies):
+            name, n = f"{supply.id} ({n})", n + 1
+        self.supplies.append(replace(supply, id=name))
+        self.origins[name] = origin
+
+    def of(self, pool: str) -> list[Supply]:
+        """Supplies of a pool."""
+        return [s for s in self.supplies if s.pool == pool]
+
+
+@dataclass(frozen=True, slots=True)
+class Buying:
+    """What prices are looked up with."""
+
+    demand: Demand
+    book: PriceBook
+    know: Economics
+    today: date
+
+    def periods(self, months: int) -> int:
+        """Periods that so many months take."""
+        return ceil(months / self.demand.calendar.each)
+
+
+def stock(buying: Buying) -> Stock:
+    """All pools and supplies of a demand, with its limits."""
+    out, spec = Stock(), buying.demand.spec
+    for i, candidate in enumerate(spec.candidates):
+        _candidate(out, buying, i, candidate)
+    for i, offer in enumerate(spec.offers):
+        chip = load().chips[offer.chip]
+        pool = _pool(out, buying, chip, offer.cloud, offer.region, offer.chips or chip.fabric.host_chips,
+                     offer.terms == "spot")
+        usd = offer.usd_chip_hour * usd_rate(spec, offer.currency)
+        limit = None if offer.quota is None else offer.quota // pool.chips
+        if limit == 0:
+            out.zero[pool.id] = f"offers[{i}].quota"
+        out.add(_rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
+                Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False))
+    if spec.on_premises:
+        _site(out, buying, spec.on_premises)
+    for i in range(len(spec.existing)):
+        _existing(out, buying, i)
+    _limits(out, buying)
+    return out
+
+
+def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips: int, spot: bool = False) -> Pool:
+    """The pool of a chip at a cloud, made when it is first asked for."""
+    where = f"{cloud}/{region}" if region else cloud
+    name = f"{chip.id} {where}" + (" spot" if spot else "")
+    if name in out.pools and out.pools[name].chips != chips:
+        name += f" x{chips}"
+    if name not in out.pools:
+        place = region_site(cloud, region)
+        idle, busy = unit_watts(chip, chips, place, buying.know)
+        out.pools[name] = Pool(name, chip.id, chip.family, chips, region, idle, busy, 0.0, place.g_kwh.value / 1000)
+        out.clouds[name] = cloud
+    return out.pools[name]
+
+
+def unit_watts(chip: Chip, chips: int, place: Site, know: Economics) -> tuple[float, float]:
+    """Watts of a unit that idles and of one at work, with its share of the server and the building's cooling."""
+    server = servers().get(chip.id)
+    busy = watts(chip, 1.0)
+    around = overhead_w(chip, server) / server.chips if server else busy * (know.value("server_overhead") - 1)
+    return tuple(chips * (w + around) * place.pue.value for w in (chip.idle_w, busy))  # type: ignore[return-value]
+
+
+def _rented(buying: Buying, name: str, pool: Pool, terms: str, usd_chip_h: float, lead: int,
+            limit: int | None = None) -> Supply:
+    term = buying.periods(YEARS[terms] * 12) if terms in YEARS else 0
+    return Supply(name, pool.id, TERMS[terms], usd_chip_h * pool.chips, term, lead=buying.periods(lead), limit=limit)
+
+
+def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
+    """The offers of a candidate: of each cloud the cheapest region, or those named."""
+    chip, host = load().chips[c.chip], load().chips[c.chip].fabric.host_chips
+    clouds, before = _clouds(buying, c, chip), len(out.supplies)
+    for cloud in clouds:
+        for regions in [[region] for region in c.regions] if c.regions else [None]:
+            book = _within(buying.book, [cloud], regions)
+            price = price_of(chip, host, today=buying.today, book=book) if book.offers_for(chip.id) else None
+            for terms in c.terms:
+                found = _priced(buying, chip, terms, cloud, regions, price)
+                if found is None:
+                    where = f"{cloud}/{regions[0]}" if regions else cloud
+                    out.refused.append(("", f"{chip.id} {where}", f"no price {WORDS[terms]} is listed"))
+                    continue
+                usd, origin = found
+                region = price.offer.region if price and terms != "spot" else origin.region
+                unit = max(host, int(price.offer.chips)) if price else host
+                pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
+                if c.quota is not None and c.quota < pool.chips:
+                    out.zero[pool.id] = f"candidates[{i}].quota"
+                out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
+                        origin)
+    names = tuple(s.id for s in out.supplies[before:])
+    if c.quota is not None and names:
+        out.limits.append(Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips",
+                                c.quota, names))
+
+
+def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
+    """The clouds named, or the cheapest on demand (on other terms where nobody lists such a price)."""
+    if c.clouds:
+        return c.clouds
+    price = price_of(chip, chip.fabric.host_chips, today=buying.today, book=_within(buying.book, None, c.regions))
+    if price is not None:
+        return [price.offer.cloud]
+    committed = [x for years in (1, 3) for x in buying.book.commitments_for(chip.id, years)]
+    return [committed[0].cloud] if committed else ["any cloud"]
+
+
+def _within(book: PriceBook, clouds: Sequence[str] | None, regions: Sequence[str] | None) -> PriceBook:
+    return replace(book, offers=tuple(
+        o for o in book.offers if (clouds is None or o.cloud in clouds) and (regions is None or o.region in regions)))
+
+
+def _priced(buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequence[str] | None,
+            ondemand: Price | None) -> tuple[float, Origin] | None:
+    """US dollars per chip-hour on one kind of terms; commitments of the same region, else of the cloud."""
+    if terms in YEARS:
+        every = buying.book.commitments_for(chip.id, YEARS[terms], [cloud])
+        wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
+        near = [c for c in every if c.region in wanted or not c.region]
+        found = near or ([] if regions else list(every))
+        return (found[0].usd_h, _committed(found[0], buying.today)) if found else None
+    price = ondemand
+    if terms == "spot":
+        book = _within(buying.book, [cloud], regions)
+        price = price_of(chip, chip.fabric.host_chips, True, buying.today, book) if book.offers_for(
+            chip.id, spot=True) else None
+    if price is None:
+        return None
+    o = price.offer
+    return price.usd_h, Origin(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale)
+
+
+def _committed(c: Commitment, today: date) -> Origin:
+    return Origin(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today))
+
+
+# premises of one's own and what is there
+
+
+def own_place(spec: SiteSpec | None) -> Site:
+    """The site of one's own, with the electricity that the file says."""
+    if spec is None:
+        return site("us-average", "on_premises.site")
+    return at(site(spec.site, "on_premises.site"), spec.usd_kwh, spec.pue)
+
+
+def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) -> Pool:
+    name = f"{chip.id} own {place.id}"
+    if name not in out.pools:
+        idle, busy = unit_watts(chip, chips, place, know)
+        price = place.usd_kwh.value if place.usd_kwh else 0.0
+        out.pools[name] = Pool(name, chip.id, chip.family, chips, place.id, idle, busy, price,
+                               place.g_kwh.value / 1000)
+        out.clouds[name] = ""
+    return out.pools[name]
+
+
+def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
+    place, know = own_place(spec), buying.know
+    for name in spec.chips:
+        chip = load().chips[name]
+        try:
+            server = server_of(chip)
+        except Refusal as refusal:
+            out.refused.append(("", f"{name} on premises", str(refusal)))
+            continue
+        pool = _own_pool(out, chip, place, know, server.chips)
+        fit = SERVERS if spec.power_kw is None else int(spec.power_kw * 1000 / pool.watts_busy)
+        many = max(1, min(fit, MOST_SERVERS))
+        mine = owned(chip, many * server.chips, place, know, spec.years)
+        if name in spec.server_usd:
+            mine = _at_price(mine, spec.server_usd[name], know)
+        months = spec.years * 12
+        interest = mine.payment_usd_month - (mine.capex_usd - mine.residual_usd) / months
+        each = buying.demand.calendar.each
+        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd,
+                        worth_at_end=mine.residual_usd / mine.capex_usd, wears=round(months / each),
+                        usd_period=(mine.fixed_usd_month + interest) * each, rack_units=server.rack_units,
+                        lead=buying.periods(spec.lead))
+        source = "the demand file" if name in spec.server_usd else server.price_source
+        out.owned[supply.id] = mine
+        out.add(supply, Origin("", place.id, server.id, 0.0, server.price_date, source,
+                               is_stale(server.price_date, buying.today)))
+        left = mine.residual_usd / mine.capex_usd
+        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of the price after "
+                        f"{spec.years:g} years, in a straight line")
+
+
+def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:
+    """The servers at another price."""
+    network = mine.capex_usd - mine.server.usd * (1 + know.value("installation"))
+    factor = usd / mine.server.usd
+    capex = capex_usd(usd, know.value("installation"), network)
+    return replace(mine, capex_usd=capex, residual_usd=mine.residual_usd * factor,
+                   payment_usd_month=mine.payment_usd_month * capex / mine.capex_usd,
+                   maintenance_usd_month=mine.maintenance_usd_month * factor)
+
+
+def _existing(out: Stock, buying: Buying, i: int) -> None:
+    demand = buying.demand
+    e, calendar = demand.spec.existing[i], demand.calendar
+    chip = load().chips[e.chip]
+    if e.cloud is None:
+        server = servers().get(chip.id)
+        pool = _own_pool(out, chip, own_place(demand.spec.on_premises), buying.know,
+                         server.chips if server else chip.fabric.host_chips)
+        rack = float(server.rack_units) if server else 0.0
+    else:
+        alike = [p for p in out.pools.values() if p.chip == chip.id and out.clouds[p.id] == e.cloud
+                 and not p.id.endswith(" spot") and e.region in ("", p.region)]
+        pool = alike[0] if alike else _pool(out, buying, chip, e.cloud, e.region, chip.fabric.host_chips)
+        rack = 0.0
+    if e.chips % pool.chips:
+        raise InputError(f"existing[{i}].chips", e.chips, f"a multiple of {pool.chips}, the chips of one unit")
+    first = calendar.index(e.start) if e.start else 0
+    last = calendar.index(e.until) if e.until else calendar.months - 1
+    units = tuple(e.chips // pool.chips if first <= t * calendar.each and (t + 1) * calendar.each - 1 <= last else 0
+                  for t in range(calendar.count))
+    usd = e.usd_chip_hour * usd_rate(demand.spec, e.currency)
+    out.add(Supply(e.contract, pool.id, "existing", usd * pool.chips, existing=units, rack_units=rack),
+            Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False))
+
+
+def _limits(out: Stock, buying: Buying) -> None:
+    spec = buying.demand.spec
+    limits, own = spec.limits, spec.on_premises
+    period = "quarter" if buying.demand.calendar.each > 1 else "month"
+    if own is not None:
+        there = tuple(s.id for s in out.supplies if not out.clouds[s.pool])
+        for amount, kind, name in ((own.power_kw, "kw", "power"), (own.rack_units, "rack_units", "rack units")):
+            if amount is not None and there:
+                out.limits.append(Limit(f"{name} of {own.site}", kind, float(amount), there))
+    for amount, kind, total, name in (
+            (limits.budget_period, "usd", False, f"budget of a {period}"), (limits.budget, "usd", True, "budget"),
+            (limits.power_kw, "kw", False, "power"),
+            (_kg(limits.carbon_t_period), "kg", False, f"carbon of a {period}"),
+            (_kg(limits.carbon_t), "kg", True, "carbon")):
+        if amount is not None:
+            out.limits.append(Limit(name, kind, float(amount), total=total))
+    for e in spec.exclusive:
+        sides = tuple(tuple(s.id for s in out.supplies if s.terms in ("year1", "year3") and out.clouds[s.pool] == cloud)
+                      for cloud in e.clouds)
+        if sum(bool(side) for side in sides) > 1:
+            out.exclusives.append(Exclusive(e.name, tuple(side for side in sides if side)))
+
+
+def _kg(tonnes: float | None) -> float | None:
+    return None if tonnes is None else tonnes * 1000
