@@ -47,6 +47,10 @@ class Read(HTMLParser):
             self.words.append(data)
 
 
+def plainly(text):
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def written(words):
     """A report with the same words everywhere."""
     table = Table(words, (words, "n"), ((words, "1"), (Link(words, words), words)), frozenset({words}), notes=(words,))
@@ -98,7 +102,7 @@ def test_every_text_is_shown_as_it_is_and_adds_no_element(words):
     assert not other.wrong and not other.open
     assert len(other.tags) - sum(tag in ("a", "wbr") for tag, _ in other.tags) == len(plain.tags) - sum(tag == "a" for tag, _ in plain.tags)
     if words.strip():
-        assert "".join(other.words).count(words) >= 10
+        assert plainly("".join(other.words)).count(plainly(words)) >= 10
     assert all(attrs["href"].startswith(("#", "http")) for tag, attrs in other.tags if tag == "a")
 
 

@@ -11,29 +11,17 @@ from chipwise.report.shown import EVIDENCE, percent
 from chipwise.validate.kept import KeptScore, kept_scores
 
 METRICS = {"ttft": "time to first token", "tpot": "time per token", "throughput": "throughput"}
+INTERVALS = ("Every time is a value with a 90 % interval: in nine of ten cases the true value should lie inside. "
+             "Intervals are quantiles of what the model missed on published results it had not learnt from.")
 HEADERS = ("published results", "figures", "median error", "bias", "90 % interval held")
 
 
 def evidence_section(kind: str, calibration: str, families: Sequence[str], chips: Sequence[str],
                      rows: Iterable[tuple[str, Estimate]]) -> Section:
     """How sure the numbers are. `kind` is "training" or "inference"; rows are the answers by name."""
-    scores = [s for s in kept_scores() if s.kind == kind]
-    whole = next(s for s in scores if s.group == "all")
-    left = next(s for s in scores if s.group == "left out")
-    what = "training steps" if kind == "training" else "figures of served models"
-    parts: list[Part] = [
-        Prose("Every time is a value with a 90 % interval: in nine of ten cases the true value should lie inside. "
-              "Intervals are quantiles of what the model missed on published results it had not learnt from. "
-              f"On {whole.figures:,} published {what} the interval held {percent(whole.covers90, 1)} of the time, with "
-              f"a median error of {percent(whole.median_error, 1)}; with the whole source of a result left out of the "
-              f"calibration it held {percent(left.covers90, 1)} of the time.")]
-    if whole.calibration != calibration:
-        parts.append(Prose(f"These scores are of the calibration of {whole.calibration}; the one in use here, of "
-                           f"{calibration}, has not been scored.", "Not the same calibration."))
-    parts.append(_scores(scores, families, chips, kind))
-    found = list(rows)
-    seen = [name for name in EVIDENCE if any(e.evidence == name for _, e in found)]
-    parts.append(Points("What the evidence means here", tuple(f"{name}: {EVIDENCE[name]}" for name in seen)))
+    scores, found = [s for s in kept_scores() if s.kind == kind], list(rows)
+    parts: list[Part] = [Prose(INTERVALS), *coverage(kind, calibration), _scores(scores, families, chips, kind),
+                         meanings(e for _, e in found)]
     alike: dict[tuple[str, str], list[str]] = {}
     for name, e in found:
         alike.setdefault((e.evidence, e.because or EVIDENCE.get(e.evidence, "")), []).append(name)
@@ -41,6 +29,28 @@ def evidence_section(kind: str, calibration: str, families: Sequence[str], chips
     parts.append(Table("Where each interval comes from", headers,
                        tuple((", ".join(names), *why) for why, names in alike.items()), frozenset(headers)))
     return Section("evidence", "Evidence and error bars", tuple(parts))
+
+
+def coverage(kind: str, calibration: str) -> tuple[Prose, ...]:
+    """How often intervals held on published results of a kind, and whether that was with the same calibration."""
+    scores = [s for s in kept_scores() if s.kind == kind]
+    whole = next(s for s in scores if s.group == "all")
+    left = next(s for s in scores if s.group == "left out")
+    what = "training steps" if kind == "training" else "figures of served models"
+    said = Prose(f"On {whole.figures:,} published {what} the interval held {percent(whole.covers90, 1)} of the time, "
+                 f"with a median error of {percent(whole.median_error, 1)}; with the whole source of a result left out "
+                 f"of the calibration it held {percent(left.covers90, 1)} of the time.")
+    if whole.calibration == calibration:
+        return (said,)
+    return said, Prose(f"These scores are of the calibration of {whole.calibration}; the one in use here, of "
+                       f"{calibration}, has not been scored.", "Not the same calibration.")
+
+
+def meanings(found: Iterable[Estimate]) -> Points:
+    """What the kinds of evidence mean that occur."""
+    seen = {e.evidence for e in found}
+    said = tuple(f"{name}: {words}" for name, words in EVIDENCE.items() if name in seen)
+    return Points("What the evidence means here", said)
 
 
 def _scores(scores: Sequence[KeptScore], families: Sequence[str], chips: Sequence[str], kind: str) -> Table:

@@ -5,36 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan, Running
+from chipwise.catalog.calibration import in_use
+from chipwise.catalog.taught import taught
+from chipwise.fleet.options import Asked, Placed
+from chipwise.fleet.plan import COSTS, Alternative, FleetAnswer, FleetPlan, Running
+from chipwise.prices import STALE_DAYS
 from chipwise.report import charts
-from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Table, Tile
-from chipwise.report.shown import dollars, number, percent, plural
-from chipwise.units import format_money
+from chipwise.report.evidence import INTERVALS, coverage, meanings
+from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Prose, Report, Section, Table, Tile
+from chipwise.report.shown import dollars, number, percent, plural, spread
+from chipwise.units import format_money, format_seconds
 
 TERMS = {"ondemand": "on demand", "spot": "spot", "year1": "1-year commitment", "year3": "3-year commitment",
          "owned": "bought", "existing": "there already"}
 MOST_LAYERS = 8  # supplies with a colour of their own
 
 
-def fleet_report(title: str, answer: FleetAnswer, made: date) -> Report:
-    """The report of what `fleet plan` found for a demand."""
+def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | None = None) -> Report:
+    """The report of what `fleet plan` found for a demand; `asked` is what the problem was made from."""
     if answer.plan is None:
-        return _infeasible(title, answer, made)
+        return _infeasible(title, answer, made, asked)
     plan = answer.plan
     periods = plan.problem.periods
     about = (f"Fleet plan from {periods[0].name} to {periods[-1].name}: "
              f"{plural(len(plan.problem.services), 'service')} and {plural(len(plan.problem.runs), 'training run')}, "
              f"{plural(len(plan.problem.supplies), 'candidate offer')}")
     sections = [_plan(plan), _where(plan), _costs(answer, plan), _limits(answer), _sensitivity(answer, plan),
-                _assumptions(answer)]
+                _evidence(asked), _assumptions(answer, asked)]
     return Report(title, about, made, _decision(answer, plan), tuple(s for s in sections if s.parts))
 
 
-def _infeasible(title: str, answer: FleetAnswer, made: date) -> Report:
+def _infeasible(title: str, answer: FleetAnswer, made: date, asked: Asked | None) -> Report:
     relax = tuple(r.words for r in answer.relax)
     decision = Decision("No plan meets this demand", "The demand and the limits contradict each other. The smallest "
                         "set of limits that has to give way is below.", (), (Points("What has to give way", relax),))
-    return Report(title, "Fleet plan", made, decision, (_assumptions(answer),))
+    sections = (_evidence(asked), _assumptions(answer, asked))
+    return Report(title, "Fleet plan", made, decision, tuple(s for s in sections if s.parts))
 
 
 def _chips(plan: FleetPlan, supply: str) -> list[float]:
@@ -62,8 +68,18 @@ def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
                                                     for s in answer.sensitivity))]
     if plan.timed_out:
         answers.append(Points("Mind", ("The solver ran out of time: the gap says how much may be left.",)))
-    return Decision(f"{_verb(plan)} {' and '.join(chip for chip, _ in mix[:3])} for {format_money(plan.usd)}",
+    return Decision(f"{_verb(plan)} {_listed([chip for chip, _ in mix])} for {format_money(plan.usd)}",
                     f"{most}{more}.", tuple(tiles), tuple(a for a in answers if a.items), _by_period(plan))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in words, the first three of them.
+
+    >>> _listed(["v5p"]), _listed(["v5p", "h100"]), _listed(["v5p", "h100", "h200", "l4"])
+    ('v5p', 'v5p and h100', 'v5p, h100, h200 and others')
+    """
+    some = [*names[:3], *(["others"] if len(names) > 3 else [])]
+    return some[0] if len(some) == 1 else f"{', '.join(some[:-1])} and {some[-1]}" if some else "nothing"
 
 
 def _verb(plan: FleetPlan) -> str:
@@ -154,6 +170,7 @@ def _capacity(plan: FleetPlan) -> Figure:
         pool, hours = pools[u.pool], periods[u.period].hours
         layers.setdefault(f"{pool.chip} paid for", [0.0] * len(periods))[u.period] += u.paid_hours * pool.chips / hours
         work[u.period] += u.used_hours * pool.chips / hours
+    layers = dict(sorted(layers.items(), key=lambda pair: -sum(pair[1])))
     words = "; ".join(f"{p.name}: {number(work[t])} of {number(sum(v[t] for v in layers.values()))} chips at work"
                       for t, p in enumerate(periods))
     return charts.over_time("fig-capacity", "Demand against capacity: chips paid for and chips at work, means over "
@@ -202,7 +219,7 @@ def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
         parts.append(_alternatives(plan, found))
     names = [a.name for a in found] or ["the plan"]
     plans = [a.plan for a in found if a.plan] or [plan]
-    every = list(dict.fromkeys(kind for p in plans for kind in p.by_kind()))
+    every = [kind for kind in COSTS if any(kind in p.by_kind() for p in plans)]
     rows = [(kind, *(dollars(p.by_kind().get(kind, 0.0)) for p in plans)) for kind in every]
     rows += [("total", *(format_money(p.usd) for p in plans)), ("proved gap", *(percent(p.gap, 2) for p in plans)),
              ("utilisation", *(percent(p.utilisation()) for p in plans)),
@@ -255,8 +272,49 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
-def _assumptions(answer: FleetAnswer) -> Section:
+def _evidence(asked: Asked | None) -> Section:
+    """How fast the work is taken to be on every chip, and how sure that is."""
+    if asked is None or not asked.placed:
+        return Section("evidence", "Evidence and error bars", ())
+    placed = list(asked.placed.values())
+    rows = tuple((p.work, str(p.accelerators), p.layout, *_pace(p), p.estimate.evidence, p.estimate.because or "–")
+                 for p in placed)
+    kinds = [kind for kind, some in (("training", asked.problem.runs), ("inference", asked.problem.services)) if some]
+    dates = {"training": in_use().date, "inference": taught().date}
+    words = ("work", "chips", "split", "evidence", "because")
+    return Section("evidence", "Evidence and error bars", (
+        Prose(INTERVALS), *(part for kind in kinds for part in coverage(kind, dates[kind])),
+        Table("What each workload takes on each chip",
+              ("work", "chips", "split", "takes or carries", "90 %", "evidence", "because"), rows, frozenset(words)),
+        meanings(p.estimate for p in placed)))
+
+
+def _pace(p: Placed) -> tuple[str, str]:
+    """The time of a run, or the load that an engine carries, and its interval."""
+    if p.prediction is not None:
+        return format_seconds(p.estimate.value), spread(p.estimate)
+    return f"{number(p.estimate.value)} requests/s", spread(p.estimate)
+
+
+def _price_rows(asked: Asked) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for s in asked.problem.supplies:
+        o = asked.origins[s.id]
+        price = f"${o.usd_chip_h:.2f}" if o.usd_chip_h else f"{format_money(s.capex)} a server" if s.capex else "–"
+        rows.append((s.id, o.cloud or "own", o.region or "–", o.instance or "–", price,
+                     f"{o.date} stale" if o.stale else o.date or "–", Link(o.source, o.source)))
+    stale = sum(asked.origins[s.id].stale for s in asked.problem.supplies)
+    notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(rows)}.",) if stale else ()
+    words = frozenset({"supply", "cloud", "region", "instance", "dated", "source"})
+    return Table("Prices used", ("supply", "cloud", "region", "instance", "$/chip-h", "dated", "source"), tuple(rows),
+                 words, notes=notes)
+
+
+def _assumptions(answer: FleetAnswer, asked: Asked | None) -> Section:
     parts: list[Part] = [Points("Assumed in this plan", answer.assumptions)] if answer.assumptions else []
     if answer.refused:
-        parts.append(Table("Left out", ("work", "on", "why"), answer.refused, frozenset({"work", "on", "why"})))
+        rows = tuple((work or "all", on, why) for work, on, why in answer.refused)
+        parts.append(Table("Left out", ("work", "on", "why"), rows, frozenset({"work", "on", "why"})))
+    if asked is not None:
+        parts.append(_price_rows(asked))
     return Section("assumptions", "Assumptions and sources", tuple(parts))

@@ -58,14 +58,14 @@ def _style(report: Report) -> str:
 
 def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
-    yield f'<div class="pick"><h2 id="decision-title">{escape(d.headline)}</h2>'
-    yield f"<p>{escape(d.summary)}</p></div>"
+    yield f'<div class="pick"><h2 id="decision-title">{_text(d.headline)}</h2>'
+    yield f"<p>{_text(d.summary)}</p></div>"
     yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
     yield from map(_tile, d.tiles)
     yield "</dl>"
     yield f'<div class="answers" style="--n: {2 if len(d.answers) in (2, 4) else 3}">'
     for answer in d.answers:
-        yield f"<div><h3>{escape(answer.title)}</h3>{_list(answer.items)}</div>"
+        yield f"<div><h3>{_text(answer.title)}</h3>{_list(answer.items)}</div>"
     yield "</div>"
     if d.figure is not None:
         yield _figure(d.figure, figures)
@@ -78,23 +78,23 @@ def _columns(tiles: int) -> int:
 
 
 def _tile(tile: Tile) -> str:
-    lines = [f'<div class="value">{escape(tile.value)}</div>']
-    lines += [f'<div class="range">{escape(tile.range)}</div>'] if tile.range else []
-    lines += [f'<div class="note">{escape(tile.note)}</div>'] if tile.note else []
-    return f'<div class="tile"><dt>{escape(tile.label)}</dt><dd>{"".join(lines)}</dd></div>'
+    lines = [f'<div class="value">{_text(tile.value)}</div>']
+    lines += [f'<div class="range">{_text(tile.range)}</div>'] if tile.range else []
+    lines += [f'<div class="note">{_text(tile.note)}</div>'] if tile.note else []
+    return f'<div class="tile"><dt>{_text(tile.label)}</dt><dd>{"".join(lines)}</dd></div>'
 
 
 def _contents(sections: tuple[Section, ...]) -> Iterator[str]:
     yield '<nav aria-label="Contents"><ol>'
     yield '<li><a href="#decision">Decision</a></li>'
     for i, section in enumerate(sections, 1):
-        yield f'<li><a href="#{escape(section.id)}">{i} {escape(section.title)}</a></li>'
+        yield f'<li><a href="#{escape(section.id)}">{i} {_text(section.title)}</a></li>'
     yield "</ol></nav>"
 
 
 def _section(number: int, section: Section, figures: dict[str, int]) -> Iterator[str]:
     yield f'<section id="{escape(section.id)}" aria-labelledby="{escape(section.id)}-title">'
-    yield f'<h2 id="{escape(section.id)}-title"><span class="n">{number}</span>{escape(section.title)}</h2>'
+    yield f'<h2 id="{escape(section.id)}-title"><span class="n">{number}</span>{_text(section.title)}</h2>'
     for part in section.parts:
         yield _part(part, figures)
     yield "</section>"
@@ -103,10 +103,10 @@ def _section(number: int, section: Section, figures: dict[str, int]) -> Iterator
 def _part(part: Part, figures: dict[str, int]) -> str:
     match part:
         case Prose():
-            lead = f"<b>{escape(part.lead)}</b> " if part.lead else ""
-            return f"<p>{lead}{escape(part.words)}</p>"
+            lead = f"<b>{_text(part.lead)}</b> " if part.lead else ""
+            return f"<p>{lead}{_text(part.words)}</p>"
         case Points():
-            title = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+            title = f"<h3>{_text(part.title)}</h3>" if part.title else ""
             return title + _list(part.items)
         case Table():
             return _table(part)
@@ -116,8 +116,13 @@ def _part(part: Part, figures: dict[str, int]) -> str:
             assert_never(part)
 
 
+def _text(words: str) -> str:
+    """Words of anybody as HTML; a number keeps its per cent sign on its line."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", escape(words))
+
+
 def _list(items: tuple[str, ...]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
 
 
 def _figure(figure: Figure, figures: dict[str, int]) -> str:
@@ -125,12 +130,12 @@ def _figure(figure: Figure, figures: dict[str, int]) -> str:
     drawing = figure.svg.replace("<svg", described, 1)
     return (f'<figure id="{escape(figure.name)}"><div class="scroll" tabindex="0" role="group" '
             f'aria-label="{escape(figure.caption)}">{drawing}</div>'
-            f"<figcaption><b>Figure {figures[figure.name]}.</b> {escape(figure.caption)}</figcaption></figure>")
+            f"<figcaption><b>Figure {figures[figure.name]}.</b> {_text(figure.caption)}</figcaption></figure>")
 
 
 def _table(table: Table) -> str:
     kinds = ["words" if header in table.left else "number" for header in table.headers]
-    head = "".join(f'<th scope="col" class="{kind}">{escape(header)}</th>'
+    head = "".join(f'<th scope="col" class="{_class(header, kind)}">{_text(header)}</th>'
                    for header, kind in zip(table.headers, kinds, strict=True))
     rows = []
     for i, row in enumerate(table.rows):
@@ -139,10 +144,10 @@ def _table(table: Table) -> str:
                   for cell, kind in zip(row[1:], kinds[1:], strict=True)]
         mark = ' class="strong"' if i in table.strong else ""
         rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
-    notes = f'<p class="notes">{" ".join(escape(note) for note in table.notes)}</p>' if table.notes else ""
+    notes = f'<p class="notes">{" ".join(_text(note) for note in table.notes)}</p>' if table.notes else ""
     short = ' class="short"' if len(rows) <= SHORT else ""
     return (f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
-            f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>"
+            f"<caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
             f'<tbody>{"".join(rows)}</tbody></table></div>{notes}')
 
 
@@ -156,8 +161,8 @@ def _class(cell: Cell, kind: str) -> str:
 def _cell(cell: Cell, kind: str) -> str:
     if isinstance(cell, Link):
         if re.match(r"https?://[^\s]+$", cell.address):
-            return f'<a href="{escape(cell.address)}">{escape(cell.words)}</a>'
-        return escape(cell.words)
+            return f'<a href="{escape(cell.address)}">{_text(cell.words)}</a>'
+        return _text(cell.words)
     if kind == "number":
-        return escape(cell)
-    return re.sub(r"([,/_])(?=[^\s\d])", r"\1<wbr>", escape(cell))  # long words of no space: layouts, instances, paths
+        return _text(cell)
+    return re.sub(r"([,/_])(?=[^\s\d])", r"\1<wbr>", _text(cell))  # long words of no space: layouts, instances, paths
