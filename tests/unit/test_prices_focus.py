@@ -151,6 +151,8 @@ def test_our_export_read_back_gives_the_prices_that_went_in(tmp_path):
     assert (found.read, found.used) == (4, 3) and row.date == "2026-09-30"
     by_chip = round_trip([CHARGES["by the chip-hour"]], tmp_path).rows[0]
     assert (by_chip.prices[0], by_chip.chips) == (80.0, 8) and "accelerator only" not in by_chip.note
+    uncounted = charge(chips=1, unit="Chip-Hours", quantity=384.0, list_unit_price=11.0, effective_cost=384 * 10.0)
+    assert round_trip([uncounted], tmp_path).rows[0].chips == 8  # the instance is known
 
 
 def test_the_prices_of_our_export_lie_over_the_list(tmp_path):

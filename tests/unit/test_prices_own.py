@@ -149,6 +149,12 @@ def test_a_price_for_any_size_replaces_every_size_of_the_region(tmp_path):
     assert all(o.own for o in laid_over(book(offer(), offer(instance="a3-highgpu-1g", chips=1)), every).offers)
 
 
+def test_a_price_for_any_size_prices_large_runs_too(tmp_path):
+    found = laid_over(listed(), own(tmp_path, "h100,gcp,us-central1,any,1,0.5,,,,2026-10-31,,"))
+    assert price_of(CHIPS["h100"], 64, today=DAY, book=found).usd_h == 0.5
+    assert price_of(CHIPS["h100"], 1, today=DAY, book=found).usd_h == 0.5
+
+
 def test_own_commitments_replace_those_of_the_region_that_name_no_instance(tmp_path):
     def listed_for(years, instance="", region="us-central1"):
         return Commitment("h100", "gcp", region, instance, years, 7.0, 11.0, "2025-03-17", "list")

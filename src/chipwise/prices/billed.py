@@ -53,7 +53,7 @@ class Billed:
 def what_for(line: Line, cloud: str) -> Billed | str:
     """What a line of usage was for, or in words why it is for no chip that is known."""
     details = _details(line)
-    told = _told(details)
+    told = _told(details, cloud)
     if told is not None:
         return told
     named = _instance(line, cloud, details)
@@ -117,8 +117,8 @@ def _details(line: Line) -> Mapping[str, str]:
     return found
 
 
-def _told(details: Mapping[str, str]) -> Billed | None:
-    """The chip where the properties name it and count it."""
+def _told(details: Mapping[str, str], cloud: str) -> Billed | None:
+    """The chip where the properties name it and count it; an instance that is known has the chips it is known for."""
     name = next((details[key] for key in CHIP_KEYS if details.get(key)), "")
     count = next((details[key] for key in COUNT_KEYS if details.get(key)), "")
     try:
@@ -127,7 +127,11 @@ def _told(details: Mapping[str, str]) -> Billed | None:
         return None  # other columns may say
     if not chip_id or chips <= 0:
         return None
-    return Billed(chip_id, details.get("instancetype", "") or ANY, chips, "instance")
+    instance = details.get("instancetype", "")
+    known = instances().get((cloud, squashed(instance)))
+    if known is not None and known.chip_id == chip_id:
+        chips = known.chips
+    return Billed(chip_id, instance or ANY, chips, "instance")
 
 
 def _instance(line: Line, cloud: str, details: Mapping[str, str]) -> Billed | str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from chipwise.catalog import Commitment, Offer
+from chipwise.catalog import Commitment, Offer, load
 from chipwise.errors import BrokenFile
 from chipwise.prices.book import PriceBook
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
@@ -119,7 +119,9 @@ def _offer(row: OwnRow) -> Offer | None:
     ondemand, spot = (None if usd is None else usd / row.chips for usd in row.prices[:2])
     if ondemand is None and spot is None:
         return None
-    return Offer(row.chip_id, row.cloud, row.region, row.instance, row.chips, ondemand, spot, row.date, row.source,
+    host = load().chips[row.chip_id].fabric.host_chips
+    chips = max(row.chips, host) if row.instance == ANY else row.chips  # a price for every size is one for whole hosts
+    return Offer(row.chip_id, row.cloud, row.region, row.instance, chips, ondemand, spot, row.date, row.source,
                  row.note, own=True)
 
 
