@@ -8,6 +8,7 @@ import pytest
 from command import EXAMPLE, ROOT, chipwise, good
 
 from chipwise.cost import KINDS, PARTS
+from chipwise.prices.focus_import import read_focus
 
 TRAIN = ("cost", EXAMPLE, "--on", "h100:64,v5p:64", "--framework", "pytorch", "--custom-kernels", "2", "--runs", "10")
 SERVE = ("cost", str(ROOT / "examples" / "llama-3.1-70b-serve.yaml"), "--on", "h100,v6e")
@@ -125,7 +126,7 @@ BAD = {
     "--draws 5": "--draws", "--seed -1": "--seed", "--set foo=1": "--set", "--set interest": "--set",
     "--set interest=-1": "--set interest", "--set utilisation=0": "--set utilisation", "--set interest=x": "--set",
     "--check nothing.json": "file", "-o yaml": "--output", "--now-on h999": "chip", "--chips 0": "chips",
-    "--rate 5": "--rate", "--evidence guess": "--evidence",
+    "--rate 5": "--rate", "--terms rent": "--terms", "--terms ,": "--terms", "--evidence guess": "--evidence",
 }
 
 
@@ -145,3 +146,38 @@ def test_chips_that_do_not_fit_are_refused_in_one_line():
 def test_an_offer_of_another_chip_leaves_the_terms_missing():
     said = good("cost", EXAMPLE, "--on", "h100:64", "--offer", "aws/us-east-1/p4d.24xlarge")
     assert "h100 has no public price in list prices of the catalog, aws/us-east-1/p4d.24xlarge alone" in said
+
+
+def test_a_real_check_is_read_back(tmp_path):
+    path = tmp_path / "check.json"
+    chipwise("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "-o", "json", "--out", path)
+    said = json.loads(good("cost", EXAMPLE, "--on", "v5e:256", "--framework", "pytorch", "--check", path, "-o", "json"))
+    assert json.loads(path.read_text())["rows"][0]["compiles"] and said["statements"][0]["port"]["weeks"] == 0
+
+
+def test_a_deadline_and_a_count_choose_the_chips():
+    chips = {flag: json.loads(good("cost", EXAMPLE, "--on", "h100", *flag.split(), "-o", "json"))["statements"][0]["accelerators"]["count"]
+             for flag in ("--chips 128", "--deadline 60d")}
+    assert chips["--chips 128"] == 128 and chips["--deadline 60d"] >= 256
+
+
+def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
+    for s in served["statements"]:
+        term = s["terms"][0]
+        assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["source"]["usd_per_chip_hour"])
+        assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
+
+
+def test_the_table_is_plain_ascii():
+    assert good("cost", EXAMPLE, "--on", "h100:64").isascii()
+
+
+def test_terms_can_be_named_and_their_bill_read_back(tmp_path):
+    path = tmp_path / "bill.csv"
+    good("cost", EXAMPLE, "--on", "h100:64", "--terms", "spot", "--cloud", "aws", "-o", "focus", "--out", path)
+    assert {json.loads(row["Tags"])["terms"] for row in csv.DictReader(io.StringIO(path.read_text()))} == {"spot"}
+    asked = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--terms", "spot", "--cloud", "aws", "-o", "json"))
+    term = asked["statements"][0]["terms"][0]
+    found = read_focus([path]).rows
+    assert len(found) == 1 and (found[0].chip_id, found[0].cloud, found[0].chips) == ("h100", "aws", 8)
+    assert found[0].prices[1] / 8 == pytest.approx(term["source"]["usd_per_chip_hour"])

@@ -33,7 +33,7 @@ Examples:
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on v6e:256 --framework pytorch --custom-kernels 2 --runs 10
   chipwise cost examples/llama-3.1-70b-serve.yaml --on h100,v6e --site us-iowa --energy-price 0.05 --pue 1.2
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --set interest=0.05 --set spot_per_hour=0.02
-  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 -o focus --out bill.csv
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --terms spot -o focus --out bill.csv
 """
 FORMATS = ("table", "json", "csv", "focus")
 
@@ -71,6 +71,9 @@ def cost(
     deadline: Annotated[str | None, typer.Option(
         "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.",
         show_default=False)] = None,
+    terms: Annotated[str | None, typer.Option(
+        "--terms", metavar="LIST", help="These terms alone: ondemand, 1y, 3y, spot, on-premises.",
+        autocompletion=one_of("ondemand", "1y", "3y", "spot", "on-premises"), show_default=False)] = None,
     offer: Annotated[str | None, typer.Option(
         "--offer", metavar="NAME", help="This offer alone: cloud/region/instance.", show_default=False)] = None,
     cloud: Annotated[str | None, typer.Option(
@@ -136,6 +139,7 @@ def cost(
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
     from chipwise.cost import Asked, chosen, cost_of
+    from chipwise.cost.choose import read_kinds
     from chipwise.errors import InputError
     from chipwise.workload import Workload
 
@@ -145,7 +149,8 @@ def cost(
     book = chosen(book_of(prices, fx), cloud, region, offer)
     know, place = known_of(set_), place_of(site, energy_price, pue)
     program = program_of(framework, custom_kernels, now_on, check)
-    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed)
+    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed,
+                  kinds=read_kinds(terms))
     work = read_any(workload, flags)
     trained = isinstance(work, Workload)
     if evidence == "compiled" and not trained:

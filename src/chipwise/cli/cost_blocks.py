@@ -20,7 +20,6 @@ ROLES = {  # inputs that are no assumption of their own name, in words
     "wait_s": "spot_wait_s",
 }
 PER = {"run": "a run", "job": "a job", "month": "a month"}
-UNIT = {"run": "runs", "job": "jobs", "month": "months"}
 
 
 def blocks(c: Costs) -> list[Block]:
@@ -86,8 +85,9 @@ def _details(s: Statement) -> list[Block]:
     if s.purchase is not None:
         out += _purchase(s.purchase, name)
     p = s.port
-    share = f", {format_money(p.usd_run)} for each of {p.runs:g} {UNIT[s.basis]}" if p.weeks else ""
-    out += [Text(f"Port to {name}: {p.weeks:g} engineer-weeks ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
+    share = f", {format_money(p.usd_run)} for each {s.basis} of {p.runs:g}" if p.weeks else ""
+    weeks = f"{p.weeks:g} engineer-week{'s' * (p.weeks != 1)}"
+    out += [Text(f"Port to {name}: {weeks} ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
             *(Text(f"  {reason}") for reason in p.reasons)]
     best = s.cheapest
     if best is not None and best.tornado:

@@ -112,7 +112,7 @@ def purchase(p: Purchase) -> dict[str, Any]:
         "idle_energy_usd_per_hour": o.idle_usd_h, "watts": o.server_w(p.chip_w), "rack_units": o.server.rack_units,
         "curve": [{"utilisation": share, "usd_per_chip_hour": usd} for share, usd in p.curve],
         "break_even": [{"kind": r.kind, **source(r.source),
-                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.rivals],
+                        "utilisation": r.utilisation if isfinite(r.utilisation) else None} for r in p.offers],
         "date": o.server.price_date, "source": o.server.price_source, "note": o.server.note,
     }
 
@@ -193,7 +193,7 @@ def charges(s: Statement, t: TermCost) -> list[Charge]:
         quantity = t.chip_hours if chip else 1.0
         made.append(Charge(
             provider, t.source.region, t.source.instance if chip else "", s.accelerators.chip.id if chip else "",
-            1.0 if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
+            t.source.chips if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
             PRICING[t.kind] if chip else "Standard", s.today, end, quantity,
             (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd,
             CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))

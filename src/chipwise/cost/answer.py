@@ -59,6 +59,7 @@ class Asked:
     draws: int = DRAWS
     seed: int = 0
     today: date = field(default_factory=date.today)
+    kinds: tuple[str, ...] = KINDS  # of terms that are asked for
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.seed)
@@ -73,7 +74,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     effort = port(asked.program, chip, asked.know, asked.runs)
     offered: list[Deal] = []
     missing: list[Missing] = []
-    for kind in KINDS:
+    for kind in asked.kinds:
         try:
             offered.append(_deal(kind, row, case, asked))
         except Refusal as refusal:
@@ -105,7 +106,7 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         server = mine.server
         stale = is_stale(server.price_date, asked.today)
         said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
-                      server.price_source, stale, server.note)
+                      server.price_source, stale, server.note, chips=float(server.chips))
         return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
@@ -157,7 +158,8 @@ def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
-    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h)
+    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h,
+                  o.chips)
 
 
 def committed(c: Commitment, today: date) -> Source:
@@ -234,37 +236,29 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
     if mine is None:
         return None
-    rivals = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
+    offers = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
               for kind, source in _sources(chip, case.chips, asked)]
-    return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(rivals))
+    best: dict[tuple[str, str], Rival] = {}
+    for rival in offers:  # cheapest first
+        best.setdefault((rival.kind, rival.source.cloud), rival)
+    return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(best.values()), tuple(offers))
 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
-    """The cheapest of every cloud on each kind of terms, of those that hold the work."""
-    out: list[tuple[str, Source]] = []
+    """Every recent offer that could hold the work and every commitment, by kind of terms, cheapest first."""
     alone = chips <= chip.fabric.host_chips
     recent = [o for o in asked.book.offers if o.chip_id == chip.id and o.chips >= 1 and asked.book.recent(o)
               and (alone or not o.note.startswith(SINGLE))]
-    for spot in (False, True):
-        kind = SPOT if spot else ONDEMAND
-        out += [(kind, _offer(offer, spot, asked.today)) for offer in _cheapest(recent, spot)]
-    for kind, years in YEARS.items():
-        found = asked.book.commitments_for(chip.id, years)
-        out += [(kind, committed(c, asked.today)) for c in {c.cloud: c for c in reversed(found)}.values()]
-    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h))
-
-
-def _cheapest(offers: list[Offer], spot: bool) -> list[Offer]:
-    best: dict[str, Offer] = {}
-    for offer in sorted(offers, key=lambda o: o.price(spot) or inf):
-        if offer.price(spot) is not None:
-            best.setdefault(offer.cloud, offer)
-    return list(best.values())
+    out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
+           for o in recent if o.price(spot) is not None]
+    out += [(kind, committed(c, asked.today)) for kind, years in YEARS.items()
+            for c in asked.book.commitments_for(chip.id, years)]
+    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
     return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note, o.ondemand_usd_h)
+                  o.note, o.ondemand_usd_h, o.chips)
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:

@@ -1,11 +1,14 @@
-"""Which offers count: all of a price book, or those of one cloud, region or instance."""
+"""Which offers and kinds of terms count: all, or those of one cloud, region or instance, and those named."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from chipwise.cost.statement import KINDS, ONDEMAND, ONE_YEAR, OWNED, SPOT, THREE_YEARS
 from chipwise.errors import InputError, UnknownName
 from chipwise.prices import PriceBook
+
+NAMES = {"ondemand": ONDEMAND, "1y": ONE_YEAR, "3y": THREE_YEARS, "spot": SPOT, "on-premises": OWNED}
 
 
 def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None, offer: str | None = None) -> PriceBook:
@@ -34,6 +37,23 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
     where = "/".join(part for part in (cloud, region, instance) if part)
     return replace(book, offers=tuple(offers), commitments=tuple(commitments),
                    origin=f"{book.origin}, {where} alone" if where else book.origin)
+
+
+def read_kinds(text: str | None) -> tuple[str, ...]:
+    """Kinds of terms as people write them.
+
+    >>> read_kinds("spot,ondemand"), read_kinds(None) == KINDS
+    (('on demand', 'spot'), True)
+    """
+    if text is None:
+        return KINDS
+    given = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in given:
+        if name not in NAMES:
+            raise InputError("--terms", name, f"a list of {', '.join(NAMES)}")
+    if not given:
+        raise InputError("--terms", text, f"a list of {', '.join(NAMES)}")
+    return tuple(kind for name, kind in NAMES.items() if name in given)
 
 
 def _parts(book: PriceBook, offer: str) -> tuple[str, str, str]:

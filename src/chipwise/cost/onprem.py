@@ -158,8 +158,8 @@ def payment(capex: Amount, residual: Amount, interest: Amount, years: float) -> 
     """
     months, rate = years * 12, np.asarray(interest) / 12
     safe = np.where(rate > 0, rate, 1.0)
-    discount = (1 + safe) ** -months
-    paid = (capex - residual * discount) * safe / (1 - discount)
+    grown = months * np.log1p(safe)
+    paid = (capex - residual * np.exp(-grown)) * safe / -np.expm1(-grown)  # exact for the smallest of rates
     return np.where(rate > 0, paid, (capex - residual) / months)
 
 

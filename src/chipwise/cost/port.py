@@ -173,7 +173,8 @@ def _kernels(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Work,
 
 def _said(work: Work) -> str:
     a = work.assumed
-    return f"{work.times * a.value:g} weeks ({work.times * a.low:g} to {work.times * a.high:g}): {work.why}"
+    weeks = work.times * a.value
+    return f"{weeks:g} week{'s' * (weeks != 1)} ({work.times * a.low:g} to {work.times * a.high:g}): {work.why}"
 
 
 def read_framework(text: str | None) -> str | None:

@@ -63,6 +63,7 @@ class Source:
     stale: bool
     note: str
     list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
+    chips: float = 1.0  # of one instance or server, where that is known
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
@@ -133,7 +134,8 @@ class Purchase:
     owned: Owned
     chip_w: float
     curve: tuple[tuple[float, float], ...]
-    rivals: tuple[Rival, ...]
+    rivals: tuple[Rival, ...]  # the cheapest of every cloud on each kind of terms
+    offers: tuple[Rival, ...] = ()  # every offer and commitment that could hold the work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
