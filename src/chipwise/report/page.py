@@ -60,9 +60,10 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
     yield f'<div class="pick"><h2 id="decision-title">{_text(d.headline)}</h2>'
     yield f"<p>{_text(d.summary)}</p></div>"
-    yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
-    yield from map(_tile, d.tiles)
-    yield "</dl>"
+    if d.tiles:
+        yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
+        yield from map(_tile, d.tiles)
+        yield "</dl>"
     yield f'<div class="answers" style="--n: {2 if len(d.answers) in (2, 4) else 3}">'
     for answer in d.answers:
         yield f"<div><h3>{_text(answer.title)}</h3>{_list(answer.items)}</div>"
