@@ -22,6 +22,7 @@ from chipwise.cli import (
     compare,
     cost,
     doctor,
+    fleet,
     layouts,
     models,
     numerics,
@@ -52,6 +53,7 @@ VERBS: dict[str, Any] = {
 }
 GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
     "prices": prices.app,
+    "fleet": fleet.app,
     "serving": serving.app,
     "bench": bench.app,
     "calibrate": calibrate.app,

@@ -1,4 +1,4 @@
-"""chipwise schema: the JSON Schema of the workload file and of the bench file."""
+"""chipwise schema: the JSON Schema of the workload, bench and demand files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ Examples:
   chipwise schema
   chipwise schema --out workload.schema.json
   chipwise schema bench
+  chipwise schema demand --out demand.schema.json
 """
-FILES = ("workload", "bench")
+FILES = ("workload", "bench", "demand")
 
 
 def schema(
     file: Annotated[str, typer.Argument(
-        metavar="[FILE]", help="workload, or bench: a file of measurements.",
+        metavar="[FILE]", help="workload, bench (measurements) or demand (of a fleet).",
         autocompletion=one_of(*FILES))] = "workload",
     out: OutFile = None,
 ) -> None:
-    """Print the JSON Schema of the workload or bench file."""
+    """Print the JSON Schema of the workload, bench or demand file."""
     import json
 
     from chipwise.cli.render import write
@@ -35,6 +36,11 @@ def schema(
         from chipwise.bench.spec import schema as described
 
         write(json.dumps(described(), indent=2, ensure_ascii=False) + "\n", out)
+        return
+    if file == "demand":
+        from chipwise.fleet.demand import schema_text as demand_text
+
+        write(demand_text(), out)
         return
     from chipwise.workload.load import schema_text
 

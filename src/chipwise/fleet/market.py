@@ -149,7 +149,7 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                     continue
                 usd, origin = found
                 region = price.offer.region if price and terms != "spot" else origin.region
-                unit = max(host, int(price.offer.chips)) if price else host
+                unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
                 pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
                 if c.quota is not None and c.quota < pool.chips:
                     out.zero[pool.id] = f"candidates[{i}].quota"

@@ -225,7 +225,15 @@ def _training(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec, workload:
                     out += options
     if not out and shut:
         raise _shut(work.name, shut)
-    return out
+    return [o for o in out if not any(_better(other, o) for other in out)]
+
+
+def _better(one: Option, other: Option) -> bool:
+    """Whether an option takes no more than another of the same place, and less of something."""
+    if (one.pool, one.supply) != (other.pool, other.supply):
+        return False
+    mine, its = (one.takes, one.hours), (other.takes, other.hours)
+    return mine != its and mine[0] <= its[0] and mine[1] <= its[1]
 
 
 def _shut(work: str, shut: dict[str, str]) -> InputError:
@@ -238,8 +246,9 @@ def _rows(sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, c
     """The counts named, or the fewest chips that meet the deadline and twice as many."""
     each = window_h * HOUR / train.runs / SLACK
     terms = Terms() if train.chips else Terms(deadline_s=each)
-    place = Training(workload, terms, sizing.calibration, named_stack(workload), sizing.buying.today,
+    fixed = Training(workload, Terms(), sizing.calibration, named_stack(workload), sizing.buying.today,
                      sizing.buying.book)
+    place = replace(fixed, terms=terms)
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
     rows: list[Row] = []
     while counts:
@@ -248,12 +257,16 @@ def _rows(sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, c
             if not rows or train.chips:
                 sizing.refused.append((work.name, str(got.accelerators or chip.id), _why(got.reason, got.unlock)))
             continue
+        host = at_least(chip, chip.fabric.host_chips)
+        if not train.chips and not rows and got.accelerators.count < host.count:
+            counts.append(host)  # whole hosts are paid for
+            place = fixed
+            continue
         rows.append(got)
         larger = [a for a in ladder(chip) if a.count > got.accelerators.count]
         if not train.chips and len(rows) == 1 and larger:
             counts.append(larger[0])
-            place = Training(workload, Terms(), sizing.calibration, named_stack(workload), sizing.buying.today,
-                             sizing.buying.book, place.legal)
+            place = fixed
     return rows
 
 

@@ -1,0 +1,205 @@
+"""Everything that is said of a demand: the plan, the plans of one family, what limits it, what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from chipwise.errors import Refusal
+from chipwise.fleet.model import build
+from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan, Sensitivity, Shadow
+from chipwise.fleet.planner import GAP, TIME_LIMIT_S, plan
+from chipwise.fleet.problem import Limit, Problem
+from chipwise.fleet.program import solve
+from chipwise.fleet.relax import UNITS, relax
+from chipwise.units import format_money
+
+Say = Callable[[str], None]
+CHANGES = (  # name, factor on demand, factor on prices
+    ("demand +20 %", 1.2, 1.0), ("demand -20 %", 0.8, 1.0), ("prices +20 %", 1.0, 1.2), ("prices -20 %", 1.0, 0.8))
+LIMITS_TRIED = 3
+FINE = 1e-4  # gap of the plans that a saving is the difference of
+NOTICED = 0.02  # change in a share of the chip-hours that is said
+
+
+def answer(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, sensitivity: bool = True,
+           say: Say | None = None, threads: int = 2) -> FleetAnswer:
+    """The plan of a problem with everything around it; where there is none, what has to give way."""
+    tell = say or (lambda _: None)
+    tell("the mixed plan")
+    mixed = _planned(problem, gap, time_limit, threads)
+    if mixed is None:
+        tell("what makes it infeasible")
+        return FleetAnswer(None, relax=relax(problem, time_limit, threads))
+    alternatives, best = _alternatives(problem, mixed, gap, time_limit, threads, tell)
+    shadows = _shadows(best, time_limit, threads, tell)
+    changes = _sensitivity(best, gap, time_limit, threads, tell) if sensitivity else ()
+    return FleetAnswer(best, alternatives, shadows, changes)
+
+
+def _planned(problem: Problem, gap: float, time_limit: float, threads: int,
+             start: FleetPlan | None = None) -> FleetPlan | None:
+    try:
+        return plan(problem, gap, time_limit, threads, start)
+    except TimeoutError:
+        raise Refusal(f"no plan was found within {time_limit:g} s", "a larger --time-limit may do") from None
+
+
+def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: float, threads: int,
+                  tell: Say) -> tuple[tuple[Alternative, ...], FleetPlan]:
+    """The plans of GPUs alone, of TPUs alone and the best mix, which is at least as good as either."""
+    best, single = mixed, []
+    for name, family in (("GPU only", "gpu"), ("TPU only", "tpu")):
+        tell(f"the plan with {name.replace(' only', 's only')}")
+        narrowed = problem.only((family,))
+        try:
+            found = _planned(narrowed, gap, time_limit, threads)
+        except Refusal as refusal:
+            single.append(Alternative(name, None, str(refusal)))
+            continue
+        if found is None:
+            single.append(Alternative(name, None, _why_not(narrowed, family.upper(), time_limit, threads)))
+            continue
+        single.append(Alternative(name, found))
+        if found.usd < best.usd:  # within the gap of both
+            best = replace(found, problem=problem, bound=min(mixed.bound, found.usd), timed_out=mixed.timed_out)
+    return (*single, Alternative("best mix", best)), best
+
+
+def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> str:
+    homeless = [r.name for r in problem.runs if not r.options] + [s.name for s in problem.services if not s.carries]
+    if homeless:
+        return f"no {family} that can be had carries {', '.join(homeless)}"
+    try:
+        return "; ".join(r.words for r in relax(problem, time_limit, threads))
+    except Refusal as refusal:
+        return str(refusal)
+
+
+# limits
+
+
+def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tuple[Shadow, ...]:
+    """What loosening each of the limits that bind most would save, solved again for the whole plan and one period."""
+    ranked = binding(best.problem, threads)
+    if not ranked:
+        return ()
+    each = time_limit / (2 * LIMITS_TRIED + 2)
+    tell("what the limits cost")
+    base = _planned(best.problem, FINE, each, threads, best) or best
+    base = base if base.usd <= best.usd else best
+    out: list[Shadow] = []
+    for limit, periods in ranked[:LIMITS_TRIED]:
+        tell(f"what {limit.name} costs")
+        spots: list[int | None] = [None] if limit.total or len(periods) == 1 else [None, periods[0]]
+        if not limit.total and len(periods) == 1:
+            spots = [periods[0]]
+        out += [_saving(base, limit, period, each, threads) for period in spots]
+    return tuple(out)
+
+
+def binding(problem: Problem, threads: int = 2) -> list[tuple[Limit, list[int]]]:
+    """Limits that bind where units may be fractions, the dearest first, each with its periods, dearest first."""
+    model = build(problem)
+    relaxed = [column for column, whole in enumerate(model.program.integer) if whole]
+    solved = solve(model.program, 0.0, 60.0, threads, relaxed=relaxed)
+    if not solved.found:
+        return []
+    worth: dict[int, dict[int, float]] = {}
+    for row, (which, period) in model.limit_rows.items():
+        value = -float(solved.duals[row]) * step_of(problem, model.limits[which])
+        if value > 1.0:
+            of = worth.setdefault(which, {})
+            key = -1 if period is None else period
+            of[key] = of.get(key, 0.0) + value
+    ranked = sorted(worth, key=lambda which: -sum(worth[which].values()))
+    return [(model.limits[which], sorted(worth[which], key=lambda t: -worth[which][t])) for which in ranked]
+
+
+def step_of(problem: Problem, limit: Limit) -> float:
+    """How much more of a limit is tried: one unit's worth, or a hundredth of money and CO2."""
+    supplies = [s for s in problem.supplies if not limit.supplies or s.id in limit.supplies]
+    pools = [problem.pool(s.pool) for s in supplies]
+    if limit.kind == "chips":
+        return float(max(p.chips for p in pools))
+    if limit.kind == "kw":
+        return max(p.watts_busy for p in pools) / 1000
+    if limit.kind == "rack_units":
+        return max(s.rack_units for s in supplies)
+    return 1.0 if limit.kind == "units" else limit.amount / 100
+
+
+def _saving(base: FleetPlan, limit: Limit, period: int | None, time_limit: float, threads: int) -> Shadow:
+    problem, step = base.problem, step_of(base.problem, limit)
+    found = _planned(loosened(problem, limit, step, period), FINE, time_limit, threads, base)
+    when = "" if limit.total else " in every period" if period is None else f" in {problem.periods[period].name}"
+    unit = UNITS[limit.kind]
+    more = f"{step:,.4g} {unit} more of {limit.name}{when}"
+    if found is None or found.usd >= base.usd - 0.005:
+        found_usd, bound = base.usd, base.bound if found is None else found.bound
+        most = base.usd - bound
+        return Shadow(limit.name, period, step, unit, 0.0, False,
+                      f"{more} would save nothing that was found" + (f", and at most {format_money(most)}"
+                                                                     if found_usd - bound > 1 else ""))
+    saves = base.usd - found.usd
+    exact = base.gap <= 2 * FINE and found.gap <= 2 * FINE
+    least, most = max(0.0, base.bound - found.usd), base.usd - found.bound
+    words = f"{more} would save {format_money(saves)}"
+    if not exact or most - least > 0.1 * saves:
+        words += f" (proved: between {format_money(least)} and {format_money(most)})"
+    return Shadow(limit.name, period, step, unit, saves, least > 0, words)
+
+
+def loosened(problem: Problem, limit: Limit, step: float, period: int | None) -> Problem:
+    """The problem with more of one limit, in all its periods or in one."""
+    if limit.name.startswith("quota of ") and limit not in problem.limits:  # a supply's own
+        (name,) = limit.supplies
+        rest = tuple(replace(s, limit=None) if s.id == name else s for s in problem.supplies)
+        problem = replace(problem, supplies=rest, limits=(*problem.limits, limit))
+    others = tuple(x for x in problem.limits if x != limit)
+    wider = replace(limit, amount=limit.amount + step)
+    if period is None or limit.total:
+        return replace(problem, limits=(*others, wider))
+    every = limit.periods or tuple(range(len(problem.periods)))
+    parts = (replace(wider, periods=(period,)), replace(limit, periods=tuple(t for t in every if t != period)))
+    return replace(problem, limits=(*others, *(x for x in parts if x.periods)))
+
+
+# sensitivity
+
+
+def _sensitivity(best: FleetPlan, gap: float, time_limit: float, threads: int, tell: Say) -> tuple[Sensitivity, ...]:
+    out = []
+    for name, demand, price in CHANGES:
+        tell(name)
+        changed = best.problem.scaled(demand, price)
+        try:
+            found = _planned(changed, gap, time_limit, threads)
+        except Refusal as refusal:
+            out.append(Sensitivity(name, None, str(refusal), ""))
+            continue
+        if found is None:
+            why = "; ".join(r.words for r in relax(changed, time_limit, threads))
+            out.append(Sensitivity(name, None, f"infeasible: {why}", ""))
+            continue
+        out.append(Sensitivity(name, found, "", changes(best, found)))
+    return tuple(out)
+
+
+def changes(before: FleetPlan, after: FleetPlan) -> str:
+    """What changes in the mix of supplies by their shares of the chip-hours paid for, in words."""
+    one, other = shares(before), shares(after)
+    moved = sorted(((other.get(s, 0.0) - one.get(s, 0.0), s) for s in {*one, *other}), key=lambda x: (-abs(x[0]), x[1]))
+    said = [f"{supply} {one.get(supply, 0.0):.0%} -> {other.get(supply, 0.0):.0%}" for by, supply in moved[:3]
+            if abs(by) >= NOTICED]
+    return ", ".join(said) if said else "the mix stays as it is"
+
+
+def shares(plan: FleetPlan) -> dict[str, float]:
+    """Each supply's share of the chip-hours paid for."""
+    chips = {s.id: plan.problem.pool(s.pool).chips for s in plan.problem.supplies}
+    hours: dict[str, float] = {}
+    for h in plan.holdings:
+        hours[h.supply] = hours.get(h.supply, 0.0) + h.unit_hours * chips[h.supply]
+    total = sum(hours.values())
+    return {s: x / total for s, x in hours.items()} if total else {}

@@ -1,0 +1,64 @@
+"""A demand that can't be met: the fewest named constraints that have to give way, and by how much."""
+
+from __future__ import annotations
+
+from chipwise.errors import Refusal
+from chipwise.fleet.columns import Model
+from chipwise.fleet.model import build
+from chipwise.fleet.plan import Relaxation
+from chipwise.fleet.problem import Problem
+from chipwise.fleet.program import SCALE, Floats, solve
+
+UNITS = {"units": "units", "chips": "chips", "kw": "kW", "rack_units": "rack units",
+         "usd": "US dollars", "kg": "kg of CO2"}
+TINY = 1e-6
+
+
+def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple[Relaxation, ...]:
+    """The smallest set of constraints without which there is a plan; of several the one that gives way least."""
+    model = build(problem, elastic=True)
+    program = model.program
+    switches = {name: switch for name, (switch, _) in model.broken.items()}
+    program.cost = [0.0] * len(program.cost)
+    for switch in switches.values():
+        program.cost[switch] = 1 / SCALE
+    few = solve(program, 0.0, time_limit / 2, threads)
+    if not few.found:
+        raise Refusal("what makes the demand infeasible was not found in time", "a larger --time-limit")
+    count = round(sum(float(few.values[s]) for s in switches.values()))
+    program.row([(s, 1.0) for s in switches.values()], high=float(count))
+    program.cost = [0.0] * len(program.cost)
+    for _, slacks in model.broken.values():
+        for column, weight in slacks:
+            program.cost[column] = weight / SCALE
+    least = solve(program, 1e-4, time_limit / 2, threads, dict(enumerate(few.values.tolist())))
+    return _read(model, (least if least.found else few).values)
+
+
+def _read(model: Model, values: Floats) -> tuple[Relaxation, ...]:
+    out = []
+    for name, (_, slacks) in model.broken.items():
+        broken = [float(values[column]) for column, _ in slacks if values[column] > TINY]
+        if broken:
+            out.append(_said(model.problem, model, name, broken))
+    return tuple(out)
+
+
+def _said(problem: Problem, model: Model, name: str, broken: list[float]) -> Relaxation:
+    most, many = max(broken), len(broken)
+    limit = next((x for x in model.limits if x.name == name), None)
+    if limit is not None:
+        unit = UNITS[limit.kind]
+        where = "" if limit.total or many == 1 else f" at the most, in {many} places"
+        words = f"{name}: {limit.amount + most:,.10g} instead of {limit.amount:,.10g} {unit}{where}"
+        return Relaxation(name, most, unit, words)
+    if any(e.name == name for e in problem.exclusives):
+        return Relaxation(name, most, "sides", f"{name}: more than one of the commitments that shut each other out")
+    if name.startswith("load of "):
+        return Relaxation(name, most, "requests/s", f"{name}: up to {most:,.4g} requests/s fewer, in {many} blocks")
+    run = next(r for r in problem.runs if f"deadline of {r.name}" == name)
+    if not run.options:
+        return Relaxation(name, most, "runs", f"{name}: no chip that can be had runs it")
+    if run.split:
+        return Relaxation(name, most, "share", f"{name}: {most:.0%} of the run is not done by then")
+    return Relaxation(name, most, "hours", f"{name}: {most:,.0f} hours of it are not done by then")
