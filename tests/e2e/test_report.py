@@ -1,5 +1,6 @@
 """Reports as people read them: written by the command line, opened in a real browser at two sizes, printed to PDF."""
 
+import io
 import os
 import shutil
 import sys
@@ -11,10 +12,11 @@ from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
-from report_cases import fleet
+from report_cases import DAY, fleet
 
 from chipwise.report.page import page as html_of
 from chipwise.report.pdf import browser as found_browser
+from chipwise.report.pdf import print_pdf
 
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 SERVE = str(ROOT / "examples" / "llama-3.1-70b-serve.yaml")
@@ -138,8 +140,46 @@ def test_hostile_names_are_text(reports, chromium):
     page.close()
 
 
+DEMAND = f"""
+start: {DAY.year + 1}-01
+quarters: 3
+workloads:
+  - name: pre-training & <i>more</i>
+    workload: {EXAMPLE}
+    train: {{deadline: {DAY.year + 1}-09}}
+  - name: chat
+    workload: {SERVE}
+    serve: {{rate: 10, growth_month: 0.05, peak: 2, peak_hours: 9-17}}
+candidates:
+  - {{chip: h100}}
+  - {{chip: v6e, clouds: [gcp], quota: 512}}
+on_premises: {{chips: [h100]}}
+"""
+
+
+def test_a_demand_file_is_planned_and_reported(tmp_path):
+    (tmp_path / "next-year.yaml").write_text(DEMAND, encoding="utf-8")
+    said = good("report", tmp_path / "next-year.yaml", "-o", tmp_path / "plan.html")
+    html = (tmp_path / "plan.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    assert said.splitlines()[0] in html and "plan.html: " in said
+    for words in ("<h1>next-year</h1>", "Fleet plan", "pre-training &amp; &lt;i&gt;more", "GPU only", "demand +20 %", "Prices used", "us-average",
+                  "Every time is a value with a 90 % interval"):
+        assert words in html
+    for flag, value in (("--on", "h100"), ("--deadline", "30d"), ("--batch", "8"), ("--evidence", "auto")):
+        done = chipwise("report", tmp_path / "next-year.yaml", flag, value, "-o", tmp_path / "other.html")
+        assert done.returncode == 2 and done.stderr.startswith(f"chipwise: {flag}: ") and "demand file" in done.stderr
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_path):
+    (tmp_path / "short.yaml").write_text(DEMAND.replace("quota: 512", "quota: 8").replace("  - {chip: h100}\n", "").partition("on_premises")[0], encoding="utf-8")
+    assert "No plan meets this demand" in good("report", tmp_path / "short.yaml", "-o", tmp_path / "plan.html")
+    assert "What has to give way" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module", params=[*COMMANDS])
 def printed(request, tmp_path_factory):
+    """What the command line printed."""
     path = tmp_path_factory.mktemp("printed") / "report.pdf"
     good("report", *COMMANDS[request.param], "-o", path)
     assert list(path.parent.iterdir()) == [path]
@@ -161,6 +201,12 @@ def test_a_pdf_has_the_decision_on_its_first_page_and_all_sections_after_it(prin
                   "Prices used", "interval held"):
         assert words in whole
     assert f"page {len(pages)} of {len(pages)}" in pages[-1]
+
+
+def test_a_fleet_plan_is_printed_with_its_decision_on_the_first_page():
+    pages = [flat(sheet.extract_text()) for sheet in PdfReader(io.BytesIO(print_pdf(html_of(fleet())))).pages]
+    assert fleet().decision.headline in pages[0] and "Figure 1." in pages[0] and "1 Fleet plan" in pages[1]
+    assert all(len(page) > 150 for page in pages)
 
 
 def test_no_page_of_a_pdf_is_blank(printed):
@@ -196,6 +242,7 @@ BAD = {
     "a share above one": ((EXAMPLE, "--on", "h100", "--utilisation", "1.5", "-o", "report.html"), "utilisation"),
     "no number for an assumption": ((EXAMPLE, "--on", "h100", "--set", "interest=much", "-o", "report.html"), "--set"),
     "nothing that fits": ((EXAMPLE, "--on", "t4:1", "-o", "report.html"), "t4"),
+    "a limit without a plan": ((EXAMPLE, "--time-limit", "9s", "-o", "report.html"), "--time-limit"),
     "prices that are not there": ((EXAMPLE, "--on", "h100", "--prices", "no.csv", "-o", "report.html"), "no.csv"),
 }
 

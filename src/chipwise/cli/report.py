@@ -21,13 +21,14 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from chipwise.catalog.economics import Economics
     from chipwise.cli.progress import Progress
     from chipwise.compare import Candidate, Row, Terms
     from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.cost import Asked, Statement
-    from chipwise.prices import Quote
+    from chipwise.prices import PriceBook, Quote
     from chipwise.report.parts import Report
 
 BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next,
@@ -38,6 +39,7 @@ Examples:
   chipwise report examples/llama-3.1-8b-pretrain.yaml -o report.html
   chipwise report examples/llama-3.1-8b-pretrain.yaml --on h100,h200,b200,v5p,v6e --deadline 60d -o report.pdf
   chipwise report examples/llama-3.1-70b-serve.yaml --on h100,h200,v6e -o report.html
+  chipwise report examples/fleet/mixed.yaml -o plan.pdf
 """
 
 
@@ -76,6 +78,9 @@ def report(
     set_: Annotated[list[str] | None, typer.Option(
         "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
         autocompletion=complete_assumptions, show_default=False)] = None,
+    time_limit: Annotated[str | None, typer.Option(
+        "--time-limit", metavar="TIME", help="Most time for each plan solved for a demand file (60s unless said).",
+        show_default=False)] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     prices: PricesOpt = None,
@@ -90,18 +95,33 @@ def report(
     from chipwise.cli.cost import known_of, place_of, program_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.render import Text, emit
     from chipwise.cost import Asked
-    from chipwise.report.page import page
-    from chipwise.whole import write_whole
+    from chipwise.errors import InputError
 
     printer = _ready(output)
     known_evidence(evidence)
     candidates = candidates_of(on)
+    if demand_file(workload):
+        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by,
+                    "--utilisation": utilisation, "--site": site, "--framework": framework,
+                    **{f"--{name.replace('_', '-')}": value for name, value in flags.items()}}
+        _none({**compared, "--evidence": None if evidence == "modelled" else evidence})
+        _write(_planned(workload, book_of(prices, fx), known_of(set_), time_limit), output, printer)
+        return
+    if time_limit is not None:
+        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
     terms = terms_of(chips, deadline, budget, by)
     asked = Asked(book_of(prices, fx), place_of(site), known_of(set_), years, utilisation,
                   program_of(framework, None, None, None))
-    made = _compared(workload, flags, candidates, terms, evidence, asked)
+    _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
+
+
+def _write(made: Report, output: Path, printer: str | None) -> None:
+    """The report into its file, and what it says first."""
+    from chipwise.cli.render import Text, emit
+    from chipwise.report.page import page
+    from chipwise.whole import write_whole
+
     html = page(made)
     if printer is not None:
         from chipwise.report.pdf import print_pdf
@@ -131,6 +151,54 @@ def _ready(target: Path) -> str | None:
     from chipwise.report.pdf import browser
 
     return browser()
+
+
+def demand_file(text: str) -> bool:
+    """Whether the argument is a demand file of `fleet plan`: a YAML file with workloads in it."""
+    from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+
+    path = Path(text)
+    try:
+        if path.suffix not in (".yaml", ".yml") or not path.is_file():
+            return False
+    except (OSError, ValueError):
+        return False  # what is wrong with the name is said where workloads are read
+    return "workloads" in parse_yaml(read_text(path, MAX_YAML_BYTES), path.name)
+
+
+def _none(given: Mapping[str, object]) -> None:
+    """Refuse options that a demand file decides."""
+    from chipwise.errors import InputError
+
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(name, value, "no such option beside a demand file, which says what may be used")
+
+
+def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None) -> Report:
+    """The report of a demand file."""
+    from datetime import date
+
+    from chipwise.catalog.calibration import in_use
+    from chipwise.catalog.taught import taught
+    from chipwise.cli.progress import progress
+    from chipwise.errors import InputError
+    from chipwise.fleet.demand import read_demand
+    from chipwise.fleet.planned import Wanted, plan_demand
+    from chipwise.fleet.planner import TIME_LIMIT_S
+    from chipwise.report.fleet import fleet_report
+    from chipwise.units import DAY, parse_duration
+
+    today = date.today()
+    seconds = TIME_LIMIT_S if time_limit is None else parse_duration(time_limit, "--time-limit")
+    if not 1 <= seconds <= DAY:
+        raise InputError("--time-limit", time_limit, "a second to a day, such as 60s or 5min")
+    demand = read_demand(text, today)
+    with progress("planning") as shown:
+        asked, found = plan_demand(demand, book, know, in_use(), taught(), Wanted(time_limit=seconds), today,
+                                   say=lambda what: shown.say(f"planning: {what}"))
+        shown.say("drawing")
+        return fleet_report(demand.name, found, today, asked)
 
 
 def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str,

@@ -64,8 +64,8 @@ def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
     ]
     answers = [Points("Why this mix", tuple(_against(plan, a) for a in answer.alternatives if a.plan is not plan)),
                Points("What would save most", tuple(s.words for s in answer.shadows if s.saves > 0)[:3]),
-               Points("What would change it", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}{_change(s.change)}"
-                                                    for s in answer.sensitivity))]
+               Points("If demand or prices change", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}."
+                                                          for s in answer.sensitivity))]
     if plan.timed_out:
         answers.append(Points("Mind", ("The solver ran out of time: the gap says how much may be left.",)))
     return Decision(f"{_verb(plan)} {_listed([chip for chip, _ in mix])} for {format_money(plan.usd)}",
@@ -87,10 +87,6 @@ def _verb(plan: FleetPlan) -> str:
     if "owned" not in kinds:
         return "Rent"
     return "Rent and buy" if kinds - {"owned", "existing"} else "Buy"
-
-
-def _change(words: str) -> str:
-    return f"; {words}" if words else ""
 
 
 def _against(plan: FleetPlan, other: Alternative) -> str:
@@ -186,7 +182,7 @@ def _where(plan: FleetPlan) -> Section:
         for s in plan.serving:
             if s.units:
                 most.setdefault((s.service, s.pool), []).append(s.units)
-        rows = tuple((service, plan.problem.pool(pool).chip, pool, f"{min(units):,} to {max(units):,}")
+        rows = tuple((service, plan.problem.pool(pool).chip, pool, _between(min(units), max(units)))
                      for (service, pool), units in sorted(most.items()))
         parts.append(Table("Services: units at work over the plan", ("service", "chip", "pool", "units"), rows,
                            frozenset({"service", "chip", "pool"})))
@@ -195,6 +191,10 @@ def _where(plan: FleetPlan) -> Section:
         parts.append(Table("Training runs", ("run", "chip", "on", "period", "units", "hours"),
                            tuple(_run_cells(plan, r) for r in ordered), frozenset({"run", "chip", "on", "period"})))
     return Section("where", "What runs where", tuple(parts))
+
+
+def _between(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _run_cells(plan: FleetPlan, r: Running) -> tuple[str, ...]:
