@@ -67,7 +67,7 @@ def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
                Points("If demand or prices change", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}."
                                                           for s in answer.sensitivity))]
     if plan.timed_out:
-        answers.append(Points("Mind", ("The solver ran out of time: the gap says how much may be left.",)))
+        answers.append(Points("Caution", ("The solver ran out of time: the gap says how much may be left.",)))
     return Decision(f"{_verb(plan)} {_listed([chip for chip, _ in mix])} for {format_money(plan.usd)}",
                     f"{most}{more}.", tuple(tiles), tuple(a for a in answers if a.items), _by_period(plan))
 
