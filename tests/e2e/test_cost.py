@@ -99,7 +99,7 @@ def test_own_prices_come_first(tmp_path):
                     "h100,aws,us-east-1,p5.48xlarge,8,8.00,,2026-11-01,contract\n")
     said = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--prices", path, "-o", "json"))
     first = said["statements"][0]["terms"][0]
-    assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws"
+    assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws" and first["source"]["own"]
 
 
 def test_a_check_file_takes_the_port_away(tmp_path):

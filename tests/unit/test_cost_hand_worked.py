@@ -109,6 +109,12 @@ def test_youngs_and_dalys_interval():
     assert daly(200.0, 100.0) == 100.0  # a checkpoint of twice the time between interruptions or more
 
 
+@pytest.mark.parametrize(("mean_h", "minutes"), [(24.0, 117.0), (6.0, 57.0), (0.25, 9.1)])
+def test_dalys_own_cases(mean_h, minutes):
+    # Daly, Future Generation Computer Systems 22 (2006), figures 3 to 5: checkpoints of 5 min
+    assert daly(300.0, mean_h * 3600) / 60 == pytest.approx(minutes, abs=0.5 if minutes > 10 else 0.05)
+
+
 def test_the_expected_time_of_one_segment():
     # an hour of work and 5 min to write, an interruption every 10 h, 10 min to restart, 20 min to wait:
     # rate 0.1/h; segment 1.083333 h: failed attempts e^0.1083333 - 1 = 0.114419

@@ -74,7 +74,7 @@ def term(t: TermCost) -> dict[str, Any]:
 def source(s: Source) -> dict[str, Any]:
     """Where a price comes from."""
     return {"cloud": s.cloud or None, "region": s.region, "instance": s.instance, "usd_per_chip_hour": s.usd_chip_h,
-            "date": s.date, "stale": s.stale, "source": s.source, "note": s.note}
+            "date": s.date, "stale": s.stale, "own": s.own, "source": s.source, "note": s.note}
 
 
 def spread(s: Spread) -> dict[str, float | None]:

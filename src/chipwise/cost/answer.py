@@ -159,13 +159,13 @@ def rented(price: Price) -> Source:
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
     return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h,
-                  o.chips)
+                  o.chips, o.own)
 
 
 def committed(c: Commitment, today: date) -> Source:
     """Where the price of a commitment comes from."""
     return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
-                  c.ondemand_usd_h)
+                  c.ondemand_usd_h, own=c.own)
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -258,7 +258,7 @@ def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
     return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note, o.ondemand_usd_h, o.chips)
+                  o.note, o.ondemand_usd_h, o.chips, o.own)
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:

@@ -3,7 +3,7 @@
 A run of `work_s` seconds is cut into segments. Each computes for the interval and then writes a checkpoint; the last is
 shorter and writes the result. An interruption loses the segment so far; then the run waits for chips (`wait_s`, nothing
 is billed), reads the checkpoint and starts anew (`restart_s`, billed, may be interrupted too). Segments are renewals,
-so their expected times add up without approximation (Daly 2006, eq. 13, with the wait apart).
+so their expected times add up without approximation (as Daly 2006, with the wait apart).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def young(checkpoint_s: float, mean_s: float) -> float:
 
 
 def daly(checkpoint_s: float, mean_s: float) -> float:
-    """Daly's higher-order interval (2006, eq. 37); the mean time itself once a checkpoint takes twice that or more.
+    """Daly's higher-order interval (2006); the mean time itself once a checkpoint takes twice that or more.
 
     >>> round(daly(120.0, 86_400.0), 1)
     4474.0

@@ -64,9 +64,11 @@ class Source:
     note: str
     list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
     chips: float = 1.0  # of one instance or server, where that is known
+    own: bool = False  # a company's own price, not a list price
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
+        name = " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
+        return f"{name} (own price)" if self.own else name
 
 
 @dataclass(frozen=True, slots=True)
