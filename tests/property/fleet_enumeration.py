@@ -25,6 +25,7 @@ class Enumeration:
         self.hourly = [s for s in problem.supplies if s.terms in ("ondemand", "spot")]
         self.there = [s for s in problem.supplies if s.terms == "existing"]
         self.seen: dict[object, list[tuple[float, float]]] = {}
+        self.largest: tuple[float, ...] = ()
 
     def size(self) -> int:
         """How many starts and places of runs there are to try."""
@@ -33,6 +34,14 @@ class Enumeration:
 
     def cheapest(self) -> float:
         """US dollars of the cheapest plan; infinite where there is none."""
+        best = inf
+        sizes = [sorted({c for _, c in s.carries}) if s.spare_units else [inf] for s in self.p.services]
+        for self.largest in product(*sizes):  # the largest engine that each service may use, and may lose
+            self.seen = {}
+            best = min(best, self.with_largest())
+        return best
+
+    def with_largest(self) -> float:
         best = inf
         starts = sorted(((self.start_cost(s), s) for s in self.all_starts()), key=lambda pair: pair[0])
         placings = list(product(*(list(self.placings(run)) for run in self.p.runs)))
@@ -53,7 +62,8 @@ class Enumeration:
             for name, carries in service.carries:
                 if name == pool:
                     top = max(max(row) for row in service.load) * (1 + service.spare_share)
-                    total += (ceil(top / carries - 1e-9) + service.spare_units) * dict(service.spans).get(pool, 1)
+                    top += service.spare_units * max(c for _, c in service.carries)
+                    total += ceil(top / carries - 1e-9) * dict(service.spans).get(pool, 1)
         return total
 
     def start_keys(self) -> list[tuple[str, int]]:
@@ -98,8 +108,7 @@ class Enumeration:
         for (name, order), n in start.items():
             s = self.supplies[name]
             kept = sum(1 for t in self.T if self.alive(s, order, t))
-            if s.wears:
-                usd -= n * s.capex * max(s.worth_at_end, 1 - (1 - s.worth_at_end) * kept / s.wears)
+            usd -= n * s.resale * s.keeps**kept
             if s.terms != "owned" and not self.p.prorate:
                 usd += n * s.usd_h * (s.term - kept) * self.p.overrun_hours
         return usd
@@ -249,18 +258,18 @@ class Enumeration:
     def covers(self, t: int, b: int, free: dict[str, int]) -> Iterator[dict[str, int]]:
         """Units by pool with which every service carries its load."""
         ways = []
-        for service in self.p.services:
+        for service, largest in zip(self.p.services, self.largest, strict=True):
             need = service.load[t][b] * (1 + service.spare_share)
             if need <= 0:
                 ways.append([{}])
                 continue
-            names = [pool for pool, _ in service.carries]
+            need += service.spare_units * largest if service.spare_units else 0.0
+            names = [pool for pool, carries in service.carries if carries <= largest]
             sizes = dict(service.carries)
             mine = []
             for units in product(*(range(1 + max(0, free[name])) for name in names)):
-                lost = max((sizes[k] for k, n in zip(names, units, strict=True) if n), default=0.0)
                 carried = sum(sizes[k] * n for k, n in zip(names, units, strict=True))
-                if carried - service.spare_units * lost >= need - EPS:
+                if carried >= need - EPS:
                     spans = dict(service.spans)
                     mine.append({k: n * spans.get(k, 1) for k, n in zip(names, units, strict=True)})
             ways.append(mine)

@@ -76,16 +76,19 @@ def _holdings(asked: Asked, plan: FleetPlan) -> list[Block]:
 def _work(asked: Asked, plan: FleetPlan) -> list[Block]:
     rows: list[list[str]] = []
     periods = plan.problem.periods
-    for run in plan.problem.runs:
-        mine = [r for r in plan.running if r.run == run.name]
+    for work in dict.fromkeys(asked.works.values()):
+        mine = [r for r in plan.running if asked.works[r.run] == work]
         for option in dict.fromkeys(r.option for r in mine):
-            at = [r for r in mine if r.option == option]
+            at = sorted((r for r in mine if r.option == option), key=lambda r: r.period)
             pool = plan.problem.pool(option.pool)
             chips = option.units * pool.chips
-            key = next((p for p in asked.placed.values() if run.name.startswith(p.work) and p.chip.id == pool.chip
-                        and p.prediction and -(-p.accelerators.count // pool.chips) == option.units), None)
-            span = periods[at[0].period].name + ("" if len(at) == 1 else f" to {periods[at[-1].period].name}")
-            rows.append([run.name, option.supply or f"{option.pool} (held)", f"{chips:,}", span,
+            key = asked.placed.get((work, pool.chip, chips))
+            times = len({r.run for r in at})
+            span = periods[at[0].period].name
+            if at[-1].period != at[0].period:
+                span += f" to {periods[at[-1].period].name}"
+            name = f"{work} ({times} times)" if times > 1 else work
+            rows.append([name, option.supply or f"{option.pool} (held)", f"{chips:,}", span,
                          f"{sum(r.hours for r in at):,.0f} h", key.layout if key else "",
                          key.estimate.evidence if key else ""])
     for service in plan.problem.services:
@@ -110,8 +113,8 @@ def _costs(plan: FleetPlan) -> list[Block]:
     out: list[Block] = [Table(["cost", "USD", "share"], rows, frozenset({"cost"}), frozenset({len(rows) - 1}),
                               title="What it costs")]
     if plan.after():
-        out.append(Text(f"Of that {money(plan.after())} falls after the plan: what commitments still ask for, less what "
-                        "servers are worth then."))
+        out.append(Text(f"Of that {money(plan.after())} falls after the plan: what commitments still ask for, less "
+                        "what servers are worth then."))
     return out
 
 
@@ -153,8 +156,8 @@ def _sensitivity(found: FleetAnswer) -> list[Block]:
             rows.append([s.name, "none", "", s.why])
         else:
             rows.append([s.name, money(s.plan.usd), f"{s.plan.usd / found.plan.usd - 1:+.0%}", s.change])
-    return [Table(["if", "USD", "change", "what changes in the mix"], rows, frozenset({"if", "what changes in the mix"}),
-                  title="Sensitivity")]
+    headers = ["if", "USD", "change", "what changes in the mix"]
+    return [Table(headers, rows, frozenset({headers[0], headers[-1]}), title="Sensitivity")]
 
 
 def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:

@@ -11,14 +11,15 @@ from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S, plan
 from chipwise.fleet.problem import Limit, Problem
 from chipwise.fleet.program import solve
-from chipwise.fleet.relax import UNITS, relax
+from chipwise.fleet.relax import UNITS, amount_of, relax
 from chipwise.units import format_money
 
 Say = Callable[[str], None]
 CHANGES = (  # name, factor on demand, factor on prices
     ("demand +20 %", 1.2, 1.0), ("demand -20 %", 0.8, 1.0), ("prices +20 %", 1.0, 1.2), ("prices -20 %", 1.0, 0.8))
-LIMITS_TRIED = 3
-FINE = 1e-4  # gap of the plans that a saving is the difference of
+LIMITS_TRIED = 2
+FINE = 5e-4  # gap of the plans that a saving is the difference of, if so many nodes of the search reach it
+NODES = 3_000
 NOTICED = 0.02  # change in a share of the chip-hours that is said
 
 
@@ -31,23 +32,23 @@ def answer(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S,
     if mixed is None:
         tell("what makes it infeasible")
         return FleetAnswer(None, relax=relax(problem, time_limit, threads))
-    alternatives, best = _alternatives(problem, mixed, gap, time_limit, threads, tell)
-    shadows = _shadows(best, time_limit, threads, tell)
+    single, best = _alternatives(problem, mixed, gap, time_limit, threads, tell)
+    best, shadows = _shadows(best, time_limit / 2, threads, tell)
     changes = _sensitivity(best, gap, time_limit, threads, tell) if sensitivity else ()
-    return FleetAnswer(best, alternatives, shadows, changes)
+    return FleetAnswer(best, (*single, Alternative("best mix", best)), shadows, changes)
 
 
 def _planned(problem: Problem, gap: float, time_limit: float, threads: int,
-             start: FleetPlan | None = None) -> FleetPlan | None:
+             start: FleetPlan | None = None, nodes: int | None = None) -> FleetPlan | None:
     try:
-        return plan(problem, gap, time_limit, threads, start)
+        return plan(problem, gap, time_limit, threads, start, nodes)
     except TimeoutError:
         raise Refusal(f"no plan was found within {time_limit:g} s", "a larger --time-limit may do") from None
 
 
 def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: float, threads: int,
                   tell: Say) -> tuple[tuple[Alternative, ...], FleetPlan]:
-    """The plans of GPUs alone, of TPUs alone and the best mix, which is at least as good as either."""
+    """The plans of GPUs alone and of TPUs alone, and the best mix, which is at least as good as either."""
     best, single = mixed, []
     for name, family in (("GPU only", "gpu"), ("TPU only", "tpu")):
         tell(f"the plan with {name.replace(' only', 's only')}")
@@ -63,7 +64,7 @@ def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: fl
         single.append(Alternative(name, found))
         if found.usd < best.usd:  # within the gap of both
             best = replace(found, problem=problem, bound=min(mixed.bound, found.usd), timed_out=mixed.timed_out)
-    return (*single, Alternative("best mix", best)), best
+    return tuple(single), best
 
 
 def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> str:
@@ -79,23 +80,34 @@ def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> 
 # limits
 
 
-def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tuple[Shadow, ...]:
-    """What loosening each of the limits that bind most would save, solved again for the whole plan and one period."""
+def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tuple[FleetPlan, tuple[Shadow, ...]]:
+    """What loosening each of the limits that bind most would save, solved again for the whole plan and one period.
+
+    Differences need finer plans; one that was found without running into the time is the plan from then on.
+    """
     ranked = binding(best.problem, threads)
     if not ranked:
-        return ()
-    each = time_limit / (2 * LIMITS_TRIED + 2)
+        return best, ()
     tell("what the limits cost")
-    base = _planned(best.problem, FINE, each, threads, best) or best
-    base = base if base.usd <= best.usd else best
+    base = _finer(best, time_limit, threads)
     out: list[Shadow] = []
     for limit, periods in ranked[:LIMITS_TRIED]:
         tell(f"what {limit.name} costs")
-        spots: list[int | None] = [None] if limit.total or len(periods) == 1 else [None, periods[0]]
-        if not limit.total and len(periods) == 1:
-            spots = [periods[0]]
-        out += [_saving(base, limit, period, each, threads) for period in spots]
-    return tuple(out)
+        one, start = None, base
+        if not limit.total:
+            one, start = _saving(base, base, limit, periods[0], time_limit, threads)
+        if limit.total or len(periods) > 1:  # what one period saves, all of them do
+            out.append(_saving(base, start, limit, None, time_limit, threads)[0])
+        out += [one] if one else []
+    return best if base.timed_out else base, tuple(out)
+
+
+def _finer(best: FleetPlan, time_limit: float, threads: int) -> FleetPlan:
+    """The plan or a better one, with a better bound."""
+    found = _planned(best.problem, FINE, time_limit, threads, best, NODES)
+    if found is None or found.usd > best.usd:
+        return best
+    return replace(found, bound=max(best.bound, found.bound))
 
 
 def binding(problem: Problem, threads: int = 2) -> list[tuple[Limit, list[int]]]:
@@ -129,25 +141,26 @@ def step_of(problem: Problem, limit: Limit) -> float:
     return 1.0 if limit.kind == "units" else limit.amount / 100
 
 
-def _saving(base: FleetPlan, limit: Limit, period: int | None, time_limit: float, threads: int) -> Shadow:
+def _saving(base: FleetPlan, start: FleetPlan, limit: Limit, period: int | None, time_limit: float,
+            threads: int) -> tuple[Shadow, FleetPlan]:
+    """What more of a limit saves against the base, and the plan with it; `start` is a plan that this allows."""
     problem, step = base.problem, step_of(base.problem, limit)
-    found = _planned(loosened(problem, limit, step, period), FINE, time_limit, threads, base)
+    found = _planned(loosened(problem, limit, step, period), FINE, time_limit, threads, start, NODES)
+    if found is None or found.usd > start.usd:
+        found = replace(start, bound=found.bound if found else start.bound)
     when = "" if limit.total else " in every period" if period is None else f" in {problem.periods[period].name}"
     unit = UNITS[limit.kind]
-    more = f"{step:,.4g} {unit} more of {limit.name}{when}"
-    if found is None or found.usd >= base.usd - 0.005:
-        found_usd, bound = base.usd, base.bound if found is None else found.bound
-        most = base.usd - bound
-        return Shadow(limit.name, period, step, unit, 0.0, False,
-                      f"{more} would save nothing that was found" + (f", and at most {format_money(most)}"
-                                                                     if found_usd - bound > 1 else ""))
-    saves = base.usd - found.usd
-    exact = base.gap <= 2 * FINE and found.gap <= 2 * FINE
-    least, most = max(0.0, base.bound - found.usd), base.usd - found.bound
+    more = f"{amount_of(limit.kind, step)} more of {limit.name}{when}"
+    saves = max(0.0, base.usd - found.usd)
+    least, most = max(0.0, base.bound - found.usd), max(saves, base.usd - found.bound)
+    if saves < 1.0:
+        words = f"{more} would save nothing"
+        words += f" that was found, and at most {format_money(most)}" if most > 1 else ""
+        return Shadow(limit.name, period, step, unit, 0.0, False, words), found
     words = f"{more} would save {format_money(saves)}"
-    if not exact or most - least > 0.1 * saves:
+    if most - least > 0.02 * saves:
         words += f" (proved: between {format_money(least)} and {format_money(most)})"
-    return Shadow(limit.name, period, step, unit, saves, least > 0, words)
+    return Shadow(limit.name, period, step, unit, saves, least > 0, words), found
 
 
 def loosened(problem: Problem, limit: Limit, step: float, period: int | None) -> Problem:

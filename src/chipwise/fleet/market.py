@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import Chip, Commitment, load
 from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
-from chipwise.cost.onprem import Owned, capex_usd, overhead_w, owned, server_of
+from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, overhead_w, owned, server_of
 from chipwise.errors import InputError, Refusal
 from chipwise.fleet.demand import Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
@@ -240,17 +240,19 @@ def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
         months = spec.years * 12
         interest = mine.payment_usd_month - (mine.capex_usd - mine.residual_usd) / months
         each = buying.demand.calendar.each
-        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd,
-                        worth_at_end=mine.residual_usd / mine.capex_usd, wears=round(months / each),
+        price = spec.server_usd.get(name, server.usd)
+        left = know.value("residual_value")
+        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd, resale=price,
+                        keeps=left ** (each / (RESIDUAL_YEARS * 12)),
                         usd_period=(mine.fixed_usd_month + interest) * each, rack_units=server.rack_units,
                         lead=buying.periods(spec.lead))
         source = "the demand file" if name in spec.server_usd else server.price_source
         out.owned[supply.id] = mine
         out.add(supply, Origin("", place.id, server.id, 0.0, server.price_date, source,
                                is_stale(server.price_date, buying.today)))
-        left = mine.residual_usd / mine.capex_usd
-        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of the price after "
-                        f"{spec.years:g} years, in a straight line")
+        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
+                        f"{RESIDUAL_YEARS:g} years, with the same loss every year; interest as if paid off over "
+                        f"{spec.years:g} years")
 
 
 def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:

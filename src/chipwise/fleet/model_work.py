@@ -13,21 +13,37 @@ from chipwise.fleet.problem import Option, Problem, Run, Service
 def most_engines(service: Service, carries: float, period: int, block: int) -> int:
     """The most engines in one pool that a service has use for."""
     need = service.need(period, block)
-    return ceil(need / carries - EPS) + service.spare_units if need > 0 else 0
+    lost = service.spare_units * max((each for _, each in service.carries), default=0.0)
+    return ceil((need + lost) / carries - EPS) if need > 0 else 0
 
 
 def add_services(model: Model) -> None:
-    """Units that answer for every service."""
+    """Engines that answer for every service."""
     p = model.problem
     for w, service in enumerate(p.services):
+        largest = _largest(model, service)
         for t, period in enumerate(p.periods):
             for b, block in enumerate(p.blocks):
                 if service.need(t, b) > 0:
-                    _cover(model, w, service, t, b, period.hours * block.share)
+                    _cover(model, w, service, t, b, period.hours * block.share, largest)
 
 
-def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float) -> None:
-    """The engines of a service in one block: enough for the load, also with the spare ones gone."""
+def _largest(model: Model, service: Service) -> list[tuple[int, float]]:
+    """A switch for each size of engine: that of the largest in use, over the whole plan, is on."""
+    sizes = sorted({carries for _, carries in service.carries})
+    if not service.spare_units or not sizes:
+        return []
+    switches = [(model.program.column(1, integer=True), size) for size in sizes]
+    model.program.row([(column, 1.0) for column, _ in switches], low=1.0, high=1.0)
+    return switches
+
+
+def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float,
+           largest: list[tuple[int, float]]) -> None:
+    """The engines of a service in one block: enough for the load, also with the spare ones gone.
+
+    What would be lost with them is counted at the largest engine that the service uses.
+    """
     program, need = model.program, service.need(t, b)
     terms: list[tuple[int, float]] = []
     for pool, carries in service.carries:
@@ -37,18 +53,14 @@ def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float)
         model.pay(column, (at.energy_usd(True) - at.energy_usd(False)) * hours * units, t, "energy", pool)
         model.works.append(Work(column, pool, t, 0.0, hours * units))
         terms.append((column, carries))
+        above = [(switch, -program.upper[column]) for switch, size in largest if size >= carries]
+        if len(above) < len(largest):
+            program.row([(column, 1.0), *above], high=0.0)
     loose = slack(model, f"load of {service.name}", need)
-    if not service.spare_units:
-        program.row(terms + loose, low=need)
-        if terms and not loose:
-            model.covers.append((terms, need))
-        return
-    for column, carries in terms:  # what would be lost is counted at the largest engine in use
-        used = program.column(1, integer=True)
-        program.row([(column, 1.0), (used, -program.upper[column])], high=0.0)
-        program.row([*terms, *loose, (used, -service.spare_units * carries)], low=need)
-    if not terms:
-        program.row(loose, low=need)
+    spare = [(switch, -service.spare_units * size) for switch, size in largest]
+    program.row([*terms, *loose, *spare], low=need)
+    if terms and not loose:
+        model.covers.append((terms, need + service.spare_units * min(size for _, size in terms)))
 
 
 def add_runs(model: Model) -> None:

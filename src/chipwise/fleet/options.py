@@ -67,7 +67,8 @@ class Asked:
     problem: Problem
     origins: dict[str, Origin]  # supply -> where its price comes from
     clouds: dict[str, str]  # pool -> cloud; "" on premises
-    placed: dict[tuple[str, str, int], Placed]  # work, chip and units (0 for services)
+    placed: dict[tuple[str, str, int], Placed]  # work, chip and chips (0 for services)
+    works: dict[str, str]  # run -> its workload; one that is repeated has several runs
     workloads: dict[str, Workload | ServingWorkload]
     refused: tuple[tuple[str, str, str], ...]  # work, chip or offer, reason
     assumptions: tuple[str, ...]
@@ -83,6 +84,7 @@ class _Sizing:
     cautious: bool
     stock: Stock
     placed: dict[tuple[str, str, int], Placed] = field(default_factory=dict)
+    works: dict[str, str] = field(default_factory=dict)
     workloads: dict[str, Workload | ServingWorkload] = field(default_factory=dict)
     refused: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -124,7 +126,7 @@ def ask(demand: Demand, book: PriceBook, know: Economics, calibration: Calibrati
     problem = Problem(calendar.periods, blocks, tuple(p for p in s.pools.values() if p.id in used), supplies,
                       tuple(runs), tuple(services), _kept(s.limits, supplies), _sides(s.exclusives, supplies),
                       spec.beyond == "prorated", 730.5 * calendar.each)
-    return Asked(demand, problem, s.origins, s.clouds, sizing.placed, sizing.workloads,
+    return Asked(demand, problem, s.origins, s.clouds, sizing.placed, sizing.works, sizing.workloads,
                  tuple(s.refused + sizing.refused), _assumptions(sizing, problem))
 
 
@@ -203,6 +205,7 @@ def _runs(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec) -> list[Run]:
     window = min(sum(hours[a:b + 1]) for a, b in spans)
     options = tuple(_training(sizing, i, work, train, workload, window))
     names = [work.name] if len(spans) == 1 else [f"{work.name} {calendar.periods[a].name}" for a, _ in spans]
+    sizing.works.update(dict.fromkeys(names, work.name))
     return [Run(name, a, b, options, train.split, train.queue or "")
             for name, (a, b) in zip(names, spans, strict=True)]
 

@@ -18,7 +18,7 @@ TINY = 1e-6
 
 
 def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, threads: int = 2,
-         start: FleetPlan | None = None) -> FleetPlan | None:
+         start: FleetPlan | None = None, nodes: int | None = None) -> FleetPlan | None:
     """The cheapest plan within `gap`, None where there is none.
 
     A plan of the same shape of problem may be given as `start`. The gap is that of what can be decided: what exists
@@ -29,9 +29,9 @@ def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, t
     tighten(model, threads)
     guess = start_values(model, start) or first_guess(model, gap, time_limit / 4, threads)
     left = time_limit - (monotonic() - begun)
-    solved = solve(model.program, gap, left, threads, guess)
+    solved = solve(model.program, gap, left, threads, guess, nodes=nodes)
     if not solved.found:
-        if solved.status == "time":
+        if solved.status != "infeasible":
             raise TimeoutError
         return None
     return read(model, solved, monotonic() - begun)

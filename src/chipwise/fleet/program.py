@@ -55,7 +55,7 @@ class Program:
 class Solved:
     """What the solver found. `values` is empty where it found nothing."""
 
-    status: str  # "optimal", "time" or "infeasible"
+    status: str  # "optimal", "nodes", "time" or "infeasible"
     values: Floats
     objective: float
     bound: float
@@ -68,8 +68,11 @@ class Solved:
 
 
 def solve(program: Program, gap: float, time_limit: float, threads: int = 2, start: Mapping[int, float] | None = None,
-          box: tuple[Floats, Floats] | None = None, relaxed: Sequence[int] = ()) -> Solved:
-    """The program solved to a relative gap, within other bounds of its columns (`box`) or some of them fractional."""
+          box: tuple[Floats, Floats] | None = None, relaxed: Sequence[int] = (), nodes: int | None = None) -> Solved:
+    """The program solved to a relative gap, within other bounds of its columns (`box`) or some of them fractional.
+
+    Seconds differ from machine to machine; `nodes` of the search limit it alike everywhere.
+    """
     import highspy
 
     whole = np.array(program.integer, dtype=bool)
@@ -77,6 +80,8 @@ def solve(program: Program, gap: float, time_limit: float, threads: int = 2, sta
     solver = quiet(highspy, threads)
     for name, setting in (("mip_rel_gap", gap), ("time_limit", max(0.1, float(time_limit))), ("mip_abs_gap", 1e-9)):
         solver.setOptionValue(name, setting)
+    if nodes is not None:
+        solver.setOptionValue("mip_max_nodes", nodes)
     solver.passModel(as_lp(highspy, program, whole, box))
     if start:
         solver.setSolution(len(start), np.array(list(start)), np.array(list(start.values())))
@@ -115,12 +120,13 @@ def _read(highspy: Any, solver: Any, linear: bool) -> Solved:
     kinds, status = highspy.HighsModelStatus, solver.getModelStatus()
     if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
         return Solved("infeasible", np.array([]), inf, inf, np.array([]))
-    if status not in (kinds.kOptimal, kinds.kTimeLimit):
+    if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kSolutionLimit):  # the last: enough nodes
         raise RuntimeError(f"the solver ended with {solver.modelStatusToString(status)}")
     info, solution = solver.getInfo(), solver.getSolution()
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     objective = solver.getObjectiveValue() / SCALE if found else inf
     bound = objective if linear else info.mip_dual_bound / SCALE
-    return Solved("optimal" if status == kinds.kOptimal else "time",
+    word = {kinds.kOptimal: "optimal", kinds.kTimeLimit: "time"}.get(status, "nodes")
+    return Solved(word,
                   np.array(solution.col_value) if found else np.array([]), objective, bound,
                   np.array(solution.row_dual) / SCALE if linear and found else np.array([]))
