@@ -14,7 +14,7 @@ PROBLEM = Problem(
            Pool("h100@home", "h100", "gpu", 8, "us-iowa", 3000, 11000, 0.08, 0.4)),
     supplies=(Supply("h100 on demand", "h100@gcp", "ondemand", 32.0), Supply("h100 1 year", "h100@gcp", "year1", 20.0, 12),
               Supply("v5p on demand", "v5p@gcp", "ondemand", 16.8), Supply("v5p 3 years", "v5p@gcp", "year3", 8.0, 36),
-              Supply("own h100", "h100@home", "owned", capex=330_000.0, worth_at_end=0.3, wears=36, usd_period=2500.0,
+              Supply("own h100", "h100@home", "owned", capex=330_000.0, resale=320_000.0, keeps=0.967, usd_period=2500.0,
                      rack_units=8, lead=3, limit=12)),
     runs=(Run("llama pre-training", 2, 6, (Option("h100@gcp", "h100 on demand", 16, 900.0), Option("v5p@gcp", "", 40, 800.0)),
               split=True),),
