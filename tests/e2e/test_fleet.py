@@ -90,6 +90,19 @@ def test_a_demand_that_cannot_be_met_names_what_has_to_give_way(tmp_path: Path) 
     assert "- budget: $" in done.stdout
 
 
+def test_the_picture_is_drawn_and_refused_where_there_is_no_plan(tmp_path: Path) -> None:
+    out = tmp_path / "plan.svg"
+    done = chipwise("fleet", "plan", demand(tmp_path), "--no-sensitivity", "--plot", str(out))
+    assert done.returncode == 0, done.stderr
+    text = out.read_text(encoding="utf-8")
+    assert "chips, the most at once" in text and "US dollars paid" in text
+    out.unlink()
+    done = chipwise("fleet", "plan", demand(tmp_path, lambda raw: raw.update(limits={"budget": 100})), "--plot", str(out))
+    assert done.returncode == 2
+    assert done.stderr.startswith("chipwise: --plot:")
+    assert not out.exists()
+
+
 def no_quota(raw: dict[str, Any]) -> None:
     raw["candidates"] = [{"chip": "v5e", "quota": 0}]
 
