@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-slow lint calibration compiled benchmarks scoreboard golden docs picture clean
+.PHONY: help demo test packages test-slow lint calibration compiled benchmarks scoreboard golden docs picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -14,9 +14,12 @@ help: ## Show what can be made
 demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
 	$(BIN)/chipwise compare $(EXAMPLE)
 
-test: lint ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
+test: lint packages ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow"
+
+packages: ## Install the browser that the tests of reports need, where it is missing
+	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes
 	$(BIN)/python -m pytest -m slow
@@ -50,8 +53,9 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
-picture: $(VENV)/installed ## Draw docs/img/compare.svg, six chips compared on a terminal
+picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, and docs/img/report.png
 	$(BIN)/python scripts/picture.py
+	$(BIN)/python scripts/report_picture.py
 
 $(BIN)/python:
 	@sh scripts/venv.sh $(VENV) $(PYTHON)

@@ -43,7 +43,7 @@ def instance(seed: int) -> Problem:
             speed[f"{name} spot"] = fast
     pools.append(Pool("site", "chip1", "gpu", 8, "site", 3_000, 10_000, 0.1, 0.3))
     speed["site"] = 1.2
-    supplies.append(Supply("servers", "site", "owned", capex=300_000, worth_at_end=0.1, wears=60, usd_period=2_500,
+    supplies.append(Supply("servers", "site", "owned", capex=300_000, resale=270_000, keeps=0.967, usd_period=2_500,
                            rack_units=8, lead=3))
     runs = [_run(rng, r, pools, speed) for r in range(RUNS)]
     services = [_service(rng, s, pools, speed) for s in range(SERVICES)]

@@ -64,7 +64,8 @@ def run(command: str) -> tuple[int, str]:
         raise ValueError(f"not a chipwise command: {command}")
     with tempfile.TemporaryDirectory() as folder:
         meant = {}
-        for option in {"--out", "--folder", "--plot"} & set(words):
+        files = {"--out", "--folder", "--plot"} | ({"-o", "--output"} if words[1:2] == ["report"] else set())
+        for option in files & set(words):
             at = words.index(option) + 1
             elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"
             meant[str(elsewhere)], words[at] = words[at], str(elsewhere)

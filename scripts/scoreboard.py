@@ -1,5 +1,7 @@
 """Write validation/SCOREBOARD.md and draw docs/img/scoreboard.svg: predictions against published training steps.
 
+The figures that reports quote are kept in src/chipwise/validate/data/scores.csv.
+
 Run by `make scoreboard`.
 """
 
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.validate import score, scoreboard
+from chipwise.validate.kept import kept_text
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDE, EDGE = 420, 60  # of the plot, and around it
@@ -23,7 +26,9 @@ def main() -> None:
     page, picture = ROOT / "validation" / "SCOREBOARD.md", ROOT / "docs" / "img" / "scoreboard.svg"
     page.write_text(scoreboard(result), encoding="utf-8")
     picture.write_text(draw(result), encoding="utf-8")
-    for path in (page, picture):
+    kept = ROOT / "src" / "chipwise" / "validate" / "data" / "scores.csv"
+    kept.write_text(kept_text(result), encoding="utf-8")
+    for path in (page, picture, kept):
         print(f"wrote {path.relative_to(ROOT)}")
 
 

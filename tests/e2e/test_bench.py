@@ -185,7 +185,6 @@ def test_a_regression_leaves_with_1():
 
 
 def test_the_roofline_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     good("bench", "roofline", EXAMPLE, "--plot", tmp_path / "r.svg")
     assert (tmp_path / "r.svg").read_text().startswith("<?xml")
 

@@ -109,7 +109,7 @@ BAD = {
     "a file of another kind": (("README.md",), "a Python file"),
     "one seed": ((TINY, "--seeds", "1"), "--seeds: 1"),
     "too few steps": ((TINY, "--steps", "9"), "--steps: 9"),
-    "a picture of another kind": ((TINY, "--plot", "curves.gif"), "ends in .png or .svg"),
+    "a picture of another kind": ((TINY, "--plot", "curves.gif"), "ends in .svg or .png"),
     "a picture in no folder": ((TINY, "--plot", "nowhere/curves.png"), "a folder that exists"),
     "a file in no folder": ((TINY, "--out", "nowhere/out.txt"), "a folder that exists"),
     "a scale of nothing": ((TINY, "--loss-scale", "0"), "--loss-scale"),

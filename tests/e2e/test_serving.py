@@ -122,7 +122,6 @@ def test_users_without_a_promise_are_ranked_by_output():
 
 
 def test_a_plot_is_drawn_whole_and_its_points_are_in_the_record(tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "load.svg"
     found = simulated(example("trace-serve"), "--on", "h100:1", "--plot", path)
     loads = [point["load"] for point in found["curve"]]

@@ -108,8 +108,7 @@ class Enumeration:
         for (name, order), n in start.items():
             s = self.supplies[name]
             kept = sum(1 for t in self.T if self.alive(s, order, t))
-            if s.wears:
-                usd -= n * s.capex * max(s.worth_at_end, 1 - (1 - s.worth_at_end) * kept / s.wears)
+            usd -= n * s.resale * s.keeps**kept
             if s.terms != "owned" and not self.p.prorate:
                 usd += n * s.usd_h * (s.term - kept) * self.p.overrun_hours
         return usd

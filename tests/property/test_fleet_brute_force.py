@@ -37,8 +37,8 @@ def _random(rng: np.random.Generator) -> Problem:
         supplies.append(Supply("cloud y", "cloud", "year1", price * float(rng.uniform(0.4, 0.8)),
                                term=int(rng.integers(2, 4)), lead=int(rng.random() < 0.2)))
     if rng.random() < 0.6:
-        supplies.append(Supply("own", "site", "owned", capex=float(rng.uniform(5e3, 4e4)), worth_at_end=0.2,
-                               wears=int(rng.integers(3, 9)), usd_period=500, rack_units=8,
+        supplies.append(Supply("own", "site", "owned", capex=float(rng.uniform(8e3, 4e4)), resale=7e3,
+                               keeps=float(rng.uniform(0.5, 1.0)), usd_period=500, rack_units=8,
                                lead=int(rng.integers(0, 2)), limit=int(rng.integers(1, 3))))
     if rng.random() < 0.4:
         supplies.append(Supply("there", "site", "existing", 5.0,

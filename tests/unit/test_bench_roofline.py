@@ -23,13 +23,11 @@ def test_a_file_without_arithmetic_has_no_roofline():
 
 @pytest.mark.parametrize("name, magic", [("r.svg", b"<?xml"), ("r.png", b"\x89PNG")])
 def test_the_picture_is_what_its_name_says(tmp_path, name, magic):
-    pytest.importorskip("matplotlib")
     draw(roofline(EVERYTHING), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(magic) and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_chip_that_is_unknown_and_no_copy_still_make_a_picture(tmp_path):
-    pytest.importorskip("matplotlib")
     alone = bench_file(timed(gemm(), *spread(1.0), flops=1e9, moved_bytes=1e6), chip="")
     found = roofline(alone)
     assert found.bandwidth is None and found.stated == {}
@@ -38,7 +36,6 @@ def test_a_chip_that_is_unknown_and_no_copy_still_make_a_picture(tmp_path):
 
 @pytest.mark.parametrize("name", ["r.gif", "r", "no/r.svg"])
 def test_a_name_that_cannot_be_written_is_refused(tmp_path, name):
-    pytest.importorskip("matplotlib")
     with pytest.raises(InputError, match="--plot"):
         draw(roofline(EVERYTHING), tmp_path / name)
     assert not list(tmp_path.iterdir())

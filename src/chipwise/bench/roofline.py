@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from chipwise import pictures
 from chipwise.bench.file import BenchFile
 from chipwise.bench.point import DTYPES, Measurement
 from chipwise.bench.show import chip_of
 from chipwise.catalog import Chip
-from chipwise.errors import ChipwiseError, InputError
+from chipwise.errors import ChipwiseError
 from chipwise.units import format_rate
-from chipwise.whole import write_whole
 
-SUFFIXES = (".svg", ".png")
-COLOURS = {"fp32": "#1b6ca8", "tf32": "#0f9b8e", "bf16": "#d1495b", "fp16": "#8a4fbe", "fp8": "#e08e0b",
-           "int8": "#5c6b73"}
+COLOURS = {"fp32": pictures.BLUE, "tf32": pictures.GREEN, "bf16": pictures.VERMILION, "fp16": pictures.PURPLE,
+           "fp8": pictures.ORANGE, "int8": pictures.GREY}
 MARKERS = "osD^vP*Xph<>"
 STREAMS = ("copy", "add")  # their best is the bandwidth measured
 
@@ -81,30 +79,15 @@ def _seconds(each: Measurement) -> float:
 
 def draw(found: Roofline, path: Path) -> None:
     """Write the picture; the name's ending says which kind."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("--plot", str(path), f"a file name that ends in {' or '.join(SUFFIXES)}")
-    try:
-        import matplotlib
-    except ImportError:
-        raise ChipwiseError("a plot needs matplotlib; install it with: pip install matplotlib") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "chipwise"  # the same picture for the same file
-    figure, axes = plt.subplots(figsize=(9.0, 5.8), dpi=130)
-    _ceilings(axes, found)
-    _dots(axes, found)
-    axes.set(xscale="log", yscale="log", title=found.title, xlabel="FLOPs per byte that must move through memory",
-             ylabel="FLOP/s")
-    axes.grid(True, which="major", color="#e3e6e8", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    drawn = BytesIO()
-    figure.savefig(drawn, format=path.suffix[1:].lower(), bbox_inches="tight",
-                   metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-    plt.close(figure)
-    write_whole(drawn.getvalue(), path, "--plot")
+    pictures.ready(path)
+    with pictures.drawing() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(11.5, 5.8), layout="constrained")
+        _ceilings(axes, found)
+        _dots(axes, found)
+        axes.set(xscale="log", yscale="log", title=found.title, xlabel="FLOPs per byte that must move through memory",
+                 ylabel="FLOP/s")
+        axes.grid(True, which="major")
+        pictures.save(figure, path)
 
 
 def _ceilings(axes: Any, found: Roofline) -> None:
@@ -136,7 +119,7 @@ def _ceiling_words(found: Roofline, dtype: str) -> str:
 
 def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, words: str) -> None:
     """The line of a bandwidth, with its words in the legend: along the line they would lie on the dots."""
-    axes.plot([low, top / bandwidth], [low * bandwidth, top], style, color="#2f3b40", linewidth=1.4, zorder=1,
+    axes.plot([low, top / bandwidth], [low * bandwidth, top], style, color=pictures.INK, linewidth=1.4, zorder=1,
               label=words)
 
 
@@ -149,11 +132,11 @@ def _dots(axes: Any, found: Roofline) -> None:
         axes.scatter(dot.intensity, dot.flops_per_s, s=34, marker=MARKERS[kinds.index(dot.kind) % len(MARKERS)],
                      facecolors=colour if filled else "white", edgecolors=colour, linewidths=1.1, alpha=0.85, zorder=3)
     for i, kind in enumerate(kinds):
-        axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color="#5c6b73", label=kind)
+        axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color=pictures.FAINT, label=kind)
     for dtype in dict.fromkeys(dot.dtype for dot in found.dots):
         axes.plot([], [], "-", color=COLOURS[dtype], linewidth=2.5, label=_ceiling_words(found, dtype))
     if len(frameworks) > 1:
-        axes.scatter([], [], marker="o", color="#5c6b73", label=f"filled: {frameworks[0]}")
-        axes.scatter([], [], marker="o", facecolors="white", edgecolors="#5c6b73",
+        axes.scatter([], [], marker="o", color=pictures.FAINT, label=f"filled: {frameworks[0]}")
+        axes.scatter([], [], marker="o", facecolors="white", edgecolors=pictures.FAINT,
                      label=f"hollow: {', '.join(frameworks[1:])}")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

@@ -22,7 +22,7 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.cli.render import Block, Table
-    from chipwise.compare import Comparison, Row, Terms
+    from chipwise.compare import Candidate, Comparison, Row, Terms
     from chipwise.prices import Quote
 
 EXAMPLES = """\b
@@ -73,19 +73,13 @@ def compare(
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
-    from chipwise.compare import Candidate
     from chipwise.compare import compare as run
     from chipwise.errors import InputError
     from chipwise.workload import Workload
 
     formats(output, "table", "json", "csv")
     known_evidence(evidence)
-    candidates = None
-    if on is not None:
-        names = [name for name in on.split(",") if name.strip()]
-        if not names:
-            raise InputError("--on", on, "chips such as h100,v5p:128")
-        candidates = [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
+    candidates = candidates_of(on)
     book = book_of(prices, fx)
     work = read_any(workload, flags)
     if not isinstance(work, Workload):
@@ -104,8 +98,21 @@ def compare(
         emit(blocks(found), out)
 
 
+def candidates_of(on: str | None) -> list[Candidate] | None:
+    """The chips named in `--on`; None where none are: all of the catalog."""
+    from chipwise.compare import Candidate
+    from chipwise.errors import InputError
+
+    if on is None:
+        return None
+    names = [name for name in on.split(",") if name.strip()]
+    if not names:
+        raise InputError("--on", on, "chips such as h100,v5p:128")
+    return [Candidate.read(name) for name in dict.fromkeys(name.strip() for name in names)]
+
+
 def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: str | None) -> Terms:
-    """What to rank by and how many chips are taken, from the flags."""
+    """What `--chips`, `--deadline`, `--budget` and `--by` ask for: at most one of the first three."""
     from chipwise.compare import OBJECTIVES, Terms
     from chipwise.errors import InputError
     from chipwise.units import parse_count, parse_duration, parse_money

@@ -147,8 +147,8 @@ def cost(
     known_evidence(evidence)
     candidates = _candidates(on)
     book = chosen(book_of(prices, fx), cloud, region, offer)
-    know, place = _known(set_), _place(site, energy_price, pue)
-    program = _program(framework, custom_kernels, now_on, check)
+    know, place = known_of(set_), place_of(site, energy_price, pue)
+    program = program_of(framework, custom_kernels, now_on, check)
     asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed,
                   kinds=read_kinds(terms))
     work = read_any(workload, flags)
@@ -180,7 +180,7 @@ def _candidates(on: str) -> list[Candidate]:
     return [Candidate.read(name) for name in dict.fromkeys(names)]
 
 
-def _known(changes: Sequence[str] | None) -> Economics:
+def known_of(changes: Sequence[str] | None) -> Economics:
     """The assumptions with those that were given."""
     from chipwise.catalog.economics import economics
     from chipwise.errors import InputError
@@ -197,13 +197,15 @@ def _known(changes: Sequence[str] | None) -> Economics:
     return economics().changed(given)
 
 
-def _place(name: str | None, usd_kwh: float | None, pue: float | None) -> Site:
+def place_of(name: str | None, usd_kwh: float | None = None, pue: float | None = None) -> Site:
+    """Where servers of one's own would stand, with its price of electricity and PUE where those were given."""
     from chipwise.catalog.economics import DEFAULT_SITE, at, site
 
     return at(site(name or DEFAULT_SITE), usd_kwh, pue)
 
 
-def _program(framework: str | None, kernels: Sequence[str] | None, now_on: str | None, check: Path | None) -> Program:
+def program_of(framework: str | None, kernels: Sequence[str] | None, now_on: str | None, check: Path | None) -> Program:
+    """What is known of the program that would be ported."""
     from chipwise.catalog import find_chip
     from chipwise.cost import Program
     from chipwise.cost.port import read_framework, read_kernels

@@ -106,6 +106,7 @@ def simulate(
     Time to first token, time per token and end to end by percentile with 90 % intervals, rates, whether the promise
     is kept, use of cache and compute, power, and the stack's own flags.
     """
+    from chipwise import pictures
     from chipwise.cli import serving_plot, serving_records
     from chipwise.cli.engines import Asked, named_split, overloaded, read_pools, service_of
     from chipwise.cli.progress import progress
@@ -122,7 +123,7 @@ def simulate(
     pools = None if disaggregate is None else read_pools(disaggregate)
     asked = Asked(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
     if plot is not None:
-        serving_plot.ready(plot)
+        pictures.ready(plot)
     acc, at = _place(workload, on, flags)
     if plot is not None and at.workload.serve.arrival.kind == "offline":
         raise InputError("--plot", str(plot), "requests that come over time: an offline job has one load")

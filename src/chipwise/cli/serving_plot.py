@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import ChipwiseError, InputError
-from chipwise.whole import write_whole
+from chipwise import pictures
 
 if TYPE_CHECKING:
     from chipwise.serving.service import Served, Service
 
-SUFFIXES = (".svg", ".png")
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the most that is carried
 COUNT = 2000  # requests of a point, at least
-COLOURS = {"p50": "#0072B2", "p99": "#D55E00"}  # told apart by colour-blind readers too (Okabe and Ito)
+COLOURS = {"p50": pictures.BLUE, "p99": pictures.VERMILION}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,19 +32,6 @@ class Curve:
     service: Service
     within: float  # the largest load that keeps the promise; 0: none
     points: tuple[Point, ...]
-
-
-def ready(target: Path) -> None:
-    """Refuse a picture that couldn't be written, before the work."""
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError("--plot", str(target), f"a file name that ends in {' or '.join(SUFFIXES)}")
-    folder = target.resolve().parent
-    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError("--plot", str(target), "a file in a folder that exists and can be written to")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ChipwiseError("a plot needs matplotlib; install it with: pip install matplotlib") from None
 
 
 def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> Curve:
@@ -74,34 +57,21 @@ def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> 
 
 
 def draw(found: Curve, target: Path) -> None:
-    """Write the picture: under a temporary name first, so that it is whole or absent."""
-    import logging
-
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    """Write the picture, whole or not at all."""
     from chipwise.cli.engines import words_of
 
     metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
-    with pyplot.rc_context({"svg.hashsalt": "chipwise", "font.size": 9, "axes.spines.top": False,
-                            "axes.spines.right": False}):
+    with pictures.drawing() as pyplot:
         figure, axes = pyplot.subplots(len(metrics), 1, figsize=(8, 3.4 * len(metrics)), sharex=True, squeeze=False,
                                        layout="constrained")
         for each, metric in zip(axes[:, 0], metrics, strict=True):
             _panel(each, found, metric)
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=3)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         work = found.service.place.workload
         axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
                              f"{words_of(found.service)}, {found.service.place.stack.name}")
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
-        drawn = BytesIO()
-        figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=130,
-                       metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-        pyplot.close(figure)
-    write_whole(drawn.getvalue(), target, "--plot")
+        pictures.save(figure, target)
 
 
 def _panel(axes: Any, found: Curve, metric: str) -> None:
@@ -118,15 +88,15 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
         axes.plot(loads, [v.value * 1e3 for v in values], "o-", color=colour, markersize=3, label=name)
     for bound in found.service.place.workload.serve.slo:
         if bound.metric == metric:
-            axes.axhline(bound.seconds * 1e3, color="#555555", linestyle="--", linewidth=1)
+            axes.axhline(bound.seconds * 1e3, color=pictures.FAINT, linestyle="--", linewidth=1)
             axes.annotate(f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
                           (loads[0], bound.seconds * 1e3), xytext=(0, 3), textcoords="offset points", fontsize=8)
     if found.within:
-        axes.axvline(found.within, color="#009E73", linestyle=":", linewidth=1.2, label="the most within the promise")
+        axes.axvline(found.within, color=pictures.GREEN, linestyle=":", linewidth=1.2,
+                     label="the most within the promise")
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel(f"{METRICS[metric]}, ms")
-    axes.grid(True, color="#e3e6e8", linewidth=0.8)
-    axes.set_axisbelow(True)
+    axes.grid(True)

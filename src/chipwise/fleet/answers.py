@@ -17,9 +17,9 @@ from chipwise.units import format_money
 Say = Callable[[str], None]
 CHANGES = (  # name, factor on demand, factor on prices
     ("demand +20 %", 1.2, 1.0), ("demand -20 %", 0.8, 1.0), ("prices +20 %", 1.0, 1.2), ("prices -20 %", 1.0, 0.8))
-LIMITS_TRIED = 3
-FINE = 1e-4  # gap of the plans that a saving is the difference of, if so many nodes of the search reach it
-NODES = 100
+LIMITS_TRIED = 2
+FINE = 5e-4  # gap of the plans that a saving is the difference of, if so many nodes of the search reach it
+NODES = 3_000
 NOTICED = 0.02  # change in a share of the chip-hours that is said
 
 
@@ -32,10 +32,10 @@ def answer(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S,
     if mixed is None:
         tell("what makes it infeasible")
         return FleetAnswer(None, relax=relax(problem, time_limit, threads))
-    alternatives, best = _alternatives(problem, mixed, gap, time_limit, threads, tell)
-    shadows = _shadows(best, time_limit, threads, tell)
+    single, best = _alternatives(problem, mixed, gap, time_limit, threads, tell)
+    best, shadows = _shadows(best, time_limit / 2, threads, tell)
     changes = _sensitivity(best, gap, time_limit, threads, tell) if sensitivity else ()
-    return FleetAnswer(best, alternatives, shadows, changes)
+    return FleetAnswer(best, (*single, Alternative("best mix", best)), shadows, changes)
 
 
 def _planned(problem: Problem, gap: float, time_limit: float, threads: int,
@@ -48,7 +48,7 @@ def _planned(problem: Problem, gap: float, time_limit: float, threads: int,
 
 def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: float, threads: int,
                   tell: Say) -> tuple[tuple[Alternative, ...], FleetPlan]:
-    """The plans of GPUs alone, of TPUs alone and the best mix, which is at least as good as either."""
+    """The plans of GPUs alone and of TPUs alone, and the best mix, which is at least as good as either."""
     best, single = mixed, []
     for name, family in (("GPU only", "gpu"), ("TPU only", "tpu")):
         tell(f"the plan with {name.replace(' only', 's only')}")
@@ -64,7 +64,7 @@ def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: fl
         single.append(Alternative(name, found))
         if found.usd < best.usd:  # within the gap of both
             best = replace(found, problem=problem, bound=min(mixed.bound, found.usd), timed_out=mixed.timed_out)
-    return (*single, Alternative("best mix", best)), best
+    return tuple(single), best
 
 
 def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> str:
@@ -80,11 +80,14 @@ def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> 
 # limits
 
 
-def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tuple[Shadow, ...]:
-    """What loosening each of the limits that bind most would save, solved again for the whole plan and one period."""
+def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tuple[FleetPlan, tuple[Shadow, ...]]:
+    """What loosening each of the limits that bind most would save, solved again for the whole plan and one period.
+
+    Differences need finer plans; one that was found without running into the time is the plan from then on.
+    """
     ranked = binding(best.problem, threads)
     if not ranked:
-        return ()
+        return best, ()
     tell("what the limits cost")
     base = _finer(best, time_limit, threads)
     out: list[Shadow] = []
@@ -96,14 +99,14 @@ def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tup
         if limit.total or len(periods) > 1:  # what one period saves, all of them do
             out.append(_saving(base, start, limit, None, time_limit, threads)[0])
         out += [one] if one else []
-    return tuple(out)
+    return best if base.timed_out else base, tuple(out)
 
 
 def _finer(best: FleetPlan, time_limit: float, threads: int) -> FleetPlan:
     """The plan or a better one, with a better bound."""
     found = _planned(best.problem, FINE, time_limit, threads, best, NODES)
     if found is None or found.usd > best.usd:
-        return best if found is None else replace(best, bound=max(best.bound, found.bound))
+        return best
     return replace(found, bound=max(best.bound, found.bound))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import Chip, Commitment, load
 from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
-from chipwise.cost.onprem import Owned, capex_usd, overhead_w, owned, server_of
+from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, overhead_w, owned, server_of
 from chipwise.errors import InputError, Refusal
 from chipwise.fleet.demand import Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
@@ -52,7 +52,7 @@ class Stock:
     limits: list[Limit] = field(default_factory=list)
     exclusives: list[Exclusive] = field(default_factory=list)
     refused: list[tuple[str, str, str]] = field(default_factory=list)
-    zero: dict[str, str] = field(default_factory=dict)  # pool -> the field whose quota of 0 shuts it
+    zero: dict[str, tuple[str, int]] = field(default_factory=dict)  # pool -> the field and quota that shut it
     said: list[str] = field(default_factory=list)
 
     def add(self, supply: Supply, origin: Origin) -> None:
@@ -94,7 +94,7 @@ def stock(buying: Buying) -> Stock:
         usd = offer.usd_chip_hour * usd_rate(spec, offer.currency)
         limit = None if offer.quota is None else offer.quota // pool.chips
         if limit == 0:
-            out.zero[pool.id] = f"offers[{i}].quota"
+            out.zero[pool.id] = (f"offers[{i}].quota", offer.quota or 0)
         out.add(_rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
                 Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False))
     if spec.on_premises:
@@ -152,7 +152,7 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                 unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
                 pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
                 if c.quota is not None and c.quota < pool.chips:
-                    out.zero[pool.id] = f"candidates[{i}].quota"
+                    out.zero[pool.id] = (f"candidates[{i}].quota", c.quota)
                 out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
                         origin)
     names = tuple(s.id for s in out.supplies[before:])
@@ -240,17 +240,19 @@ def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
         months = spec.years * 12
         interest = mine.payment_usd_month - (mine.capex_usd - mine.residual_usd) / months
         each = buying.demand.calendar.each
-        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd,
-                        worth_at_end=mine.residual_usd / mine.capex_usd, wears=round(months / each),
+        price = spec.server_usd.get(name, server.usd)
+        left = know.value("residual_value")
+        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd, resale=price,
+                        keeps=left ** (each / (RESIDUAL_YEARS * 12)),
                         usd_period=(mine.fixed_usd_month + interest) * each, rack_units=server.rack_units,
                         lead=buying.periods(spec.lead))
         source = "the demand file" if name in spec.server_usd else server.price_source
         out.owned[supply.id] = mine
         out.add(supply, Origin("", place.id, server.id, 0.0, server.price_date, source,
                                is_stale(server.price_date, buying.today)))
-        left = mine.residual_usd / mine.capex_usd
-        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of the price after "
-                        f"{spec.years:g} years, in a straight line")
+        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
+                        f"{RESIDUAL_YEARS:g} years, with the same loss every year; interest as if paid off over "
+                        f"{spec.years:g} years")
 
 
 def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:

@@ -68,8 +68,8 @@ class Supply:
     usd_h: float = 0.0  # per unit-hour: when rented, or at all hours of a commitment
     term: int = 0  # periods that a commitment or a purchase lasts; 0: to the end of the plan and beyond
     capex: float = 0.0  # US dollars per unit, paid when ordered
-    worth_at_end: float = 0.0  # share of the capex that is left after `wears` periods
-    wears: int = 0  # periods over which a purchase falls to that share, in a straight line
+    resale: float = 0.0  # US dollars that a unit is worth when it is new
+    keeps: float = 1.0  # share of its worth that it keeps from one period to the next
     usd_period: float = 0.0  # per unit and period while held: space, maintenance, staff
     rack_units: float = 0.0  # per unit, on premises
     lead: int = 0  # periods between an order and the first use
@@ -93,12 +93,10 @@ class Supply:
     def worth(self, held: int) -> float:
         """US dollars that a unit is worth after so many periods.
 
-        >>> Supply("s", "p", "owned", capex=100.0, worth_at_end=0.2, wears=10).worth(5)
-        60.0
+        >>> Supply("s", "p", "owned", capex=120.0, resale=100.0, keeps=0.5).worth(2)
+        25.0
         """
-        if not self.wears:
-            return 0.0
-        return self.capex * max(self.worth_at_end, 1 - (1 - self.worth_at_end) * held / self.wears)
+        return self.resale * self.keeps**held
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +213,7 @@ class Problem:
                      for r in self.runs)
         services = tuple(replace(s, load=tuple(tuple(x * demand for x in row) for row in s.load))
                          for s in self.services)
-        supplies = tuple(s if s.terms == "existing" else replace(s, usd_h=s.usd_h * price, capex=s.capex * price)
-                         for s in self.supplies)
+        supplies = tuple(
+            s if s.terms == "existing" else
+            replace(s, usd_h=s.usd_h * price, capex=s.capex * price, resale=s.resale * price) for s in self.supplies)
         return replace(self, runs=runs, services=services, supplies=supplies)

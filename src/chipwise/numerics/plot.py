@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import os
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from chipwise.errors import InputError
-from chipwise.numerics.programs import needs
+from chipwise import pictures
 from chipwise.numerics.runs import Run, smoothed
 from chipwise.numerics.study import Study
-from chipwise.whole import write_whole
 
-SUFFIXES = (".png", ".svg")
-_COLOURS = {"fp32": "#000000", "bf16": "#56B4E9", "bf16+master": "#0072B2", "fp16": "#D55E00", "fp16+static": "#E69F00",
-            "fp16+dynamic": "#CC79A7", "fp8": "#009E73"}  # told apart by colour-blind readers too (Okabe and Ito)
-
-
-def ready(target: Path) -> None:
-    """Refuse a picture that couldn't be written, before hours of training."""
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError("--plot", str(target), "a file that ends in .png or .svg")
-    folder = target.resolve().parent
-    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError("--plot", str(target), "a file in a folder that exists and can be written to")
-    needs("matplotlib")
+_COLOURS = {"fp32": pictures.BLACK, "bf16": pictures.SKY, "bf16+master": pictures.BLUE, "fp16": pictures.VERMILION,
+            "fp16+static": pictures.ORANGE, "fp16+dynamic": pictures.PURPLE, "fp8": pictures.GREEN}
 
 
 def draw(found: Study, target: Path) -> None:
-    """Write the picture: under a temporary name first, so that it is whole or absent."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    with pyplot.rc_context({"svg.hashsalt": "chipwise", "font.size": 9, "axes.spines.top": False,
-                            "axes.spines.right": False}):
+    """Write the picture, whole or not at all."""
+    with pictures.drawing() as pyplot:
         figure, (above, below) = pyplot.subplots(
             2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained")
         _curves(above, found)
         _differences(below, found)
-        drawn = BytesIO()
-        figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=130,
-                       metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-        pyplot.close(figure)
-    write_whole(drawn.getvalue(), target, "--plot")
+        pictures.save(figure, target)
 
 
 def _curves(axes: Any, found: Study) -> None:
@@ -61,7 +34,7 @@ def _curves(axes: Any, found: Study) -> None:
         axes.set_yscale("log")
     axes.set_ylabel("training loss (running mean)")
     axes.set_title(f"{found.program.name}, {found.software}: {found.seeds} seeds x {found.steps} steps", loc="left")
-    axes.legend(frameon=False)
+    axes.legend()
 
 
 def _differences(axes: Any, found: Study) -> None:

@@ -70,8 +70,8 @@ def _without_plugins() -> None:
 def needs(package: str) -> None:
     """Raise the command that installs a package which is missing."""
     if importlib.util.find_spec(package) is None:
-        title = {"sklearn": "scikit-learn", "matplotlib": "matplotlib"}.get(package) or _TITLES[package]
-        command = f"pip install {title if package in ('sklearn', 'matplotlib') else package}"
+        title = "scikit-learn" if package == "sklearn" else _TITLES[package]
+        command = f"pip install {title if package == 'sklearn' else package}"
         raise MissingCompiler(title, f"{package} is not installed", command)
 
 

@@ -1,1 +1,1 @@
-"""A decision on one page and what it rests on: one self-contained HTML file, or a PDF."""
+"""A decision on one page and what it rests on: one HTML file that needs nothing else, or a PDF."""

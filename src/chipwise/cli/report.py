@@ -1,0 +1,255 @@
+"""chipwise report: a decision on one page and what it rests on, as one HTML file or a PDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.cost import complete_assumptions, complete_sites
+from chipwise.cli.options import (
+    NO_FLAGS,
+    EvidenceOpt,
+    Flags,
+    FxOpt,
+    PricesOpt,
+    complete_chips,
+    complete_workloads,
+    one_of,
+    with_any_flags,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from chipwise.catalog.economics import Economics
+    from chipwise.cli.progress import Progress
+    from chipwise.compare import Candidate, Row, Terms
+    from chipwise.compare.serving_rows import Rent, ServingRow
+    from chipwise.cost import Asked, Statement
+    from chipwise.prices import PriceBook, Quote
+    from chipwise.report.parts import Report
+
+BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next,
+ON_SPOT = 3  # and those that cost least on spot
+SUFFIXES = (".html", ".htm", ".pdf")
+EXAMPLES = """\b
+Examples:
+  chipwise report examples/llama-3.1-8b-pretrain.yaml -o report.html
+  chipwise report examples/llama-3.1-8b-pretrain.yaml --on h100,h200,b200,v5p,v6e --deadline 60d -o report.pdf
+  chipwise report examples/llama-3.1-70b-serve.yaml --on h100,h200,v6e -o report.html
+  chipwise report examples/fleet/mixed.yaml -o plan.pdf
+"""
+
+
+@with_any_flags
+def report(
+    workload: Annotated[str, typer.Argument(
+        metavar="WORKLOAD|DEMAND", help="A workload as `compare` takes it, or the demand file of `fleet plan`.",
+        autocompletion=complete_workloads, show_default=False)],
+    output: Annotated[Path, typer.Option(
+        "-o", "--output", metavar="FILE", help="The file to write: its name ends in .html or .pdf.",
+        show_default=False)],
+    on: Annotated[str | None, typer.Option(
+        "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+        autocompletion=complete_chips, show_default=False)] = None,
+    chips: Annotated[str | None, typer.Option(
+        "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
+    deadline: Annotated[str | None, typer.Option(
+        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
+        show_default=False)] = None,
+    budget: Annotated[str | None, typer.Option(
+        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
+        show_default=False)] = None,
+    by: Annotated[str | None, typer.Option(
+        "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
+        autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
+    utilisation: Annotated[float | None, typer.Option(
+        "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
+        show_default=False)] = None,
+    years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
+    site: Annotated[str | None, typer.Option(
+        "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
+        autocompletion=complete_sites, show_default=False)] = None,
+    framework: Annotated[str | None, typer.Option(
+        "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
+        autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)] = None,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
+        autocompletion=complete_assumptions, show_default=False)] = None,
+    time_limit: Annotated[str | None, typer.Option(
+        "--time-limit", metavar="TIME", help="Most time for each plan solved for a demand file (60s unless said).",
+        show_default=False)] = None,
+    flags: Flags = NO_FLAGS,
+    evidence: EvidenceOpt = "modelled",
+    prices: PricesOpt = None,
+    fx: FxOpt = None,
+) -> None:
+    """Write a report: the decision on one page, then all it rests on.
+
+    One HTML file that needs nothing else, or a PDF printed by the browser found here: comparison, cost, break-even,
+    plots, assumptions with sources, evidence and error bars, sensitivity.
+    """
+    from chipwise.cli.compare import candidates_of, terms_of
+    from chipwise.cli.cost import known_of, place_of, program_of
+    from chipwise.cli.evidence import known_evidence
+    from chipwise.cli.pricing import book_of
+    from chipwise.cost import Asked
+    from chipwise.errors import InputError
+
+    printer = _ready(output)
+    known_evidence(evidence)
+    candidates = candidates_of(on)
+    if demand_file(workload):
+        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by,
+                    "--utilisation": utilisation, "--site": site, "--framework": framework,
+                    **{f"--{name.replace('_', '-')}": value for name, value in flags.items()}}
+        _none({**compared, "--evidence": None if evidence == "modelled" else evidence})
+        _write(_planned(workload, book_of(prices, fx), known_of(set_), time_limit), output, printer)
+        return
+    if time_limit is not None:
+        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
+    terms = terms_of(chips, deadline, budget, by)
+    asked = Asked(book_of(prices, fx), place_of(site), known_of(set_), years, utilisation,
+                  program_of(framework, None, None, None))
+    _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
+
+
+def _write(made: Report, output: Path, printer: str | None) -> None:
+    """The report into its file, and what it says first."""
+    from chipwise.cli.render import Text, emit
+    from chipwise.report.page import page
+    from chipwise.whole import write_whole
+
+    html = page(made)
+    if printer is not None:
+        from chipwise.report.pdf import print_pdf
+
+        data = print_pdf(html, printer)
+    else:
+        data = html.encode("utf-8")
+    write_whole(data, output, "--output")
+    emit([Text(made.decision.headline), Text(made.decision.summary),
+          Text(f"{output}: {len(made.sections)} sections, {len(made.figures)} figures")])
+
+
+def _ready(target: Path) -> str | None:
+    """Refuse a file that couldn't be written before the work; the browser that prints it, where it is a PDF."""
+    import os
+
+    from chipwise.errors import InputError
+
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError("--output", str(target), "a file name that ends in .html or .pdf")
+    folder = target.resolve().parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError("--output", str(target), "a file in a folder that exists and can be written to")
+    if suffix != ".pdf":
+        return None
+    from chipwise.report.pdf import browser
+
+    return browser()
+
+
+def demand_file(text: str) -> bool:
+    """Whether the argument is a demand file of `fleet plan`: a YAML file with workloads in it."""
+    from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+
+    path = Path(text)
+    try:
+        if path.suffix not in (".yaml", ".yml") or not path.is_file():
+            return False
+    except (OSError, ValueError):
+        return False  # what is wrong with the name is said where workloads are read
+    return "workloads" in parse_yaml(read_text(path, MAX_YAML_BYTES), path.name)
+
+
+def _none(given: Mapping[str, object]) -> None:
+    """Refuse options that a demand file decides."""
+    from chipwise.errors import InputError
+
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(name, value, "no such option beside a demand file, which says what may be used")
+
+
+def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None) -> Report:
+    """The report of a demand file."""
+    from datetime import date
+
+    from chipwise.catalog.calibration import in_use
+    from chipwise.catalog.taught import taught
+    from chipwise.cli.progress import progress
+    from chipwise.errors import InputError
+    from chipwise.fleet.demand import read_demand
+    from chipwise.fleet.planned import Wanted, plan_demand
+    from chipwise.fleet.planner import TIME_LIMIT_S
+    from chipwise.report.fleet import fleet_report
+    from chipwise.units import DAY, parse_duration
+
+    today = date.today()
+    seconds = TIME_LIMIT_S if time_limit is None else parse_duration(time_limit, "--time-limit")
+    if not 1 <= seconds <= DAY:
+        raise InputError("--time-limit", time_limit, "a second to a day, such as 60s or 5min")
+    demand = read_demand(text, today)
+    with progress("planning") as shown:
+        asked, found = plan_demand(demand, book, know, in_use(), taught(), Wanted(time_limit=seconds), today,
+                                   say=lambda what: shown.say(f"planning: {what}"))
+        shown.say("drawing")
+        return fleet_report(demand.name, found, today, asked)
+
+
+def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str,
+              asked: Asked) -> Report:
+    """The report of a workload of either kind."""
+    from chipwise.catalog.calibration import in_use
+    from chipwise.catalog.taught import taught
+    from chipwise.cli.evidence import mixing
+    from chipwise.cli.progress import progress
+    from chipwise.cli.workloads import read_any
+    from chipwise.compare import compare
+    from chipwise.compare.serving import compare_serving
+    from chipwise.errors import InputError
+    from chipwise.report.service import service_report
+    from chipwise.report.training import training_report
+    from chipwise.workload import Workload
+
+    work, today, book = read_any(text, flags), asked.today, asked.book
+    with progress("comparing") as shown:
+        if isinstance(work, Workload):
+            found = compare(work, candidates, in_use(), terms, today=today, progress=shown,
+                            change=mixing(evidence, in_use()), book=book)
+            bills = _billed(found.rows, found.pick, asked, shown)
+            return training_report(found, in_use().date, today, bills)
+        if evidence == "compiled":
+            raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
+        served = compare_serving(work, candidates, in_use(), taught(), terms, today, progress=shown, book=book)
+        return service_report(served, today, _billed(served.rows, served.pick, asked, shown))
+
+
+def _usd(price: Quote | Rent | None) -> float:
+    """What orders rows by their cost on spot: of the run, or an hour of a service."""
+    from chipwise.prices import Quote
+
+    assert price is not None
+    return price.usd.value if isinstance(price, Quote) else price.usd_h.value
+
+
+def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, asked: Asked,
+            shown: Progress) -> list[Statement]:
+    """What the pick and those that rank next cost on every kind of terms, the pick first."""
+    from chipwise.cost import state_cost
+
+    if pick is None:
+        return []
+    leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][:BILLED - 1]]
+    by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
+    leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]
+    bills = []
+    for i, row in enumerate(leading):
+        shown(i, len(leading), f"what {row.accelerators} costs")
+        bills.append(state_cost(row, asked))
+    shown.say("drawing")
+    return bills

@@ -1,0 +1,169 @@
+"""A report as one HTML file: styles and drawings inside it, no script, nothing fetched; every text is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from typing import assert_never
+
+from chipwise import __version__
+from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Prose, Report, Section, Table, Tile
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
+
+KEPT = 14  # letters of a cell that is never broken
+SHORT = 14  # rows of a table that is not broken over two printed pages
+
+
+def page(report: Report) -> str:
+    """The whole file."""
+    numbered = list(enumerate(report.sections, 1))
+    figures = {figure.name: i for i, figure in enumerate(report.figures, 1)}
+    body = [
+        "<header>",
+        f'<p class="kind">Decision report · <time datetime="{report.made}">{report.made}</time></p>',
+        f"<h1>{escape(report.title)}</h1>",
+        f'<p class="about">{escape(report.about)}</p>',
+        "</header>",
+        "<main>",
+        *_decision(report.decision, figures),
+        *_contents(report.sections),
+        *(line for i, section in numbered for line in _section(i, section, figures)),
+        "</main>",
+        f"<footer>Made by chipwise {__version__} on {report.made}. Amounts are US dollars; ranges are 90 % intervals "
+        "unless they say otherwise.</footer>",
+    ]
+    return "\n".join([
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+        f'<meta name="generator" content="chipwise {__version__}">',
+        f"<title>{escape(report.title)}: decision report</title>",
+        '<link rel="icon" href="data:,">',
+        f"<style>\n{_style(report)}</style>", "</head>", "<body>", *body, "</body>", "</html>", ""])
+
+
+def _style(report: Report) -> str:
+    """The styles, and what stands at the foot of every printed page."""
+    css = (files("chipwise.report") / "style.css").read_text(encoding="utf-8")
+    title = re.sub(r"[^\w .,:;()/+*@%-]", " ", report.title)[:80]  # inside a CSS string, inside a style element
+    return css + (
+        "@page { size: A4; margin: 16mm 16mm 18mm;\n"
+        f'  @bottom-left {{ content: "{title}"; font: 7.5pt Arial, sans-serif; color: #4d5a63; }}\n'
+        f'  @bottom-right {{ content: "{report.made} · page " counter(page) " of " counter(pages);'
+        " font: 7.5pt Arial, sans-serif; color: #4d5a63; } }\n")
+
+
+def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
+    yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
+    yield f'<div class="pick"><h2 id="decision-title">{_text(d.headline)}</h2>'
+    yield f"<p>{_text(d.summary)}</p></div>"
+    if d.tiles:
+        yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
+        yield from map(_tile, d.tiles)
+        yield "</dl>"
+    yield f'<div class="answers" style="--n: {2 if len(d.answers) in (2, 4) else 3}">'
+    for answer in d.answers:
+        yield f"<div><h3>{_text(answer.title)}</h3>{_list(answer.items)}</div>"
+    yield "</div>"
+    if d.figure is not None:
+        yield _figure(d.figure, figures)
+    yield "</section>"
+
+
+def _columns(tiles: int) -> int:
+    """Columns of tiles: one row of up to five, else two rows."""
+    return max(1, tiles if tiles <= 5 else -(-tiles // 2))
+
+
+def _tile(tile: Tile) -> str:
+    lines = [f'<div class="value">{_text(tile.value)}</div>']
+    lines += [f'<div class="range">{_text(tile.range)}</div>'] if tile.range else []
+    lines += [f'<div class="note">{_text(tile.note)}</div>'] if tile.note else []
+    return f'<div class="tile"><dt>{_text(tile.label)}</dt><dd>{"".join(lines)}</dd></div>'
+
+
+def _contents(sections: tuple[Section, ...]) -> Iterator[str]:
+    yield '<nav aria-label="Contents"><ol>'
+    yield '<li><a href="#decision">Decision</a></li>'
+    for i, section in enumerate(sections, 1):
+        yield f'<li><a href="#{escape(section.id)}">{i} {_text(section.title)}</a></li>'
+    yield "</ol></nav>"
+
+
+def _section(number: int, section: Section, figures: dict[str, int]) -> Iterator[str]:
+    yield f'<section id="{escape(section.id)}" aria-labelledby="{escape(section.id)}-title">'
+    yield f'<h2 id="{escape(section.id)}-title"><span class="n">{number}</span>{_text(section.title)}</h2>'
+    for part in section.parts:
+        yield _part(part, figures)
+    yield "</section>"
+
+
+def _part(part: Part, figures: dict[str, int]) -> str:
+    match part:
+        case Prose():
+            lead = f"<b>{_text(part.lead)}</b> " if part.lead else ""
+            return f"<p>{lead}{_text(part.words)}</p>"
+        case Points():
+            title = f"<h3>{_text(part.title)}</h3>" if part.title else ""
+            return title + _list(part.items)
+        case Table():
+            return _table(part)
+        case Figure():
+            return _figure(part, figures)
+        case _:
+            assert_never(part)
+
+
+def _text(words: str) -> str:
+    """Words of anybody as HTML; a number keeps its per cent sign on its line."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", escape(words))
+
+
+def _list(items: tuple[str, ...]) -> str:
+    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
+
+
+def _figure(figure: Figure, figures: dict[str, int]) -> str:
+    described = f'<svg role="img" aria-label="{escape(figure.description)}"'
+    drawing = figure.svg.replace("<svg", described, 1)
+    return (f'<figure id="{escape(figure.name)}"><div class="scroll" tabindex="0" role="group" '
+            f'aria-label="{escape(figure.caption)}">{drawing}</div>'
+            f"<figcaption><b>Figure {figures[figure.name]}.</b> {_text(figure.caption)}</figcaption></figure>")
+
+
+def _table(table: Table) -> str:
+    kinds = ["words" if header in table.left else "number" for header in table.headers]
+    head = "".join(f'<th scope="col" class="{_class(header, kind)}">{_text(header)}</th>'
+                   for header, kind in zip(table.headers, kinds, strict=True))
+    rows = []
+    for i, row in enumerate(table.rows):
+        cells = [f'<th scope="row" class="{_class(row[0], kinds[0])}">{_cell(row[0], kinds[0])}</th>']
+        cells += [f'<td class="{_class(cell, kind)}">{_cell(cell, kind)}</td>'
+                  for cell, kind in zip(row[1:], kinds[1:], strict=True)]
+        mark = ' class="strong"' if i in table.strong else ""
+        rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
+    notes = f'<p class="notes">{" ".join(_text(note) for note in table.notes)}</p>' if table.notes else ""
+    short = ' class="short"' if len(rows) <= SHORT else ""
+    return (f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
+            f"<caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
+            f'<tbody>{"".join(rows)}</tbody></table></div>{notes}')
+
+
+def _class(cell: Cell, kind: str) -> str:
+    """Short words, dates and numbers stay on one line; ranges may take two where paper is narrow."""
+    if isinstance(cell, Link):
+        return kind
+    return f"{kind} keep" if len(cell) <= KEPT else f"{kind} long"
+
+
+def _cell(cell: Cell, kind: str) -> str:
+    if isinstance(cell, Link):
+        if re.match(r"https?://[^\s]+$", cell.address):
+            return f'<a href="{escape(cell.address)}">{_text(cell.words)}</a>'
+        return _text(cell.words)
+    if kind == "number":
+        return _text(cell)
+    return re.sub(r"([,/_])(?=[^\s\d])", r"\1<wbr>", _text(cell))  # long words of no space: layouts, instances, paths

@@ -1,0 +1,152 @@
+"""The report of a model that is served: the pick on one page, then the comparison and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from chipwise.compare.serving import ServingComparison
+from chipwise.compare.serving_rows import Rent, ServingRow, promised
+from chipwise.cost.statement import Statement
+from chipwise.predict.estimate import Estimate
+from chipwise.report.compared import (
+    Ranked,
+    Weighed,
+    flip_points,
+    flip_section,
+    front_section,
+    how_sure,
+    ranked_bars,
+    refused_table,
+)
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, other_terms
+from chipwise.report.evidence import assumptions_section, evidence_section
+from chipwise.report.parts import Decision, Figure, Part, Points, Report, Section, Table, Tile
+from chipwise.report.shown import ends, percent, plural, spread, time_ends
+from chipwise.units import format_count, format_money, format_seconds
+from chipwise.workload.serve_criteria import what_decides_serving
+
+
+def service_report(c: ServingComparison, made: date, statements: Sequence[Statement] = ()) -> Report:
+    """The report of a comparison on a model that is served; `statements` as for a training run."""
+    sections = [_comparison(c)]
+    if statements:
+        sections += [cost_section(statements), break_even_section(statements[0])]
+    weighed = [Weighed(str(r.accelerators), r.ondemand.usd_h, r.seconds, r is c.pick) for r in c.rows if r.ondemand]
+    what = "to finish the job" if c.market.demand.kind == "job" else "of a whole answer, median"
+    sections += [front_section(weighed, " an hour", what), flip_section(c.flips, c.words.flip, statements),
+                 _evidence(c), _assumptions(c, statements)]
+    return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
+
+
+def about(c: ServingComparison) -> str:
+    """What is served, in a line."""
+    s, demand = c.workload.serve, c.market.demand
+    work = str(demand)
+    if demand.kind == "job":
+        work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
+        work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else " without a deadline"
+    lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if c.rows[0].writes else ""
+    promise = f"; promised: {', '.join(map(str, s.slo))}" if s.slo else "; no promise of latency"
+    return (f"Serving of {c.workload.model.name}: {work}{lengths}, {s.precision}{promise}; "
+            f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
+
+
+def _decision(c: ServingComparison, statements: Sequence[Statement]) -> Decision:
+    answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
+    if c.pick is None:
+        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
+    by, pick = c.terms.objective, c.pick
+    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
+    price = pick.ondemand.price if pick.ondemand else None
+    answers += [Points("How sure is it", how_sure(pick.load, price, pick.by(by), others)),
+                Points("On other terms", other_terms(statements))]
+    return Decision(_headline(pick), c.words.pick, tuple(_tiles(pick, statements)),
+                    tuple(a for a in answers if a.items), _bars(c))
+
+
+def _headline(pick: ServingRow) -> str:
+    acc = pick.accelerators
+    return f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
+
+
+def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
+    million = r.per_million(r.ondemand)
+    tiles = [Tile("Cost on demand", "no public price")]
+    if r.ondemand:
+        usd = r.ondemand.usd_h
+        tiles = [Tile("Cost on demand", f"{format_money(usd.value)} an hour", ends(usd, format_money),
+                      str(r.ondemand.price))]
+    tiles += [tile for s in statements[:1] if (tile := cost_tile(s))]
+    if million is not None:
+        tiles.append(Tile(f"Cost of a million {_unit(r)}", format_money(million.value), ends(million, format_money)))
+    tiles.append(Tile("Chips", f"{r.accelerators.count:,} × {r.accelerators.chip.id}", r.accelerators.chip.name,
+                      f"{r.fleet.engines:,} engines of {r.split}; {r.served.service.place.stack.name}"))
+    tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in promised(r)[:2]]
+    if r.headroom is not None:
+        tiles.append(Tile("Room above the demand", percent(r.headroom.value), _room(r.headroom), f"until {r.limit}"))
+    return [*tiles, Tile("Evidence", r.evidence, "", r.load.because)]
+
+
+def _unit(r: ServingRow) -> str:
+    return "tokens" if r.writes else r.served.service.place.workload.serve.unit
+
+
+def _room(e: Estimate) -> str:
+    return f"{e.low * 100:+.0f} to {e.high * 100:+.0f} %".replace("-", "−")
+
+
+def _bars(c: ServingComparison) -> Figure:
+    by, job, unit = c.terms.objective, c.market.demand.kind == "job", _unit(c.rows[0])
+    rows = [Ranked(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
+    if not rows:
+        by = "time"
+        rows = [Ranked(str(r.accelerators), r.seconds, False) for r in c.rows]
+    axis = {"cost": f"US dollars a million {unit}, on demand" if job else "US dollars an hour, on demand",
+            "time": "{} for the job" if job else "{} a request, median", "energy": f"joules of one of the {unit}"}[by]
+    what = {"cost": "Cost on demand", "time": "Time", "energy": "Energy"}[by]
+    return ranked_bars(rows, by, what, axis)
+
+
+def _comparison(c: ServingComparison) -> Section:
+    first = c.rows[0]
+    names = [name for name, _ in promised(first)]
+    headers = ("chips", "engines", *names, f"{_unit(first)}/s", "room", "$/h", f"$/M {_unit(first)}", "$/h on spot",
+               "evidence")
+    table = Table(
+        f"All chips that carry it, ranked by {c.terms.objective}", headers, tuple(_cells(r, names) for r in c.rows),
+        frozenset({"chips", "engines", "evidence"}), frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
+        ("The pick is highlighted. * marks prices older than 90 days. Room is what the engines carry beyond the "
+         "demand.",))
+    parts: list[Part] = [Points("What decides this workload", tuple(what_decides_serving(c.workload))), table]
+    if c.refused:
+        parts.append(refused_table(c.refused))
+    return Section("comparison", "Comparison", tuple(parts))
+
+
+def _cells(r: ServingRow, names: list[str]) -> tuple[str, ...]:
+    by = dict(promised(r))
+    times = [f"{format_seconds(by[n].value)} ({spread(by[n])})" if n in by and by[n].value else "–" for n in names]
+    million = r.per_million(r.ondemand)
+    rate = r.unit_rate.value
+    return (str(r.accelerators), f"{r.fleet.engines:,} of {r.split}", *times,
+            f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
+            "–" if r.headroom is None else f"{percent(r.headroom.value)} ({_room(r.headroom)})",
+            _usd(r.ondemand, "no public price"), "–" if million is None else format_money(million.value),
+            _usd(r.spot, "–"), r.evidence)
+
+
+def _usd(rent: Rent | None, missing: str) -> str:
+    return missing if rent is None else format_money(rent.usd_h.value) + ("*" if rent.price.stale else "")
+
+
+def _evidence(c: ServingComparison) -> Section:
+    chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
+    families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
+    return evidence_section("inference", c.market.taught.date, families, chips,
+                            [(str(r.accelerators), r.load) for r in c.rows])
+
+
+def _assumptions(c: ServingComparison, statements: Sequence[Statement]) -> Section:
+    prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
+    return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])

@@ -1,0 +1,133 @@
+"""The report of a training run: the pick on one page, then the comparison and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from chipwise.compare import Comparison, Row
+from chipwise.cost.statement import Statement
+from chipwise.prices import Quote
+from chipwise.report.compared import (
+    Ranked,
+    Weighed,
+    flip_points,
+    flip_section,
+    front_section,
+    how_sure,
+    ranked_bars,
+    refused_table,
+)
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, other_terms
+from chipwise.report.evidence import assumptions_section, evidence_section
+from chipwise.report.parts import Decision, Figure, Part, Points, Report, Section, Table, Tile
+from chipwise.report.shown import EVIDENCE, ends, kwh, percent, plural, spread, time_ends
+from chipwise.units import format_count, format_money, format_seconds
+from chipwise.workload import metrics_that_matter
+
+WORDS = frozenset({"chips", "layout", "evidence"})
+WHAT = {"cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
+        "time": ("Time to train", "{} to train"), "energy": ("Energy of the run", "kWh of the chips for the whole run")}
+
+
+def training_report(c: Comparison, calibration: str, made: date, statements: Sequence[Statement] = ()) -> Report:
+    """The report of a comparison on a training run, by the calibration of that date.
+
+    `statements` are the bills of the leading rows, that of the pick first.
+    """
+    sections = [_comparison(c)]
+    if statements:
+        sections += [cost_section(statements), break_even_section(statements[0])]
+    weighed = [Weighed(str(r.accelerators), r.ondemand.usd, r.prediction.duration, r is c.pick)
+               for r in c.rows if r.ondemand]
+    sections += [front_section(weighed, "", "to train"), flip_section(c.flips, c.words.flip, statements),
+                 _evidence(c, calibration), _assumptions(c, statements)]
+    return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
+
+
+def about(c: Comparison) -> str:
+    """The run in a line."""
+    t = c.workload.train
+    run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
+           else f"{format_count(t.tokens)} tokens in sequences of {t.sequence:,}")
+    return (f"Training of {c.workload.model.name}: {run}, global batch {t.global_batch:,}, {t.precision}; "
+            f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
+
+
+def _decision(c: Comparison, statements: Sequence[Statement]) -> Decision:
+    answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
+    if c.pick is None:
+        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
+    by, pick = c.terms.objective, c.pick
+    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
+    price = pick.ondemand.price if pick.ondemand else None
+    answers += [Points("How sure is it", how_sure(pick.prediction.step, price, pick.by(by), others)),
+                Points("On other terms", other_terms(statements))]
+    return Decision(_headline(pick), c.words.pick, tuple(_tiles(pick, statements)),
+                    tuple(a for a in answers if a.items), _bars(c))
+
+
+def _headline(pick: Row) -> str:
+    acc = pick.accelerators
+    return f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
+
+
+def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
+    p, acc = row.prediction, row.accelerators
+    cheapest = cost_tile(statements[0]) if statements else None
+    cost = (Tile("Cost on demand", format_money(row.ondemand.usd.value), ends(row.ondemand.usd, format_money),
+                 str(row.ondemand.price)) if row.ondemand else Tile("Cost on demand", "no public price"))
+    return [
+        cost, *([cheapest] if cheapest else []),
+        Tile("Time to train", format_seconds(p.duration.value), time_ends(p.duration),
+             f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}"),
+        Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, f"{p.layout}; {p.stack.name}"),
+        *([] if cheapest else [Tile("Energy", kwh(p.kwh.value), ends(p.kwh, kwh), f"{p.watts:,.0f} W a chip")]),
+        Tile("Evidence", p.step.evidence, "", EVIDENCE.get(p.step.evidence, "")),
+    ]
+
+
+def _bars(c: Comparison) -> Figure:
+    by = c.terms.objective
+    rows = [Ranked(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
+    if not rows:
+        by = "time"
+        rows = [Ranked(str(r.accelerators), r.prediction.duration, False) for r in c.rows]
+    return ranked_bars(rows, by, *WHAT[by])
+
+
+def _comparison(c: Comparison) -> Section:
+    rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
+    headers = ("chips", "layout", "step", "90 %", rate, "MFU", "time", "energy", "on demand", "spot", "evidence")
+    table = Table(
+        f"All chips that can run it, ranked by {c.terms.objective}", headers, tuple(_cells(r) for r in c.rows), WORDS,
+        frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
+        ("The pick is highlighted. * marks prices older than 90 days. A layout says how the work is split: dp "
+         "replicas, tp tensor, pp pipeline, zero or fsdp sharding of state, mbs the micro-batch.",))
+    parts: list[Part] = [Points("What decides this workload", tuple(metrics_that_matter(c.workload))), table]
+    if c.refused:
+        parts.append(refused_table(c.refused))
+    return Section("comparison", "Comparison", tuple(parts))
+
+
+def _cells(r: Row) -> tuple[str, ...]:
+    p, rate = r.prediction, r.tokens_per_s_per_chip.value
+    return (str(r.accelerators), str(p.layout), format_seconds(p.step.value), spread(p.step),
+            f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", percent(p.mfu), format_seconds(p.duration.value),
+            kwh(p.kwh.value), _usd(r.ondemand, "no public price"), _usd(r.spot, "–"), p.step.evidence)
+
+
+def _usd(q: Quote | None, missing: str) -> str:
+    return missing if q is None else format_money(q.usd.value) + ("*" if q.price.stale else "")
+
+
+def _evidence(c: Comparison, calibration: str) -> Section:
+    chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
+    families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
+    rows = [(str(r.accelerators), r.prediction.step) for r in c.rows]
+    return evidence_section("training", calibration, families, chips, rows)
+
+
+def _assumptions(c: Comparison, statements: Sequence[Statement]) -> Section:
+    prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
+    return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])

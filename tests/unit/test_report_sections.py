@@ -1,0 +1,175 @@
+"""What a report says: the pick, why, what flips it, ranges, bills, break-even, evidence and every assumption."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_cases import DAY, REPORTS, asked, bills, fleet, served, service, trained, training
+from report_fleet import fleet_answer, infeasible
+
+from chipwise.catalog.calibration import shipped
+from chipwise.cost import state_cost
+from chipwise.cost.statement import OWNED
+from chipwise.report.fleet import fleet_report
+from chipwise.report.parts import Figure, Link, Points, Prose, Table
+from chipwise.report.service import service_report
+from chipwise.report.training import training_report
+from chipwise.units import format_money, format_seconds
+from chipwise.validate.kept import kept_scores
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def words(report):
+    """All that a report says, figures included."""
+    d = report.decision
+    out = [report.title, report.about, d.headline, d.summary]
+    out += [text for tile in d.tiles for text in (tile.label, tile.value, tile.range, tile.note)]
+    out += [text for answer in d.answers for text in (answer.title, *answer.items)]
+    for section in report.sections:
+        out.append(section.title)
+        for part in section.parts:
+            match part:
+                case Prose():
+                    out += [part.lead, part.words]
+                case Points():
+                    out += [part.title, *part.items]
+                case Table():
+                    out += [part.caption, *part.headers, *part.notes]
+                    out += [cell.words if isinstance(cell, Link) else cell for row in part.rows for cell in row]
+                case Figure():
+                    out += [part.caption, part.description]
+    return "\n".join(out)
+
+
+def section(report, name):
+    return next(s for s in report.sections if s.id == name)
+
+
+def test_the_decision_has_the_pick_its_cost_and_time_with_ranges_and_its_evidence():
+    found, report = trained(), training()
+    pick, d = found.pick, report.decision
+    assert d.summary == found.words.pick and d.headline.startswith("Pick 64 ×")
+    tiles = {tile.label: tile for tile in d.tiles}
+    assert tiles["Cost on demand"].value == format_money(pick.ondemand.usd.value)
+    assert format_money(pick.ondemand.usd.high) in tiles["Cost on demand"].range
+    assert tiles["Time to train"].value == format_seconds(pick.prediction.duration.value) and " to " in tiles["Time to train"].range
+    assert tiles["Evidence"].value == pick.prediction.step.evidence
+    answers = {answer.title: answer.items for answer in d.answers}
+    assert answers["Why"] == (found.words.why,) and any(found.flips[0].words in item for item in answers["What would flip it"])
+    assert d.figure is not None
+
+
+def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
+    found, said = trained(), words(training())
+    table, = (p for p in section(training(), "comparison").parts if isinstance(p, Table) and p.caption.startswith("All chips"))
+    assert [row[0] for row in table.rows] == [str(r.accelerators) for r in found.rows]
+    assert table.strong == {found.rows.index(found.pick)}
+    assert found.refused and all(r.reason in said for r in found.refused)
+
+
+def test_a_bill_adds_up_and_names_whose_price_it_is():
+    pick = bills()[0]
+    table, = (p for p in section(training(), "cost").parts if isinstance(p, Table) and p.caption.startswith("The bill"))
+    assert [row[0] for row in table.rows] == [t.kind for t in pick.terms]
+    for row, term in zip(table.rows, pick.terms, strict=True):
+        assert format_money(term.total) in row and f"{format_money(term.usd.p10)} to {format_money(term.usd.p90)}" in row
+    assert all(m.reason in words(training()) for m in pick.missing)
+
+
+def test_the_break_even_chart_has_the_owned_curve_and_the_clouds():
+    purchase = bills()[0].purchase
+    assert purchase is not None
+    figure = next(p for p in section(training(), "break-even").parts if isinstance(p, Figure))
+    assert f"{purchase.curve[-1][1]:.2f}" in figure.description and "break-even at" in figure.description
+
+
+def test_chips_that_nobody_sells_say_so_instead():
+    tpu = next(r for r in trained().rows if r.accelerators.chip.id == "v5p")
+    bill = state_cost(tpu, asked())
+    report = training_report(trained(), shipped().date, DAY, (bill,))
+    assert bill.purchase is None and bill.on(OWNED) is None
+    assert "No break-even of owning." in words(report) and "Google Cloud alone" in words(report)
+
+
+def test_every_assumption_is_printed_with_its_source_and_date():
+    said = words(training())
+    assert all(a in said for a in trained().assumptions)
+    for used in bills()[0].used:
+        assert used.name.replace("_", " ") in said and used.source in said and used.date in said
+    offers = [q.price.offer for r in trained().rows for q in (r.ondemand, r.spot) if q]
+    assert all(o.source in said and o.date in said for o in offers)
+
+
+def test_stale_prices_are_marked_wherever_they_are_used():
+    stale = [r for r in trained().rows if r.ondemand and r.ondemand.price.stale]
+    assert stale
+    said = words(training())
+    assert all(f"{format_money(r.ondemand.usd.value)}*" in said and f"{r.ondemand.price.offer.date} stale" in said for r in stale)
+
+
+@pytest.mark.parametrize("kind, report", [("training", training), ("inference", service)])
+def test_coverage_is_that_of_the_kept_scores(kind, report):
+    whole = next(s for s in kept_scores() if s.kind == kind and s.group == "all")
+    said = words(report())
+    assert f"{whole.figures:,}" in said and f"{whole.covers90 * 100:.1f} %" in said and f"{whole.median_error * 100:.1f} %" in said
+
+
+def test_scores_of_another_calibration_are_said_to_be():
+    assert "Not the same calibration." in words(training_report(trained(), "1999-01-01", DAY))
+    assert "Not the same calibration." not in words(training())
+
+
+def test_kept_scores_are_those_of_the_scoreboard_and_of_the_shipped_calibration():
+    board = (ROOT / "validation" / "SCOREBOARD.md").read_text(encoding="utf-8")
+    rows = list(csv.DictReader((ROOT / "src/chipwise/validate/data/scores.csv").read_text(encoding="utf-8").splitlines()))
+    assert {r["calibration"] for r in rows} == {shipped().date} and len(rows) == len(kept_scores())
+    for s in kept_scores():
+        if s.group == "chip" and s.kind == "training":
+            assert f"| {s.name} | " in board and f"{s.covers90 * 100:.1f} % |" in board
+
+
+def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
+    bare = training_report(trained(), shipped().date, DAY)
+    assert [s.id for s in bare.sections] == ["comparison", "trade-off", "sensitivity", "evidence", "assumptions"]
+    unpriced = replace(trained(), pick=None, rows=tuple(replace(r, ondemand=None, spot=None) for r in trained().rows), flips=())
+    report = training_report(unpriced, shipped().date, DAY)
+    assert report.decision.headline == "No pick: no public price" and "nothing to weigh" in words(report)
+
+
+@pytest.mark.parametrize("objective", ["time", "energy"])
+def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
+    found = replace(trained(), terms=replace(trained().terms, objective=objective))
+    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in training_report(found, "x", DAY).figures[0].caption
+    again = replace(served(), terms=replace(served().terms, objective=objective))
+    assert {"time": "Time", "energy": "Energy"}[objective] in service_report(again, DAY).figures[0].caption
+
+
+def test_a_service_is_costed_by_the_hour_and_the_million():
+    found, report = served(), service()
+    said = words(report)
+    assert f"{format_money(found.pick.ondemand.usd_h.value)} an hour" in said and "Cost of a million tokens" in said
+    assert "ttft p99" in said and found.words.why in said and all(a in said for a in found.assumptions)
+
+
+def test_a_fleet_plan_shows_orders_periods_alternatives_limits_and_sensitivity():
+    answer, report = fleet_answer(), fleet()
+    plan, said = answer.plan, words(report)
+    assert format_money(plan.usd) in report.decision.headline and f"within {plan.gap * 100:.2f} %" in said
+    assert all(p.name in said for p in plan.problem.periods)
+    assert all(s.words in said for s in answer.shadows) and "GPU only" in said and "demand +20 %" in said
+    assert all(kind in said for kind in plan.by_kind()) and "chat <b>&" in said
+    assert {"fig-plan", "fig-capacity", "fig-paid", "fig-alternatives", "fig-sensitivity"} == {f.name for f in report.figures}
+
+
+def test_a_demand_that_no_plan_meets_says_what_has_to_give_way():
+    report = fleet_report("demand", infeasible(), DAY)
+    assert report.decision.headline == "No plan meets this demand" and "Raise the quota of v5p by 12 units." in words(report)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_figures_and_sections_have_names_of_their_own(name):
+    report = REPORTS[name]()
+    names = [f.name for f in report.figures] + [s.id for s in report.sections]
+    assert len(names) == len(set(names))
