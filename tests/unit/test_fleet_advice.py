@@ -76,6 +76,13 @@ def test_storage_keeps_failures_within_their_share_by_youngs_interval():
     assert need.nodes == 64
 
 
+def test_spot_that_is_taken_away_asks_for_faster_checkpoints():
+    p = predicted("h100:64")
+    calm, taken = advise_training(p, shipped(), economics()), advise_training(p, shipped(), economics(), taken=0.1)
+    assert taken.storage.write / calm.storage.write == pytest.approx((1.97e-5 * 64 + 0.1) / (1.97e-5 * 64))
+    assert "failures" in calm.words[1] and "interruptions" in taken.words[1]
+
+
 def test_images_are_read_as_they_are_stored():
     p = predicted("h100:8", "examples/resnet-50-imagenet.yaml")
     assert 100e3 < training_storage(p, economics()).read / p.tokens_per_s.value < 130e3

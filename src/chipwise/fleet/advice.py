@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.fleet.network import TOLERANCE, NetworkNeed, serving_need, training_need
@@ -16,6 +17,7 @@ from chipwise.units import format_bytes, format_rate
 if TYPE_CHECKING:
     from chipwise.fleet.options import Asked
     from chipwise.fleet.plan import FleetPlan
+    from chipwise.fleet.problem import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,10 @@ def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Econom
         pool, work = problem.pool(running.option.pool), asked.works[running.run]
         placed = asked.placed.get((work, pool.chip, running.option.units * pool.chips))
         if placed is not None and placed.prediction is not None:
-            key = (work, pool.id, str(placed.accelerators))
+            key = (work, running.option.supply or pool.id, str(placed.accelerators))
             if key not in found:
-                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id))
+                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id),
+                                             _taken(asked, running.option, placed.accelerators, know))
     for serving in plan.serving:
         pool = problem.pool(serving.pool)
         placed = asked.placed.get((serving.service, pool.chip, 0))
@@ -51,18 +54,27 @@ def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Econom
     return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
 
 
+def _taken(asked: Asked, option: Option, acc: Accelerators, know: Economics) -> float:
+    """How often an hour spot takes units of a run away; a TPU slice goes as a whole."""
+    if not option.supply or asked.problem.supply(option.supply).terms != "spot":
+        return 0.0
+    return know.value("spot_per_hour", asked.origins[option.supply].cloud) * (acc.slices if acc.shape else option.units)
+
+
 def _instance(asked: Asked, pool: str) -> str:
     """The instance of a pool's offers, where they have one."""
     names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
     return next((name for name in names if name), "")
 
 
-def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "") -> Advice:
-    """Advice for a training run on the nodes of an offer."""
-    network, storage = training_need(p, calibration, instance), training_storage(p, know)
+def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "",
+                    taken: float = 0.0) -> Advice:
+    """Advice for a training run on the nodes of an offer; on spot, they are `taken` away so many times an hour."""
+    network, storage = training_need(p, calibration, instance), training_storage(p, know, taken)
+    stops = "interruptions" if taken else "failures"
     words = [_network_words(network), (
         f"a checkpoint is {format_bytes(storage.checkpoint)}: storage that takes "
-        f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and failures "
+        f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and {stops} "
         f"under {STALL:.0%}".replace("%", " %") + " of the time"),
         f"samples are read at {_rate(storage.read)} in all"]
     return Advice(p.workload.name, "", str(p.accelerators), str(p.layout), network, storage, tuple(words))

@@ -28,15 +28,15 @@ class StorageNeed:
     load: float  # bytes/s into one node for that in COLD_START_S
 
 
-def training_storage(p: Prediction, know: Economics) -> StorageNeed:
-    """What a training run asks of storage.
+def training_storage(p: Prediction, know: Economics, taken: float = 0.0) -> StorageNeed:
+    """What a training run asks of storage; on spot, chips are `taken` away so many times an hour.
 
     With checkpoints of C seconds at Young's interval and M seconds between failures, the time lost is about the square
     root of 2 C / M, so C = M STALL^2 / 2 is short enough.
     """
     acc = p.accelerators
     size = state(p.workload).total
-    mean_s = HOUR / (know.value("failure_chip_hour") * acc.count)  # between failures of any chip
+    mean_s = HOUR / (know.value("failure_chip_hour") * acc.count + taken)  # between stops of any kind
     short = mean_s * STALL**2 / 2
     units = p.units_per_step / p.step.value
     return StorageNeed(max(1, acc.count // acc.chip.fabric.host_chips), size, size / short,
