@@ -67,7 +67,7 @@ def keys(value, out):
 
 
 NAMES = {"by_chip", "by_family", "by_source", "not_eligible", "refusals", "parts_seconds", "collectives_seconds", "memory_bytes", "refused_splits", "figures",
-         "by_class_seconds", "by_source_seconds", "by_metric", "by_mode", "latencies_seconds", "hidden_seconds", "versions", "options", "dims", "set", "split_usd"}  # whose keys are names
+         "by_class_seconds", "by_source_seconds", "by_metric", "by_mode", "latencies_seconds", "hidden_seconds", "versions", "options", "dims", "set", "split_usd", "costs", "mix"}  # whose keys are names
 
 
 def without_names(value):
@@ -83,6 +83,7 @@ def without_names(value):
     ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
     ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"), ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
     ("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "--tune", "--tune-limit", "2"), ("doctor",),
+    ("fleet", "plan", "examples/fleet/mixed.yaml"), ("fleet", "plan", "examples/fleet/too-much.yaml"),
 ], ids=lambda a: a[0])
 def test_every_key_of_the_json_is_documented(arguments):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ PLAN_EXAMPLES = """\b
 Examples:
   chipwise fleet plan examples/fleet/mixed.yaml
   chipwise fleet plan examples/fleet/mixed.yaml --no-sensitivity -o json --out plan.json
+  chipwise fleet plan examples/fleet/mixed.yaml --plot plan.svg
   chipwise fleet plan examples/fleet/mixed.yaml --prices own.csv -o focus --out bill.csv
 """
 FORMATS = ("table", "json", "csv", "focus")
@@ -55,6 +56,9 @@ def plan(
         "--cautious", help="Plan by the bad end of every prediction's interval.")] = False,
     sensitivity: Annotated[bool, typer.Option(
         "--sensitivity/--no-sensitivity", help="Solve again with demand and prices 20 % up and down.")] = True,
+    plot: Annotated[Path | None, typer.Option(
+        "--plot", metavar="FILE", help="Draw chips and dollars over time, as .svg or .png.",
+        show_default=False)] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: Annotated[str, typer.Option(
@@ -68,10 +72,11 @@ def plan(
     and the best mix side by side; what one more unit of each limit would save; what demand and prices 20 % up and down
     would change. A demand that can't be met: the fewest constraints that have to give way.
     """
+    from chipwise import pictures
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.economics import economics
     from chipwise.catalog.taught import taught
-    from chipwise.cli import fleet_blocks, fleet_records
+    from chipwise.cli import fleet_blocks, fleet_plot, fleet_records
     from chipwise.cli.pricing import book_of
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
@@ -80,6 +85,8 @@ def plan(
     from chipwise.fleet.planned import Wanted, plan_demand
 
     formats(output, *FORMATS)
+    if plot is not None:
+        pictures.ready(plot)
     if not 0 <= gap <= 0.5:
         raise InputError("--gap", gap, "a share from 0 to 0.5, such as 0.01")
     wanted = Wanted(gap, _seconds(time_limit), cautious, sensitivity)
@@ -88,6 +95,10 @@ def plan(
     with progress("fleet plan") as line:
         asked, found = plan_demand(read, book, economics(), in_use(), taught(), wanted,
                                    say=lambda what: line.say(f"fleet plan: {what}"))
+    if plot is not None:
+        if found.plan is None:
+            raise InputError("--plot", str(plot), "a demand that some plan meets: " + found.relax[0].words)
+        fleet_plot.draw(found.plan, asked.demand.name, plot)
     if output == "json":
         emit_json(fleet_records.record(asked, found, wanted), out)
     elif output == "csv":

@@ -37,7 +37,7 @@ def _head(asked: Asked, plan: FleetPlan, wanted: Wanted) -> list[Block]:
     periods = plan.problem.periods
     proved = f"no plan is cheaper by more than {plan.gap:.2%}"
     late = f" (the time limit of {format_seconds(wanted.time_limit)} was reached)" if plan.timed_out else ""
-    return [Text(f"{asked.demand.name}: {periods[0].name} to {periods[-1].name}, {money(plan.usd)}", heading=True),
+    return [Text(f"{asked.demand.name}: {periods[0].name} to {periods[-1].name}, {money(plan.usd)}"),
             Text(f"Proved: {proved}{late}.")]
 
 
@@ -162,7 +162,7 @@ def _sensitivity(found: FleetAnswer) -> list[Block]:
 
 def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:
     many = len(found.relax)
-    return [Text(f"{asked.demand.name}: no plan meets the demand", heading=True),
+    return [Text(f"{asked.demand.name}: no plan meets the demand"),
             Text(f"The fewest constraints that would have to give way ({many}):"),
             *(Text(f"- {r.words}") for r in found.relax)]
 

@@ -52,7 +52,7 @@ class Stock:
     limits: list[Limit] = field(default_factory=list)
     exclusives: list[Exclusive] = field(default_factory=list)
     refused: list[tuple[str, str, str]] = field(default_factory=list)
-    zero: dict[str, str] = field(default_factory=dict)  # pool -> the field whose quota of 0 shuts it
+    zero: dict[str, tuple[str, int]] = field(default_factory=dict)  # pool -> the field and quota that shut it
     said: list[str] = field(default_factory=list)
 
     def add(self, supply: Supply, origin: Origin) -> None:
@@ -94,7 +94,7 @@ def stock(buying: Buying) -> Stock:
         usd = offer.usd_chip_hour * usd_rate(spec, offer.currency)
         limit = None if offer.quota is None else offer.quota // pool.chips
         if limit == 0:
-            out.zero[pool.id] = f"offers[{i}].quota"
+            out.zero[pool.id] = (f"offers[{i}].quota", offer.quota or 0)
         out.add(_rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
                 Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False))
     if spec.on_premises:
@@ -152,7 +152,7 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                 unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
                 pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
                 if c.quota is not None and c.quota < pool.chips:
-                    out.zero[pool.id] = f"candidates[{i}].quota"
+                    out.zero[pool.id] = (f"candidates[{i}].quota", c.quota)
                 out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
                         origin)
     names = tuple(s.id for s in out.supplies[before:])

@@ -217,13 +217,13 @@ def _within(i: int, e: InputError) -> InputError:
 def _training(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec, workload: Workload,
               window_h: float) -> Iterable[Option]:
     out: list[Option] = []
-    shut: dict[str, str] = {}
+    shut: dict[tuple[str, int], Pool] = {}
     for chip in sizing.chips(work):
         for row in _rows(sizing, work, train, workload, chip, window_h):
             for pool in sizing.pools(chip):
                 options = _options(sizing, train, row, pool)
                 if pool.id in sizing.stock.zero:
-                    shut.setdefault(sizing.stock.zero[pool.id], chip.id)
+                    shut.setdefault(sizing.stock.zero[pool.id], pool)
                 else:
                     out += options
     if not out and shut:
@@ -239,9 +239,10 @@ def _better(one: Option, other: Option) -> bool:
     return mine != its and mine[0] <= its[0] and mine[1] <= its[1]
 
 
-def _shut(work: str, shut: dict[str, str]) -> InputError:
-    where, chip = next(iter(shut.items()))
-    return InputError(where, 0, f"enough for a unit: {chip} is the only chip that {work} fits on")
+def _shut(work: str, shut: dict[tuple[str, int], Pool]) -> InputError:
+    (where, quota), pool = next(iter(shut.items()))
+    only = "the only chip" if len({p.chip for p in shut.values()}) == 1 else "one of the chips without a quota"
+    return InputError(where, quota, f"at least {pool.chips} chips, one unit: {pool.chip} is {only} that {work} fits on")
 
 
 def _rows(sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, chip: Chip,
@@ -330,7 +331,7 @@ def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: t
                     sizing.buying.today, demand_of(workload, seed), sizing.buying.book, seed)
     carries: list[tuple[str, float]] = []
     spans: list[tuple[str, int]] = []
-    shut: dict[str, str] = {}
+    shut: dict[tuple[str, int], Pool] = {}
     for chip in sizing.chips(work):
         try:
             market.place(chip)
@@ -348,7 +349,7 @@ def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: t
             if load_each <= 0:
                 continue
             if pool.id in sizing.stock.zero:
-                shut.setdefault(sizing.stock.zero[pool.id], chip.id)
+                shut.setdefault(sizing.stock.zero[pool.id], pool)
                 continue
             carries.append((pool.id, load_each))
             if span > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -75,6 +75,7 @@ def solve(program: Program, gap: float, time_limit: float, threads: int = 2, sta
     """
     import highspy
 
+    program = program if program.cost else _with_a_column(program)
     whole = np.array(program.integer, dtype=bool)
     whole[list(relaxed)] = False
     solver = quiet(highspy, threads)
@@ -87,6 +88,11 @@ def solve(program: Program, gap: float, time_limit: float, threads: int = 2, sta
         solver.setSolution(len(start), np.array(list(start)), np.array(list(start.values())))
     solver.run()
     return _read(highspy, solver, not whole.any())
+
+
+def _with_a_column(program: Program) -> Program:
+    """A program without columns gets an idle one: the solver says nothing of the rows of an empty one."""
+    return replace(program, cost=[0.0], upper=[0.0], integer=[False])
 
 
 def quiet(highspy: Any, threads: int = 2) -> Any:

@@ -1,0 +1,158 @@
+"""The demand file: what it says, and one clear line for what can't be used."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import date
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipwise.errors import ChipwiseError, InputError
+from chipwise.fleet.demand import Calendar, demand_of, read_demand, schema_text
+from chipwise.fleet.options import day, monthly
+
+TODAY = date(2026, 11, 15)
+ROOT = Path(__file__).parents[2]
+GOOD: dict[str, Any] = {
+    "start": "2027-01", "months": 6,
+    "workloads": [
+        {"name": "run", "workload": "run.yaml", "train": {"start": "2027-02", "deadline": "2027-05"}},
+        {"name": "chat", "workload": "chat.yaml",
+         "serve": {"rate": 10, "growth_year": 1.0, "peak": 2.0, "peak_hours": "9-17"}},
+    ],
+    "candidates": [{"chip": "h100", "quota": 64}],
+    "offers": [{"name": "deal", "chip": "v5e", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 0.8}],
+    "existing": [{"contract": "a", "chip": "h100", "chips": 8, "cloud": "gcp", "usd_chip_hour": 2.0,
+                  "until": "2027-03"}],
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The good demand with one value changed; None takes the key out."""
+    raw = deepcopy(GOOD)
+    node: Any = raw
+    *outer, last = path.split(".")
+    for part in outer:
+        node = node[int(part)] if part.isdigit() else node[part]
+    if value is None:
+        del node[last]
+    else:
+        node[last] = value
+    return raw
+
+
+def refused(raw: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as caught:
+        demand_of(raw, today=TODAY)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("path", "value", "field", "words"), [
+    ("offers.0.usd_chip_hour", -1.0, "offers[0].usd_chip_hour", "more than 0"),
+    ("offers.0.usd_chip_hour", None, "offers[0].usd_chip_hour", "nothing"),
+    ("offers.0.currency", "EUR", "offers[0].currency", "a rate for it"),
+    ("existing.0.usd_chip_hour", -2.0, "existing[0].usd_chip_hour", "at least 0"),
+    ("existing.0.currency", "JPY", "existing[0].currency", "a rate for it"),
+    ("start", "2026-10", "start", "2026-11 or later"),
+    ("start", "soon", "start", "a month such as"),
+    ("months", 0, "months", "at least 1"),
+    ("months", None, "months", "either months or quarters"),
+    ("quarters", 2, "months", "either months or quarters"),
+    ("workloads.0.train.deadline", "2026-12", "workloads[0].train.deadline", "2027-02"),
+    ("workloads.0.train.deadline", "2027-01", "workloads[0].train.deadline", "2027-02"),
+    ("workloads.0.train.deadline", "2028-01", "workloads[0].train.deadline", "2027-06"),
+    ("workloads.0.train.start", "2026-12", "workloads[0].train.start", "2027-01 to 2027-06"),
+    ("workloads.0.train", None, "workloads[0]", "either train or serve"),
+    ("workloads.1.serve.rate", None, "workloads[1].serve", "either rate"),
+    ("workloads.1.serve.rates", {"2027-01": 1}, "workloads[1].serve", "either rate"),
+    ("workloads.1.serve.peak_hours", None, "workloads[1].serve.peak_hours", "both peak and peak_hours"),
+    ("workloads.1.serve.peak_hours", "9-30", "workloads[1].serve.peak_hours", "hours such as"),
+    ("workloads.1.serve.peak", 4.0, "workloads[1].serve.peak", "at most 3"),
+    ("workloads.1.serve.growth_month", 0.1, "workloads[1].serve.growth_year", "one of growth_month"),
+    ("workloads.1.serve.growth_year", -1.0, "workloads[1].serve.growth_year", "more than -1"),
+    ("workloads.1.name", "run", "workloads.name", "a name of its own"),
+    ("candidates.0.chip", "h10", "candidates[0].chip", "h100"),
+    ("candidates.0.quota", -1, "candidates[0].quota", "at least 0"),
+    ("candidates.0.terms", ["2y"], "candidates[0].terms[0]", "ondemand"),
+    ("candidates.0.prize", 2, "candidates[0].prize", "a key of the demand file"),
+    ("limits", {"budget": -5}, "limits.budget", "at least 0"),
+    ("headroom", {"serving": "much"}, "headroom.serving", "a number"),
+    ("workloads", [], "workloads", "at least one entry"),
+])
+def test_one_line_names_the_field_that_cannot_be_used(path: str, value: Any, field: str, words: str) -> None:
+    said = refused(changed(path, value))
+    assert said.startswith(f"{field}:")
+    assert words in said
+
+
+def test_gaps_in_a_demand_by_months_are_named() -> None:
+    rates = {f"2027-{m:02}": 5.0 for m in (1, 2, 4, 5, 6)}
+    said = refused(changed("workloads.1.serve", {"rates": rates}))
+    assert said.startswith("workloads[1].serve.rates: 'nothing for 2027-03'")
+
+
+def test_months_of_one_contract_must_not_overlap() -> None:
+    raw = deepcopy(GOOD)
+    raw["existing"].append({**raw["existing"][0], "start": "2027-03", "until": "2027-06"})
+    assert refused(raw).startswith("existing[1]: 'a from 2027-03 to 2027-06'")
+    raw["existing"][1]["start"] = "2027-04"
+    demand_of(raw, today=TODAY)
+    raw["existing"][1].update(start="2027-02", contract="b")
+    demand_of(raw, today=TODAY)
+
+
+def test_nothing_to_plan_with_is_refused() -> None:
+    raw = {key: GOOD[key] for key in ("start", "months", "workloads")}
+    assert refused(raw).startswith("candidates:")
+
+
+def test_another_currency_is_taken_with_its_rate() -> None:
+    raw = changed("offers.0.currency", "eur")
+    raw["rates"] = {"EUR": 1.1}
+    demand_of(raw, today=TODAY)
+
+
+def test_quarters_have_the_hours_of_their_months() -> None:
+    calendar = Calendar("2027-01", 6, 3)
+    assert [p.name for p in calendar.periods] == ["2027 Q1", "2027 Q2"]
+    assert [p.hours for p in calendar.periods] == [90 * 24, 91 * 24]
+    assert (calendar.period("2027-03"), calendar.period("2027-04"), calendar.index("2026-12")) == (0, 1, -1)
+
+
+def test_rates_grow_from_the_month_in_which_the_service_starts() -> None:
+    raw = changed("workloads.1.serve", {"rate": 10, "growth_month": 0.5, "start": "2027-03"})
+    found = demand_of(raw, today=TODAY)
+    serve = found.spec.workloads[1].serve
+    assert serve is not None
+    assert monthly(found, serve) == [0, 0, 10, 15, 22.5, 33.75]
+
+
+def test_the_day_falls_into_blocks_of_equal_peaks() -> None:
+    raw = deepcopy(GOOD)
+    raw["workloads"].append({"name": "mail", "workload": "x.yaml", "serve": {"rate": 1, "peak": 1.5, "peak_hours": 6}})
+    blocks, peaks = day(demand_of(raw, today=TODAY).spec.workloads)  # chat 9-17, mail 9-15
+    assert [(b.name, round(b.share * 24)) for b in blocks] == [
+        ("base", 16), ("peak of chat", 2), ("peak of chat, mail", 6)]
+    assert peaks == (frozenset(), frozenset({"chat"}), frozenset({"chat", "mail"}))
+
+
+def test_the_committed_schema_is_that_of_the_code() -> None:
+    file = resources.files("chipwise.fleet").joinpath("data/demand.schema.json")
+    assert file.read_text(encoding="utf-8") == schema_text()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples" / "fleet").glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_examples_are_demand_files(file: Path) -> None:
+    assert read_demand(file, TODAY).name
+
+
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    for text in ("", "- a\n- b\n", "start: [\n"):
+        file = tmp_path / "demand.yaml"
+        file.write_text(text)
+        with pytest.raises(ChipwiseError):
+            read_demand(file, TODAY)
