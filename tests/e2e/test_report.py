@@ -20,7 +20,8 @@ from chipwise.report.pdf import print_pdf
 
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 SERVE = str(ROOT / "examples" / "llama-3.1-70b-serve.yaml")
-COMMANDS = {"training": (EXAMPLE, "--on", "h100,h200,b200,v5p,v6e,mi300x"), "service": (SERVE, "--on", "h100,h200,v6e")}
+COMMANDS = {"training": (EXAMPLE, "--on", "h100,h200,b200,v5p,v6e,mi300x"), "service": (SERVE, "--on", "h100,h200,v6e"),
+            "pipeline": (str(ROOT / "examples" / "gpt3-175b-pretrain.yaml"), "--on", "h100,h200")}  # its layouts are long words
 PRINTED = round((210 - 2 * 16) / 25.4 * 96)  # pixels that the margins of A4 leave
 CONTRAST = 4.5  # of WCAG 2, level AA
 
@@ -31,7 +32,7 @@ COLOURS = """() => {
   const behind = e => { for (; e; e = e.parentElement) { const c = channels(getComputedStyle(e).backgroundColor);
                           if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
   const out = [];
-  for (const e of document.querySelectorAll('h1, h2, h3, p, li, dt, dd div, th, td, caption, figcaption, figcaption b, a, footer, svg text')) {
+  for (const e of document.querySelectorAll('h1, h2, h3, p, li, dt, dd div, th, td, caption, figcaption, figcaption b, a, svg text')) {
     const ink = e.closest('svg') ? getComputedStyle(e).fill : getComputedStyle(e).color;
     const [a, b] = [light(channels(ink)), light(behind(e))].sort((x, y) => y - x);
     out.push([(a + 0.05) / (b + 0.05), e.tagName, e.textContent.slice(0, 40)]);

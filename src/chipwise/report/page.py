@@ -13,7 +13,8 @@ from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Pr
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
 
-KEPT = 14  # letters of a cell that is never broken
+UNITS = "Amounts are US dollars. Ranges are 90 % intervals unless they say otherwise. Every assumption is at the end."
+KEPT = 16  # letters of a cell that is never broken
 SHORT = 14  # rows of a table that is not broken over two printed pages
 
 
@@ -23,7 +24,8 @@ def page(report: Report) -> str:
     figures = {figure.name: i for i, figure in enumerate(report.figures, 1)}
     body = [
         "<header>",
-        f'<p class="kind">Decision report · <time datetime="{report.made}">{report.made}</time></p>',
+        f'<p class="kind">Decision report · <time datetime="{report.made}">{report.made}</time> · '
+        f"chipwise {__version__}</p>",
         f"<h1>{escape(report.title)}</h1>",
         f'<p class="about">{escape(report.about)}</p>',
         "</header>",
@@ -32,8 +34,6 @@ def page(report: Report) -> str:
         *_contents(report.sections),
         *(line for i, section in numbered for line in _section(i, section, figures)),
         "</main>",
-        f"<footer>Made by chipwise {__version__} on {report.made}. Amounts are US dollars; ranges are 90 % intervals "
-        "unless they say otherwise.</footer>",
     ]
     return "\n".join([
         "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
@@ -64,12 +64,13 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
         yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
         yield from map(_tile, d.tiles)
         yield "</dl>"
-    yield f'<div class="answers" style="--n: {2 if len(d.answers) in (2, 4) else 3}">'
+    yield f'<div class="answers" style="--n: {len(d.answers) if len(d.answers) < 4 else 2}">'
     for answer in d.answers:
         yield f"<div><h3>{_text(answer.title)}</h3>{_list(answer.items)}</div>"
     yield "</div>"
     if d.figure is not None:
         yield _figure(d.figure, figures)
+    yield f'<p class="small">{_text(UNITS)}</p>'
     yield "</section>"
 
 
