@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from chipwise.catalog.economics import economics
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.fleet.demand import Calendar, demand_of, read_demand, schema_text
+from chipwise.fleet.market import Buying, Stock, stock
 from chipwise.fleet.options import day, monthly
+from chipwise.prices import listed
 
 TODAY = date(2026, 11, 15)
 ROOT = Path(__file__).parents[2]
@@ -82,6 +85,16 @@ def refused(raw: dict[str, Any]) -> str:
     ("limits", {"budget": -5}, "limits.budget", "at least 0"),
     ("headroom", {"serving": "much"}, "headroom.serving", "a number"),
     ("workloads", [], "workloads", "at least one entry"),
+    ("headroom", {"training": True}, "headroom.training", "a number"),
+    ("headroom", {"serving": float("nan")}, "headroom.serving", "a number"),
+    ("workloads.1.serve.growth_year", float("inf"), "workloads[1].serve.growth_year", "a number"),
+    ("workloads.1.serve.peak", float("nan"), "workloads[1].serve.peak", "a number"),
+    ("workloads.0.workload", 5, "workloads[0].workload", "text"),
+    ("exclusive", [{"name": "one", "clouds": ["gcp"]}], "exclusive[0].clouds", "at least 2 entries"),
+    ("rates", {"EURO": 1.1}, "rates.EURO", "three letters"),
+    ("name", "", "name", "text"),
+    ("name", "x" * 201, "name", "at most 200 characters"),
+    ("on_premises", {"chips": ["h100"], "server_usd": {"h200": 5}}, "on_premises.server_usd", "h100"),
 ])
 def test_one_line_names_the_field_that_cannot_be_used(path: str, value: Any, field: str, words: str) -> None:
     said = refused(changed(path, value))
@@ -156,3 +169,63 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(ChipwiseError):
             read_demand(file, TODAY)
+
+
+def quarters(**train: Any) -> dict[str, Any]:
+    raw = changed("workloads.0.train", {"start": "2027-04", "deadline": "2027-09", **train})
+    del raw["months"]
+    return {**raw, "quarters": 4}
+
+
+@pytest.mark.parametrize(("train", "field", "words"), [
+    ({"start": "2027-05"}, "start", "the first month of a quarter of the plan (2027-04 or 2027-07)"),
+    ({"start": "2027-11", "deadline": "2027-12"}, "start", "the first month of a quarter of the plan (2027-10)"),
+    ({"deadline": "2027-08"}, "deadline", "the last month of a quarter of the plan (2027-06 or 2027-09)"),
+    ({"every": 4}, "every", "a multiple of 3 in a plan of quarters"),
+])
+def test_in_a_plan_of_quarters_runs_begin_and_end_with_one(train: dict[str, Any], field: str, words: str) -> None:
+    said = refused(quarters(**train))
+    assert said.startswith(f"workloads[0].train.{field}:")
+    assert words in said
+
+
+def test_windows_of_whole_quarters_are_taken() -> None:
+    found = demand_of(quarters(every=6), today=TODAY)
+    assert found.calendar.count == 4
+
+
+def market(raw: dict[str, Any]) -> Stock:
+    return stock(Buying(demand_of(raw, today=TODAY), listed(), economics(), TODAY))
+
+
+def test_a_contract_that_ends_within_a_quarter_is_paid_to_its_end_but_not_planned_with() -> None:
+    raw = quarters()
+    raw["existing"][0].update(until="2027-05")
+    found = market(raw)
+    (contract,) = (s for s in found.supplies if s.terms == "existing")
+    assert contract.existing == (1, 0, 0, 0)
+    assert contract.idle_usd == (0.0, 8 * 2.0 * (30 + 31) * 24, 0.0, 0.0)  # April and May
+    assert "a: there in a part of 2027 Q2 alone: paid for that part, not used in it" in found.said
+
+
+@pytest.mark.parametrize(("path", "value", "said"), [
+    ("candidates.0.clouds", ["gpc"], "candidates[0].clouds: 'gpc' is not accepted"),
+    ("candidates.0.regions", ["us-centrall1"], "candidates[0].regions: 'us-centrall1' is not accepted"),
+    ("exclusive", [{"name": "one", "clouds": ["gcp", "gpc"]}], "exclusive[0].clouds: 'gpc' is not accepted"),
+    ("exclusive", [{"name": "one", "clouds": ["gcp", "gcp"]}], "exclusive[0].clouds: 'gcp, gcp' is not accepted"),
+])
+def test_places_that_nobody_prices_are_named(path: str, value: Any, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        market(changed(path, value))
+    assert str(caught.value).startswith(said)
+
+
+def test_a_quota_of_nothing_shuts_a_pool_only_where_nothing_else_of_it_can_be_had() -> None:
+    raw = changed("candidates", [{"chip": "h100", "clouds": ["gcp"], "terms": ["ondemand"], "quota": 0}])
+    (pool,) = {s.pool for s in market(raw).supplies if s.terms == "existing"}
+    assert market(raw).shut(pool) is None  # the contract's chips are there
+    raw["existing"] = []
+    assert market(raw).shut(pool) == ("candidates[0].quota", 0)
+    raw["offers"].append({"name": "other", "chip": "h100", "cloud": "gcp", "region": pool.split("/")[1],
+                          "terms": "1y", "usd_chip_hour": 2.0})
+    assert market(raw).shut(pool) is None

@@ -144,3 +144,18 @@ def test_the_same_problem_gives_the_same_plan() -> None:
     problem = Problem(MONTHS, ALL_DAY, (CLOUD,), (ONDEMAND, YEAR), services=(service(2.4),))
     one, other = (solved(problem) for _ in range(2))
     assert (one.holdings, one.serving, one.costs) == (other.holdings, other.serving, other.costs)
+
+
+@pytest.mark.parametrize("load", [1e-9, 1e-4])
+def test_a_faint_load_still_takes_an_engine(load: float) -> None:
+    problem = Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (ONDEMAND,), services=(service(load, 1, carries=5_000.0),))
+    assert solved(problem).units("on demand") == (1,)
+    spare = replace(problem, services=(service(load, 1, carries=5_000.0, spare_units=2),))
+    assert solved(spare).units("on demand") == (3,)
+
+
+def test_what_exists_in_a_part_of_a_period_is_paid() -> None:
+    there = Supply("contract", "cloud", "existing", 5.0, existing=(1, 0), idle_usd=(0.0, 1_234.0))
+    found = solved(Problem(MONTHS[:2], ALL_DAY, (CLOUD,), (ONDEMAND, there), services=(service(1.0, 2),)))
+    assert found.by_kind() == {"on demand": 7_300.0, "existing": 730 * 5.0 + 1_234.0}
+    assert found.by_period() == (730 * 5.0, 7_300.0 + 1_234.0)

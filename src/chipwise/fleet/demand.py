@@ -18,7 +18,7 @@ from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from chipwise.fleet.demand_spec import DemandSpec, RateSpec
+    from chipwise.fleet.demand_spec import DemandSpec, RateSpec, RunSpec
 
 QUARTER = 3
 
@@ -34,7 +34,7 @@ class Calendar:
     @property
     def periods(self) -> tuple[Period, ...]:
         """Names and hours."""
-        return tuple(Period(self._name(t), sum(self._hours(m) for m in range(t * self.each, (t + 1) * self.each)))
+        return tuple(Period(self._name(t), sum(self.hours(m) for m in range(t * self.each, (t + 1) * self.each)))
                      for t in range(self.count))
 
     @property
@@ -59,7 +59,8 @@ class Calendar:
         """The period of a month; outside the plan it is negative or too large."""
         return self.index(month) // self.each
 
-    def _hours(self, index: int) -> float:
+    def hours(self, index: int) -> float:
+        """Hours of a month by its place in the plan."""
         year, month = (int(part) for part in self.month(index).split("-"))
         return monthrange(year, month)[1] * 24.0
 
@@ -146,6 +147,10 @@ def _check_names(spec: DemandSpec) -> None:
     named += [(f"workloads[{i}].chips", chip) for i, w in enumerate(spec.workloads) for chip in w.chips or ()]
     if spec.on_premises:
         named += [("on_premises.chips", chip) for chip in spec.on_premises.chips]
+        for chip in spec.on_premises.server_usd:
+            if chip not in spec.on_premises.chips:
+                raise InputError("on_premises.server_usd", chip, f"one of on_premises.chips: "
+                                                                 f"{', '.join(spec.on_premises.chips)}")
     for field, chip in named:
         if chip not in chips:
             raise UnknownName(field, chip, chips)
@@ -174,8 +179,28 @@ def _check_work(spec: DemandSpec, calendar: Calendar) -> None:
                 raise InputError(f"{where}.deadline", work.train.deadline, f"{begin}, when it may start, or later")
             if calendar.index(work.train.deadline) >= calendar.months:
                 raise InputError(f"{where}.deadline", work.train.deadline, f"{last}, the end of the plan, or earlier")
+        if work.train is not None:
+            _check_quarters(work.train, calendar, where)
         if work.serve is not None:
             _check_rates(work.serve, calendar, where)
+
+
+def _check_quarters(train: RunSpec, calendar: Calendar, where: str) -> None:
+    """In a plan of quarters a run begins and ends with one: it could else run before its start or after its end."""
+    each = calendar.each
+    if train.start is not None and (index := calendar.index(train.start)) % each:
+        begin = index // each * each
+        near = [calendar.month(m) for m in (begin, begin + each) if m < calendar.months]
+        raise InputError(f"{where}.start", train.start,
+                         f"the first month of a quarter of the plan ({' or '.join(near)}), or a plan by months")
+    if train.deadline is not None and (index := calendar.index(train.deadline) + 1) % each:
+        end = index // each * each
+        near = [calendar.month(m - 1) for m in (end, end + each) if 0 < m <= calendar.months]
+        raise InputError(f"{where}.deadline", train.deadline,
+                         f"the last month of a quarter of the plan ({' or '.join(near)}), or a plan by months")
+    if train.every is not None and train.every % each:
+        raise InputError(f"{where}.every", train.every,
+                         f"a multiple of {each} in a plan of quarters, or a plan by months")
 
 
 def _check_rates(serve: RateSpec, calendar: Calendar, where: str) -> None:
@@ -242,7 +267,8 @@ def usd_rate(spec: DemandSpec, code: str) -> float:
 def _explained(error: ErrorDetails) -> InputError:
     """The first thing pydantic found wrong, as one line."""
     field = ""
-    for part in error["loc"]:
+    kinds = ("constrained-str", "dict[str,any]", "[key]")  # pydantic's names for the sides of a union, and for keys
+    for part in (part for part in error["loc"] if part not in kinds):
         field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
@@ -257,8 +283,11 @@ def _explained(error: ErrorDetails) -> InputError:
               "less_than_equal": "at most {le}", "less_than": "less than {lt}"}
     if kind in bounds:
         return InputError(field, value, "a number of " + bounds[kind].format(**ctx))
+    fewest = ctx.get("min_length", 1)
     plain = {"int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
              "float_parsing": "a number", "string_type": "text", "bool_type": "true or false", "list_type": "a list",
-             "too_short": "at least one entry", "string_pattern_mismatch": "three letters such as EUR"}
+             "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
+             "string_too_short": "text", "string_too_long": f"text of at most {ctx.get('max_length', 0)} characters",
+             "string_pattern_mismatch": "three letters such as EUR"}
     return InputError(field, value if isinstance(value, str | int | float) else type(value).__name__,
                       plain.get(kind, "keys and values"))

@@ -56,8 +56,9 @@ Amount = Annotated[float, BeforeValidator(_at_least_zero), WithJsonSchema({"type
 Price = Annotated[float, BeforeValidator(_price), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
 Whole = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-Share = Annotated[float, Field(ge=0, le=10)]
-Growth = Annotated[float, Field(gt=-1, le=10)]
+FINITE = BeforeValidator(lambda value: number_of(value, "a number"))
+Share = Annotated[float, Field(ge=0, le=10), FINITE]
+Growth = Annotated[float, Field(gt=-1, le=10), FINITE]
 PeakHours = Annotated[float | str, BeforeValidator(_peak_hours), WithJsonSchema(
     {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 24},
                {"type": "string", "pattern": HOURS}]})]
@@ -84,7 +85,8 @@ class RateSpec(Strict):
     growth_year: Growth | None = Field(None, description="Growth a year: 1.0 doubles it.")
     rates: dict[Month, Amount] | None = Field(None, description="Requests a second of every month, instead.")
     start: Month | None = Field(None, description="First month in which it answers; that of the plan unless said.")
-    peak: Annotated[float, Field(ge=1, le=100)] = Field(1.0, description="Load in the peak hours over the day's mean.")
+    peak: Annotated[float, Field(ge=1, le=100), FINITE] = Field(
+        1.0, description="Load in the peak hours over the day's mean.")
     peak_hours: PeakHours | None = Field(None, description="Hours of the peak: how many, or from and to (UTC): 9-17.")
     spot: Flag = Field(False, description="Spot chips may answer too.")
 
@@ -135,12 +137,12 @@ class SiteSpec(Strict):
     site: Label = Field("us-average", description="The place: its electricity, PUE and grid.")
     chips: Annotated[list[Label], Field(min_length=1)] = Field(description="Chips of the servers that may be bought.")
     lead: Whole = Field(3, description="Months from an order to the first use.")
-    years: Annotated[float, Field(gt=0, le=20)] = Field(4.0, description="Years over which a server wears.")
+    years: Annotated[float, Field(gt=0, le=20), FINITE] = Field(4.0, description="Years over which a server wears.")
     power_kw: Amount | None = Field(None, description="Most power, cooling included.")
     rack_units: Whole | None = Field(None, description="Most rack units.")
     server_usd: dict[Label, Price] = Field({}, description="Price of a server by chip, instead of the catalog's.")
     usd_kwh: Amount | None = Field(None, description="Price of electricity, instead of the site's.")
-    pue: Annotated[float, Field(ge=1, le=10)] | None = Field(
+    pue: Annotated[float, Field(ge=1, le=10), FINITE] | None = Field(
         None, description="Of the building, instead of the site's.")
 
 

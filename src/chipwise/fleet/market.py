@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Chip, Commitment, load
 from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
 from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, overhead_w, owned, server_of
-from chipwise.errors import InputError, Refusal
-from chipwise.fleet.demand import Demand, usd_rate
+from chipwise.errors import InputError, Refusal, UnknownName
+from chipwise.fleet.demand import Calendar, Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
 from chipwise.predict.energy import watts
 from chipwise.prices import Price, PriceBook, is_stale, price_of
 
 if TYPE_CHECKING:
-    from chipwise.fleet.demand_spec import CandidateSpec, SiteSpec
+    from chipwise.fleet.demand_spec import CandidateSpec, ExistingSpec, SiteSpec
 
 TERMS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}
 WORDS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
@@ -52,20 +52,27 @@ class Stock:
     limits: list[Limit] = field(default_factory=list)
     exclusives: list[Exclusive] = field(default_factory=list)
     refused: list[tuple[str, str, str]] = field(default_factory=list)
-    zero: dict[str, tuple[str, int]] = field(default_factory=dict)  # pool -> the field and quota that shut it
+    zero: dict[str, tuple[str, int]] = field(default_factory=dict)  # supply -> the field and quota that shut it
     said: list[str] = field(default_factory=list)
 
-    def add(self, supply: Supply, origin: Origin) -> None:
-        """A supply, under a name of its own."""
+    def add(self, supply: Supply, origin: Origin, shut: tuple[str, int] | None = None) -> None:
+        """A supply, under a name of its own; `shut` is the field and the quota that leave no unit of it."""
         name, n = supply.id, 2
         while any(s.id == name for s in self.supplies):
             name, n = f"{supply.id} ({n})", n + 1
         self.supplies.append(replace(supply, id=name))
         self.origins[name] = origin
+        if shut is not None:
+            self.zero[name] = shut
 
     def of(self, pool: str) -> list[Supply]:
         """Supplies of a pool."""
         return [s for s in self.supplies if s.pool == pool]
+
+    def shut(self, pool: str) -> tuple[str, int] | None:
+        """The field and the quota that leave no unit of a pool; None where some supply of it can be had."""
+        found = [self.zero.get(s.id) for s in self.of(pool)]
+        return found[0] if found and all(found) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,7 @@ class Buying:
 def stock(buying: Buying) -> Stock:
     """All pools and supplies of a demand, with its limits."""
     out, spec = Stock(), buying.demand.spec
+    _check_places(buying)
     for i, candidate in enumerate(spec.candidates):
         _candidate(out, buying, i, candidate)
     for i, offer in enumerate(spec.offers):
@@ -93,16 +101,31 @@ def stock(buying: Buying) -> Stock:
                      offer.terms == "spot")
         usd = offer.usd_chip_hour * usd_rate(spec, offer.currency)
         limit = None if offer.quota is None else offer.quota // pool.chips
-        if limit == 0:
-            out.zero[pool.id] = (f"offers[{i}].quota", offer.quota or 0)
         out.add(_rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
-                Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False))
+                Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False),
+                (f"offers[{i}].quota", offer.quota or 0) if limit == 0 else None)
     if spec.on_premises:
         _site(out, buying, spec.on_premises)
     for i in range(len(spec.existing)):
         _existing(out, buying, i)
     _limits(out, buying)
     return out
+
+
+def _check_places(buying: Buying) -> None:
+    """Clouds and regions that nobody prices are slips of the pen: nothing could ever be had there."""
+    spec, priced = buying.demand.spec, (*buying.book.offers, *buying.book.commitments)
+    clouds, regions = {p.cloud for p in priced}, {p.region for p in priced if p.region}
+    named = [(f"candidates[{i}].clouds", x, clouds) for i, c in enumerate(spec.candidates) for x in c.clouds or ()]
+    named += [(f"candidates[{i}].regions", x, regions) for i, c in enumerate(spec.candidates) for x in c.regions or ()]
+    there = clouds | {o.cloud for o in spec.offers}
+    named += [(f"exclusive[{i}].clouds", x, there) for i, e in enumerate(spec.exclusive) for x in e.clouds]
+    for where, name, known in named:
+        if name not in known:
+            raise UnknownName(where, name, known)
+    for i, e in enumerate(spec.exclusive):
+        if len(set(e.clouds)) < len(e.clouds):
+            raise InputError(f"exclusive[{i}].clouds", ", ".join(e.clouds), "clouds that differ")
 
 
 def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips: int, spot: bool = False) -> Pool:
@@ -151,10 +174,9 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                 region = price.offer.region if price and terms != "spot" else origin.region
                 unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
                 pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
-                if c.quota is not None and c.quota < pool.chips:
-                    out.zero[pool.id] = (f"candidates[{i}].quota", c.quota)
+                shut = c.quota is not None and c.quota < pool.chips
                 out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
-                        origin)
+                        origin, (f"candidates[{i}].quota", c.quota or 0) if shut else None)
     names = tuple(s.id for s in out.supplies[before:])
     if c.quota is not None and names:
         out.limits.append(Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips",
@@ -281,13 +303,23 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
         rack = 0.0
     if e.chips % pool.chips:
         raise InputError(f"existing[{i}].chips", e.chips, f"a multiple of {pool.chips}, the chips of one unit")
+    usd = e.usd_chip_hour * usd_rate(demand.spec, e.currency)
+    hours = [_hours_there(calendar, e, t) for t in range(calendar.count)]
+    whole = [there == p.hours for there, p in zip(hours, calendar.periods, strict=True)]
+    out.add(Supply(e.contract, pool.id, "existing", usd * pool.chips, rack_units=rack,
+                   existing=tuple(e.chips // pool.chips if yes else 0 for yes in whole),
+                   idle_usd=tuple(0.0 if yes else usd * e.chips * x for yes, x in zip(whole, hours, strict=True))),
+            Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False))
+    for yes, there, period in zip(whole, hours, calendar.periods, strict=True):
+        if there and not yes:
+            out.said.append(f"{e.contract}: there in a part of {period.name} alone: paid for that part, not used in it")
+
+
+def _hours_there(calendar: Calendar, e: ExistingSpec, t: int) -> float:
+    """Hours of a period in which what exists is there."""
     first = calendar.index(e.start) if e.start else 0
     last = calendar.index(e.until) if e.until else calendar.months - 1
-    units = tuple(e.chips // pool.chips if first <= t * calendar.each and (t + 1) * calendar.each - 1 <= last else 0
-                  for t in range(calendar.count))
-    usd = e.usd_chip_hour * usd_rate(demand.spec, e.currency)
-    out.add(Supply(e.contract, pool.id, "existing", usd * pool.chips, existing=units, rack_units=rack),
-            Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False))
+    return sum(calendar.hours(m) for m in range(t * calendar.each, (t + 1) * calendar.each) if first <= m <= last)
 
 
 def _limits(out: Stock, buying: Buying) -> None:

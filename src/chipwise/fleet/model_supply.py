@@ -83,6 +83,8 @@ def _existing(model: Model, supply: Supply) -> None:
     at = p.pool(supply.pool)
     for t, period in enumerate(p.periods):
         units = supply.existing[t]
+        if supply.idle_usd:
+            model.pay(CONSTANT, supply.idle_usd[t], t, "existing", supply.id)
         if units:
             model.pay(CONSTANT, supply.usd_h * period.hours * units, t, "existing", supply.id)
             model.pay(CONSTANT, supply.usd_period * units, t, "existing", supply.id)

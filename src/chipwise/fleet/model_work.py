@@ -9,12 +9,14 @@ from math import ceil, inf
 from chipwise.fleet.columns import EPS, Model, Take, Work, slack
 from chipwise.fleet.problem import Option, Problem, Run, Service
 
+FAINT = 1e-3  # share of an engine below which a load could pass for none within the solver's tolerance
+
 
 def most_engines(service: Service, carries: float, period: int, block: int) -> int:
     """The most engines in one pool that a service has use for."""
     need = service.need(period, block)
     lost = service.spare_units * max((each for _, each in service.carries), default=0.0)
-    return ceil((need + lost) / carries - EPS) if need > 0 else 0
+    return max(service.spare_units + 1, ceil((need + lost) / carries - EPS)) if need > 0 else 0
 
 
 def add_services(model: Model) -> None:
@@ -56,9 +58,12 @@ def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float,
         above = [(switch, -program.upper[column]) for switch, size in largest if size >= carries]
         if len(above) < len(largest):
             program.row([(column, 1.0), *above], high=0.0)
-    loose = slack(model, f"load of {service.name}", need)
+    lost = service.spare_units * max((size for _, size in terms), default=0.0)
+    loose = slack(model, f"load of {service.name}", need + lost)
     spare = [(switch, -service.spare_units * size) for switch, size in largest]
     program.row([*terms, *loose, *spare], low=need)
+    if terms and not loose and need < FAINT * min(size for _, size in terms):
+        program.row([(column, 1.0) for column, _ in terms], low=service.spare_units + 1.0)
     if terms and not loose:
         model.covers.append((terms, need + service.spare_units * min(size for _, size in terms)))
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from chipwise.fleet.demand_spec import RateSpec, RunSpec, WorkSpec
 
 Progress = Callable[[int, int, str], None]
+MOST_REQUESTS = 1e9  # requests/s that a workload file may ask for (workload.serve_spec)
 SLACK = 1.05  # a run must be so much faster than its window for failures and checkpoints to fit in
 
 
@@ -199,7 +200,7 @@ def _runs(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec) -> list[Run]:
     last = calendar.period(train.deadline) if train.deadline else calendar.count - 1
     spans = [(first, last)]
     if train.every:
-        step = max(1, train.every // calendar.each)
+        step = train.every // calendar.each
         spans = [(t, min(t + step - 1, last)) for t in range(first, last + 1, step)]
     hours = [p.hours for p in calendar.periods]
     window = min(sum(hours[a:b + 1]) for a, b in spans)
@@ -222,8 +223,8 @@ def _training(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec, workload:
         for row in _rows(sizing, work, train, workload, chip, window_h):
             for pool in sizing.pools(chip):
                 options = _options(sizing, train, row, pool)
-                if pool.id in sizing.stock.zero:
-                    shut.setdefault(sizing.stock.zero[pool.id], pool)
+                if quota := sizing.stock.shut(pool.id):
+                    shut.setdefault(quota, pool)
                 else:
                     out += options
     if not out and shut:
@@ -235,8 +236,8 @@ def _better(one: Option, other: Option) -> bool:
     """Whether an option takes no more than another of the same place, and less of something."""
     if (one.pool, one.supply) != (other.pool, other.supply):
         return False
-    mine, its = (one.takes, one.hours), (other.takes, other.hours)
-    return mine != its and mine[0] <= its[0] and mine[1] <= its[1]
+    mine, its = ((o.takes, o.units, o.hours, o.hours * o.paid) for o in (one, other))
+    return mine != its and all(a <= b for a, b in zip(mine, its, strict=True))
 
 
 def _shut(work: str, shut: dict[tuple[str, int], Pool]) -> InputError:
@@ -321,6 +322,8 @@ def _expected(sizing: _Sizing, row: Row, pool: Pool, units: int, spot: bool) -> 
 def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: tuple[Block, ...],
              peaks: tuple[frozenset[str], ...]) -> Service:
     rates = monthly(sizing.buying.demand, serve)
+    if max(rates) > MOST_REQUESTS:
+        raise InputError(f"workloads[{i}].serve.rate", max(rates), f"at most {MOST_REQUESTS:g} requests/s in any month")
     try:
         workload = load_serving(_source(sizing, i, work), {"arrival.rate": max(rates) or 1.0})
     except InputError as e:
@@ -348,8 +351,8 @@ def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: t
             load_each, span = known[pool.chips]
             if load_each <= 0:
                 continue
-            if pool.id in sizing.stock.zero:
-                shut.setdefault(sizing.stock.zero[pool.id], pool)
+            if quota := sizing.stock.shut(pool.id):
+                shut.setdefault(quota, pool)
                 continue
             carries.append((pool.id, load_each))
             if span > 1:

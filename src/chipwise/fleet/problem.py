@@ -74,6 +74,7 @@ class Supply:
     rack_units: float = 0.0  # per unit, on premises
     lead: int = 0  # periods between an order and the first use
     existing: tuple[int, ...] = ()  # units per period, for terms "existing"
+    idle_usd: tuple[float, ...] = ()  # beside them: dollars per period for units that are not there for all of it
     limit: int | None = None  # most units at once; None: as many as are wanted
 
     @property

@@ -54,6 +54,15 @@ def amount_of(kind: str, amount: float) -> str:
     return f"{shown} {UNITS[kind]}"
 
 
+def _rate(amount: float) -> str:
+    """Requests a second for people.
+
+    >>> _rate(22000.0), _rate(0.12345)
+    ('22,000', '0.1235')
+    """
+    return f"{amount:,.0f}" if amount >= 1000 else f"{amount:.4g}"
+
+
 def _read(model: Model, values: Floats) -> tuple[Relaxation, ...]:
     out = []
     for name, (_, slacks) in model.broken.items():
@@ -74,7 +83,7 @@ def _said(problem: Problem, model: Model, name: str, broken: list[float]) -> Rel
     if any(e.name == name for e in problem.exclusives):
         return Relaxation(name, most, "sides", f"{name}: more than one of the commitments that shut each other out")
     if name.startswith("load of "):
-        return Relaxation(name, most, "requests/s", f"{name}: up to {most:,.4g} requests/s fewer, in {many} blocks")
+        return Relaxation(name, most, "requests/s", f"{name}: up to {_rate(most)} requests/s fewer, in {many} blocks")
     run = next(r for r in problem.runs if f"deadline of {r.name}" == name)
     if not run.options:
         return Relaxation(name, most, "runs", f"{name}: no chip that can be had runs it")
