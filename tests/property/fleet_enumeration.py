@@ -26,6 +26,7 @@ class Enumeration:
         self.there = [s for s in problem.supplies if s.terms == "existing"]
         self.seen: dict[object, list[tuple[float, float]]] = {}
         self.largest: tuple[float, ...] = ()
+        self.turns: set[tuple[str, str, int]] = set()
 
     def size(self) -> int:
         """How many starts and places of runs there are to try."""
@@ -170,13 +171,16 @@ class Enumeration:
         """Dollars and CO2 of serving in a period, none worse than another in both; empty where it can't be."""
         on_held: dict[str, int] = dict.fromkeys(self.pools, 0)
         by_hour: dict[str, int] = {s.id: 0 for s in self.hourly}
+        turns: set[tuple[str, str, int]] = set()  # by the hour, one after another: queue, supply, units
         queues: dict[tuple[str, str], int] = {}
         for run, chosen in zip(self.p.runs, placing, strict=True):
             for option, at in chosen:
                 if at != t:
                     continue
                 takes = option.units + option.spare
-                if option.supply:
+                if option.supply and run.queue:
+                    turns.add((run.queue, option.supply, takes))
+                elif option.supply:
                     by_hour[option.supply] += takes
                 elif run.queue:
                     queues[run.queue, option.pool] = max(queues.get((run.queue, option.pool), 0), takes)
@@ -190,8 +194,9 @@ class Enumeration:
             if any(n for (name, _), n in start.items() if name in names)
             or any(o.supply in names for chosen in placing for o, _ in chosen)
             or any(s.id in names and any(s.existing) for s in self.there))
-        key = (t, tuple(on_held.values()), tuple(by_hour.values()), tuple(units.items()), sides)
+        key = (t, tuple(on_held.values()), tuple(by_hour.values()), frozenset(turns), tuple(units.items()), sides)
         if key not in self.seen:
+            self.turns = turns
             self.seen[key] = self.serve(t, on_held, by_hour, units, set(sides))
         return self.seen[key]
 
@@ -239,21 +244,24 @@ class Enumeration:
                 return False
         at_once = {**units, **{s: n + by_hour[s] for s, n in rented.items()}}
         for s in (*self.begun, *self.hourly):
-            if s.limit is not None and at_once[s.id] > s.limit:
+            if s.limit is not None and at_once[s.id] + self.in_turns({s.id: 1.0}) > s.limit:
                 return False
         for limit in self.p.limits:
             if limit.kind in ("usd", "kg") or (limit.periods and t not in limit.periods):
                 continue
-            total = 0.0
-            for name, n in at_once.items():
-                if limit.supplies and name not in limit.supplies:
-                    continue
-                s = self.supplies[name]
-                weight = {"units": 1.0, "kw": self.pools[s.pool].watts_busy / 1000, "rack_units": s.rack_units}
-                total += n * weight[limit.kind]
-            if total > limit.amount + EPS:
+            weights = {}
+            for s in self.p.supplies:
+                pool = self.pools[s.pool]
+                of = {"units": 1.0, "chips": pool.chips, "kw": pool.watts_busy / 1000, "rack_units": s.rack_units}
+                weights[s.id] = of[limit.kind] if not limit.supplies or s.id in limit.supplies else 0.0
+            if sum(n * weights[name] for name, n in at_once.items()) + self.in_turns(weights) > limit.amount + EPS:
                 return False
         return True
+
+    def in_turns(self, weights: dict[str, float]) -> float:
+        """What the runs of queues take by the hour: of each queue the largest."""
+        return sum(max((n * weights.get(s, 0.0) for of, s, n in self.turns if of == queue), default=0.0)
+                   for queue in {queue for queue, _, _ in self.turns})
 
     def covers(self, t: int, b: int, free: dict[str, int]) -> Iterator[dict[str, int]]:
         """Units by pool with which every service carries its load."""

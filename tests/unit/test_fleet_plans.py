@@ -159,3 +159,23 @@ def test_what_exists_in_a_part_of_a_period_is_paid() -> None:
     found = solved(Problem(MONTHS[:2], ALL_DAY, (CLOUD,), (ONDEMAND, there), services=(service(1.0, 2),)))
     assert found.by_kind() == {"on demand": 7_300.0, "existing": 730 * 5.0 + 1_234.0}
     assert found.by_period() == (730 * 5.0, 7_300.0 + 1_234.0)
+
+
+def test_runs_of_a_queue_by_the_hour_take_turns_in_a_quota() -> None:
+    runs = tuple(Run(name, 0, 0, (Option("cloud", "on demand", 4, 300.0),), queue="q") for name in "ab")
+    for limited in (Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (replace(ONDEMAND, limit=4),), runs),
+                    Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (ONDEMAND,), runs,
+                            limits=(Limit("quota", "chips", 32, ("on demand",)),))):
+        found = solved(limited)
+        assert found.units("on demand") == (4,)
+        assert found.usd == pytest.approx(2 * 4 * 300 * 10.0)
+        assert plan(replace(limited, runs=tuple(replace(r, queue="") for r in runs))) is None
+
+
+def test_the_power_that_is_said_is_of_hours_that_come_together() -> None:
+    pools = tuple(Pool(name, "h100", "gpu", 8, watts_busy=10_000.0) for name in ("east", "west"))
+    rented = tuple(Supply(f"{p.id} od", p.id, "ondemand", 10.0) for p in pools)
+    blocks = (Block("day", 0.5), Block("night", 0.5))
+    services = (Service("a", ((3.0, 1.0),), (("east", 1.0),)), Service("b", ((1.0, 3.0),), (("west", 1.0),)))
+    found = solved(Problem(MONTHS[:1], blocks, pools, rented, services=services, limits=(Limit("power", "kw", 40.0),)))
+    assert found.kw() == (pytest.approx(40.0),)  # 3 + 1 units of 10 kW in either half of the day

@@ -171,8 +171,10 @@ def _advice(found: FleetAnswer) -> list[Block]:
 
 def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:
     many = len(found.relax)
+    fewest = "The fewest constraints" if all(r.proved for r in found.relax) else (
+        "The time ran out: fewer may do than these constraints")
     return [Text(f"{asked.demand.name}: no plan meets the demand"),
-            Text(f"The fewest constraints that would have to give way ({many}):"),
+            Text(f"{fewest} that would have to give way ({many}):"),
             *(Text(f"- {r.words}") for r in found.relax)]
 
 

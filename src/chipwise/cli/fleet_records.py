@@ -35,7 +35,7 @@ def record(asked: Asked, found: FleetAnswer, wanted: Wanted) -> dict[str, Any]:
                    for s in found.shadows],
         "sensitivity": [{"name": s.name, "why": s.why, "change": s.change, "plan": _summary(s.plan)}
                         for s in found.sensitivity],
-        "relax": [{"constraint": r.name, "amount": r.amount, "unit": r.unit, "words": r.words} for r in found.relax],
+        "relax": _relax(found),
         "advice": [_advice(a) for a in found.advice],
         "refused": [{"workload": w, "place": x, "reason": why} for w, x, why in dict.fromkeys(found.refused)],
         "assumptions": list(found.assumptions),
@@ -108,11 +108,16 @@ def _placed(x: Placed) -> dict[str, Any]:
             "seconds" if x.prediction else "requests_per_second": estimate(x.estimate)}
 
 
+def _relax(found: FleetAnswer) -> list[dict[str, Any]]:
+    return [{"constraint": r.name, "amount": r.amount, "unit": r.unit, "words": r.words, "proved": r.proved}
+            for r in found.relax]
+
+
 def rows(asked: Asked, found: FleetAnswer) -> list[dict[str, Any]]:
     """A row for each supply and period of the plan, for CSV; what gives way where there is none."""
     plan = found.plan
     if plan is None:
-        return [{"constraint": r.name, "amount": r.amount, "unit": r.unit, "words": r.words} for r in found.relax]
+        return _relax(found)
     out = []
     for h in plan.holdings:
         s = plan.problem.supply(h.supply)

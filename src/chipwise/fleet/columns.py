@@ -24,13 +24,14 @@ class Pay:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Units at once per unit of a column; `block` None: in all of them."""
+    """Units at once per unit of a column; `block` None: in all of them. Those of one `queue` never come together."""
 
     column: int
     units: float
     supply: str
     period: int
     block: int | None
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,9 @@ def stock(buying: Buying) -> Stock:
 
 def _check_places(buying: Buying) -> None:
     """Clouds and regions that nobody prices are slips of the pen: nothing could ever be had there."""
-    spec, priced = buying.demand.spec, (*buying.book.offers, *buying.book.commitments)
-    clouds, regions = {p.cloud for p in priced}, {p.region for p in priced if p.region}
+    spec, book = buying.demand.spec, buying.book
+    places = {(o.cloud, o.region) for o in book.offers} | {(c.cloud, c.region) for c in book.commitments}
+    clouds, regions = {cloud for cloud, _ in places}, {region for _, region in places if region}
     named = [(f"candidates[{i}].clouds", x, clouds) for i, c in enumerate(spec.candidates) for x in c.clouds or ()]
     named += [(f"candidates[{i}].regions", x, regions) for i, c in enumerate(spec.candidates) for x in c.regions or ()]
     there = clouds | {o.cloud for o in spec.offers}

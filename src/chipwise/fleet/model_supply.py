@@ -155,13 +155,33 @@ def add_limits(model: Model) -> None:
 def _cap_at_once(model: Model, which: int, t: int, takes: list[Take]) -> None:
     """A limit on units at once, in every block."""
     limit, seen = model.limits[which], set()
+    counted = [(take, take.units * _weight(model, limit, take.supply)) for take in takes
+               if not limit.supplies or take.supply in limit.supplies]
+    turns = _in_turns(model, [(take, value) for take, value in counted if take.queue])
     for b in range(len(model.problem.blocks)):
-        terms = [(take.column, take.units * _weight(model, limit, take.supply)) for take in takes
-                 if take.block in (None, b) and (not limit.supplies or take.supply in limit.supplies)]
+        terms = turns + [(take.column, value) for take, value in counted if not take.queue and take.block in (None, b)]
         key = tuple(sorted(terms))
         if key not in seen:  # held units alone are the same in all blocks
             seen.add(key)
             _cap(model, which, t, terms)
+
+
+def _in_turns(model: Model, counted: list[tuple[Take, float]]) -> list[tuple[int, float]]:
+    """What runs of queues take by the hour: of each queue the largest that is active in the period."""
+    terms: list[tuple[int, float]] = []
+    queues: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for take, value in counted:
+        if value:
+            queues[take.queue].append((take.column, value))
+    for several in queues.values():
+        if len(several) == 1:
+            terms += several
+            continue
+        largest = model.program.column(max(value for _, value in several))
+        for column, value in several:
+            model.program.row([(column, value), (largest, -1.0)], high=0.0)
+        terms.append((largest, 1.0))
+    return terms
 
 
 def _weight(model: Model, limit: Limit, name: str) -> float:

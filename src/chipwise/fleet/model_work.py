@@ -120,12 +120,12 @@ def _whole(model: Model, r: int, run: Run) -> None:
         if len(spans) == 1 and not loose:
             t = run.last
             model.active[r, o, t], model.part[r, o, t] = y, (y, option.hours / spans[t])
-            _use(model, option, t, y, option.hours / spans[t])
+            _use(model, run, option, t, y, option.hours / spans[t])
             continue
         short = slack(model, f"deadline of {run.name}", option.hours)
         done = []
         for t, hours in spans.items():
-            g = _part(model, r, o, option, t)
+            g = _part(model, r, o, t)
             program.row([(g, 1.0), (y, -1.0)], high=0.0)
             if (r, o, t) in model.active:
                 program.row([(model.active[r, o, t], 1.0), (y, -1.0)], high=0.0)
@@ -148,15 +148,17 @@ def _split(model: Model, r: int, run: Run) -> None:
         for o, option in enumerate(run.options):
             if t not in window(p, run, option):
                 continue
-            g = _part(model, r, o, option, t)
+            g = _part(model, r, o, t)
             here.append((g, 1.0))
             shares.append((g, p.periods[t].hours / option.hours))
         program.row(here, high=1.0)
     program.row(shares + slack(model, f"deadline of {run.name}", 1.0), low=1.0, high=1.0)
 
 
-def _part(model: Model, r: int, o: int, option: Option, t: int) -> int:
+def _part(model: Model, r: int, o: int, t: int) -> int:
     """The part of a period in which an option runs, and where units at once count, whether it does at all."""
+    run = model.problem.runs[r]
+    option = run.options[o]
     g = model.program.column(1)
     model.part[r, o, t] = (g, 1.0)
     a = None
@@ -164,7 +166,7 @@ def _part(model: Model, r: int, o: int, option: Option, t: int) -> int:
         a = model.program.column(1, integer=True)
         model.active[r, o, t] = a
         model.program.row([(g, 1.0), (a, -1.0)], high=0.0)
-    _use(model, option, t, a, 1.0, g)
+    _use(model, run, option, t, a, 1.0, g)
     return g
 
 
@@ -174,7 +176,8 @@ def _counted(model: Model, supply: str) -> bool:
                for limit in model.limits)
 
 
-def _use(model: Model, option: Option, t: int, active: int | None, part: float, column: int | None = None) -> None:
+def _use(model: Model, run: Run, option: Option, t: int, active: int | None, part: float,
+         column: int | None = None) -> None:
     """What an option takes and costs in a period: `column` (else `active`) times `part` of the period's hours."""
     column = active if column is None else column
     assert column is not None
@@ -187,7 +190,7 @@ def _use(model: Model, option: Option, t: int, active: int | None, part: float, 
         billed = hours * option.paid
         model.works.append(Work(column, pool.id, t, option.takes * billed, option.units * billed))
         if active is not None:
-            model.takes.append(Take(active, option.takes, supply.id, t, None))
+            model.takes.append(Take(active, option.takes, supply.id, t, None, run.queue))
         return
     extra = pool.energy_usd(True) - pool.energy_usd(False)
     model.pay(column, extra * option.units * hours, t, "energy", pool.id)

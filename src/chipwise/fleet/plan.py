@@ -91,6 +91,7 @@ class FleetPlan:
     running: tuple[Running, ...]
     costs: tuple[Cost, ...]
     usage: tuple[Usage, ...]
+    peak_kw: tuple[float, ...]  # in each period, in the hours of the day in which all pools together take most
 
     @property
     def gap(self) -> float:
@@ -131,9 +132,8 @@ class FleetPlan:
         return sum(u.used_hours * chips[u.pool] for u in self.usage) / paid if paid else 0.0
 
     def kw(self) -> tuple[float, ...]:
-        """Power in each period when everything is at its most."""
-        sums = _sums((u.period, u.kw) for u in self.usage)
-        return tuple(sums.get(t, 0.0) for t in range(len(self.problem.periods)))
+        """Power in each period, in the hours of the day in which it is highest."""
+        return self.peak_kw
 
     def kg(self) -> tuple[float, ...]:
         """CO2 in each period."""
@@ -188,6 +188,7 @@ class Relaxation:
     amount: float
     unit: str
     words: str
+    proved: bool = True  # whether no smaller set would do; False where the time ran out before that was known
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def read(model: Model, solved: Solved, seconds: float) -> FleetPlan:
     return FleetPlan(
         problem=model.problem, usd=sum(c.usd for c in costs), bound=solved.bound + model.constant, seconds=seconds,
         timed_out=solved.status == "time", holdings=_holdings(model, values, costs), serving=_serving(model, values),
-        running=_running(model, values), costs=costs, usage=_usage(model, values))
+        running=_running(model, values), costs=costs, usage=_usage(model, values), peak_kw=_kw(model, values))
 
 
 def start_values(model: Model, start: FleetPlan | None) -> dict[int, float]:
@@ -93,7 +93,7 @@ def _holdings(model: Model, values: Floats, costs: tuple[Cost, ...]) -> tuple[Ho
             else:
                 units = _value(values, model.held.get((supply.id, t)))
                 hours = units * period.hours
-            if units or started:
+            if units or started or paid[supply.id, t]:
                 out.append(Holding(supply.id, t, units, started, hours, paid[supply.id, t]))
     return tuple(out)
 
@@ -103,14 +103,38 @@ def _hourly(model: Model, values: Floats, supply: str, t: int) -> tuple[int, flo
     p = model.problem
     hired = [_value(values, model.hired.get((supply, t, b))) for b in range(len(p.blocks))]
     hours = sum(u * p.periods[t].hours * block.share for u, block in zip(hired, p.blocks, strict=True))
-    units = max(hired)
+    runs: dict[str, float] = defaultdict(float)
     for (r, o, at), (column, factor) in model.part.items():
         option = p.runs[r].options[o]
         part = float(values[column]) * factor
         if at == t and option.supply == supply and part > TINY:
-            units += option.takes
+            _add(runs, p.runs[r].queue, option.takes)
             hours += option.takes * option.paid * part * p.periods[t].hours
-    return units, hours
+    return max(hired) + round(sum(runs.values())), hours
+
+
+def _add(most: dict[str, float], queue: str, amount: float) -> None:
+    """One more that runs at the same time; those of a queue take turns, so of them the largest counts."""
+    most[queue] = max(most[queue], amount) if queue else most[queue] + amount
+
+
+def _kw(model: Model, values: Floats) -> tuple[float, ...]:
+    """Power in the block of each period in which it is highest."""
+    p = model.problem
+    watts = {s.id: p.pool(s.pool).watts_busy for s in p.supplies}
+    out = []
+    for t in range(len(p.periods)):
+        steady = sum((s.existing[t] if s.existing else _value(values, model.held.get((s.id, t)))) * watts[s.id]
+                     for s in p.supplies if not s.hourly)
+        runs: dict[str, float] = defaultdict(float)
+        for (r, o, at), (column, factor) in model.part.items():
+            option = p.runs[r].options[o]
+            if at == t and option.supply and float(values[column]) * factor > TINY:
+                _add(runs, p.runs[r].queue, option.takes * watts[option.supply])
+        hired = max(sum(_value(values, model.hired.get((s, t, b))) * w for s, w in watts.items())
+                    for b in range(len(p.blocks)))
+        out.append((steady + sum(runs.values()) + hired) / 1000)
+    return tuple(out)
 
 
 def _serving(model: Model, values: Floats) -> tuple[Serving, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.errors import Refusal
 from chipwise.fleet.columns import Model
 from chipwise.fleet.model import build
@@ -30,6 +32,8 @@ def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple
     for name, switch in switches.items():
         program.cost[switch] = (heavy if name in wanted else 1) / SCALE
     few = solve(program, 0.0, time_limit / 2, threads)
+    if few.status == "infeasible":
+        raise RuntimeError("a demand without any constraint has no plan")
     if not few.found:
         raise Refusal("what makes the demand infeasible was not found in time", "a larger --time-limit")
     weigh = [(s, float(heavy if name in wanted else 1)) for name, s in switches.items()]
@@ -39,7 +43,8 @@ def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple
         for column, weight in slacks:
             program.cost[column] = weight / SCALE
     least = solve(program, 1e-4, time_limit / 2, threads, dict(enumerate(few.values.tolist())))
-    return _read(model, (least if least.found else few).values)
+    proved = few.status == "optimal"
+    return tuple(replace(r, proved=proved) for r in _read(model, (least if least.found else few).values))
 
 
 def amount_of(kind: str, amount: float) -> str:

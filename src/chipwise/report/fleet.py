@@ -37,8 +37,12 @@ def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | Non
 
 def _infeasible(title: str, answer: FleetAnswer, made: date, asked: Asked | None) -> Report:
     relax = tuple(r.words for r in answer.relax)
-    decision = Decision("No plan meets this demand", "The demand and the limits contradict each other. The smallest "
-                        "set of limits that has to give way is below.", (), (Points("What has to give way", relax),))
+    proved = all(r.proved for r in answer.relax)
+    which = "The fewest constraints that would have" if proved else (
+        "The time ran out: fewer may do than these constraints that would have")
+    decision = Decision("No plan meets this demand",
+                        f"The demand and the limits contradict each other. {which} to give way, below.",
+                        (), (Points("What has to give way", relax),))
     sections = (_evidence(asked), _assumptions(answer, asked))
     return Report(title, "Fleet plan", made, decision, tuple(s for s in sections if s.parts))
 
