@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
+from chipwise.fleet import answers
 from chipwise.fleet.answers import answer, binding, changes, loosened
-from chipwise.fleet.planner import plan
+from chipwise.fleet.model import build
+from chipwise.fleet.planner import plan, read
 from chipwise.fleet.problem import Block, Exclusive, Limit, Option, Period, Pool, Problem, Run, Service, Supply
+from chipwise.fleet.program import solve
 from chipwise.fleet.relax import relax
 
 MONTHS = tuple(Period(f"2027-{m:02}", 730.0) for m in range(1, 5))
@@ -122,3 +126,23 @@ def test_a_load_gives_way_also_where_its_spare_engines_alone_are_too_many() -> N
     (only,) = relax(problem(supplies=(there,), services=(spare,)))
     assert only.name == "load of chat"
     assert only.amount == pytest.approx(4.5)  # 5 engines may fail: 5.5 wanted, 1 there
+
+
+def test_a_plan_stands_where_the_time_runs_out_on_what_limits_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(of: Problem, gap: float, time_limit: float, threads: int, start: object, nodes: object) -> object:
+        if start is not None:
+            raise TimeoutError
+        return plan(of, gap, time_limit, threads)
+
+    monkeypatch.setattr(answers, "plan", late)
+    found = answer(problem(limits=(QUOTA,)), gap=0.0, time_limit=20.0, sensitivity=False, threads=1)
+    assert found.plan is not None
+    assert found.shadows[0].words == (
+        "what 4 chips more of quota of v5p in every period would save was not found within 10 s")
+    assert not any(s.proved or s.saves for s in found.shadows)
+
+
+def test_a_plan_of_which_nothing_is_proved_has_a_gap_of_all_of_it() -> None:
+    model = build(problem())
+    solved = replace(solve(model.program, 0.0, 10.0, 1), bound=-inf)
+    assert read(model, solved, 0.0).gap == 1.0

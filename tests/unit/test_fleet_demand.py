@@ -229,3 +229,18 @@ def test_a_quota_of_nothing_shuts_a_pool_only_where_nothing_else_of_it_can_be_ha
     raw["offers"].append({"name": "other", "chip": "h100", "cloud": "gcp", "region": pool.split("/")[1],
                           "terms": "1y", "usd_chip_hour": 2.0})
     assert market(raw).shut(pool) is None
+
+
+def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
+    raw = quarters()
+    raw["candidates"] = [{"chip": "v6e", "clouds": ["gcp"], "terms": ["ondemand", "1y"], "lead": 4}]
+    raw["existing"] = [{"contract": "mine", "chip": "h100", "chips": 8, "usd_chip_hour": 0}]
+    found = market(raw)
+    (near,) = (s for s in found.supplies if s.terms == "year1" and "v6e" in s.id)
+    assert found.origins[near.id].region != found.pools[near.pool].region
+    assert found.said == [
+        f"{near.id}: no such price is listed there; that of {found.origins[near.id].region} is used",
+        "v6e: 4 months from order to use, counted as 2 quarters",
+        "mine: electricity, PUE and grid of us-average, as no site is named"]
+    raw["on_premises"] = {"chips": ["h100"]}
+    assert any(words.endswith("; 3 months from order to use") for words in market(raw).said)

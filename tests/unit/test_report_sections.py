@@ -166,6 +166,9 @@ def test_a_fleet_plan_shows_orders_periods_alternatives_limits_and_sensitivity()
 def test_a_demand_that_no_plan_meets_says_what_has_to_give_way():
     report = fleet_report("demand", infeasible(), DAY)
     assert report.decision.headline == "No plan meets this demand" and "Raise the quota of v5p by 12 units." in words(report)
+    assert "The fewest constraints" in report.decision.summary
+    late = replace(infeasible(), relax=tuple(replace(r, proved=False) for r in infeasible().relax))
+    assert "The time ran out: fewer may do" in fleet_report("demand", late, DAY).decision.summary
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -71,6 +71,10 @@ def _why_not(problem: Problem, family: str, time_limit: float, threads: int) -> 
     homeless = [r.name for r in problem.runs if not r.options] + [s.name for s in problem.services if not s.carries]
     if homeless:
         return f"no {family} that can be had carries {', '.join(homeless)}"
+    return _gives_way(problem, time_limit, threads)
+
+
+def _gives_way(problem: Problem, time_limit: float, threads: int) -> str:
     try:
         return "; ".join(r.words for r in relax(problem, time_limit, threads))
     except Refusal as refusal:
@@ -104,7 +108,10 @@ def _shadows(best: FleetPlan, time_limit: float, threads: int, tell: Say) -> tup
 
 def _finer(best: FleetPlan, time_limit: float, threads: int) -> FleetPlan:
     """The plan or a better one, with a better bound."""
-    found = _planned(best.problem, FINE, time_limit, threads, best, NODES)
+    try:
+        found = _planned(best.problem, FINE, time_limit, threads, best, NODES)
+    except Refusal:  # nothing finer in time: the plan stands as it is, with its own gap
+        return best
     if found is None or found.usd > best.usd:
         return best
     return replace(found, bound=max(best.bound, found.bound))
@@ -145,12 +152,16 @@ def _saving(base: FleetPlan, start: FleetPlan, limit: Limit, period: int | None,
             threads: int) -> tuple[Shadow, FleetPlan]:
     """What more of a limit saves against the base, and the plan with it; `start` is a plan that this allows."""
     problem, step = base.problem, step_of(base.problem, limit)
-    found = _planned(loosened(problem, limit, step, period), FINE, time_limit, threads, start, NODES)
-    if found is None or found.usd > start.usd:
-        found = replace(start, bound=found.bound if found else start.bound)
     when = "" if limit.total else " in every period" if period is None else f" in {problem.periods[period].name}"
     unit = UNITS[limit.kind]
     more = f"{amount_of(limit.kind, step)} more of {limit.name}{when}"
+    try:
+        found = _planned(loosened(problem, limit, step, period), FINE, time_limit, threads, start, NODES)
+    except Refusal:
+        words = f"what {more} would save was not found within {time_limit:g} s"
+        return Shadow(limit.name, period, step, unit, 0.0, False, words), start
+    if found is None or found.usd > start.usd:
+        found = replace(start, bound=found.bound if found else start.bound)
     saves = max(0.0, base.usd - found.usd)
     least, most = max(0.0, base.bound - found.usd), max(saves, base.usd - found.bound)
     if saves < 1.0:
@@ -192,8 +203,7 @@ def _sensitivity(best: FleetPlan, gap: float, time_limit: float, threads: int, t
             out.append(Sensitivity(name, None, str(refusal), ""))
             continue
         if found is None:
-            why = "; ".join(r.words for r in relax(changed, time_limit, threads))
-            out.append(Sensitivity(name, None, f"infeasible: {why}", ""))
+            out.append(Sensitivity(name, None, f"infeasible: {_gives_way(changed, time_limit, threads)}", ""))
             continue
         out.append(Sensitivity(name, found, "", changes(best, found)))
     return tuple(out)

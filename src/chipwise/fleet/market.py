@@ -88,6 +88,12 @@ class Buying:
         """Periods that so many months take."""
         return ceil(months / self.demand.calendar.each)
 
+    def wait(self, months: int) -> str:
+        """A lead in words, with what whole quarters make of it."""
+        each = self.demand.calendar.each
+        counted = f", counted as {self.periods(months)} quarters" if months % each else ""
+        return f"{months} months from order to use{counted}"
+
 
 def stock(buying: Buying) -> Stock:
     """All pools and supplies of a demand, with its limits."""
@@ -178,6 +184,11 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                 shut = c.quota is not None and c.quota < pool.chips
                 out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
                         origin, (f"candidates[{i}].quota", c.quota or 0) if shut else None)
+                if origin.region not in ("", region):
+                    out.said.append(
+                        f"{out.supplies[-1].id}: no such price is listed there; that of {origin.region} is used")
+    if c.lead:
+        out.said.append(f"{chip.id}: {buying.wait(c.lead)}")
     names = tuple(s.id for s in out.supplies[before:])
     if c.quota is not None and names:
         out.limits.append(Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips",
@@ -275,7 +286,7 @@ def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
                                is_stale(server.price_date, buying.today)))
         out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
                         f"{RESIDUAL_YEARS:g} years, with the same loss every year; interest as if paid off over "
-                        f"{spec.years:g} years")
+                        f"{spec.years:g} years; {buying.wait(spec.lead)}")
 
 
 def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:
@@ -297,6 +308,8 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
         pool = _own_pool(out, chip, own_place(demand.spec.on_premises), buying.know,
                          server.chips if server else chip.fabric.host_chips)
         rack = float(server.rack_units) if server else 0.0
+        if demand.spec.on_premises is None:
+            out.said.append(f"{e.contract}: electricity, PUE and grid of {pool.region}, as no site is named")
     else:
         alike = [p for p in out.pools.values() if p.chip == chip.id and out.clouds[p.id] == e.cloud
                  and not p.id.endswith(" spot") and e.region in ("", p.region)]

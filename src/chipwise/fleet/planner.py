@@ -45,9 +45,16 @@ def read(model: Model, solved: Solved, seconds: float) -> FleetPlan:
             values[column] = round(values[column])
     costs = _costs(model, values)
     return FleetPlan(
-        problem=model.problem, usd=sum(c.usd for c in costs), bound=solved.bound + model.constant, seconds=seconds,
+        problem=model.problem, usd=sum(c.usd for c in costs), bound=_bound(model, solved) + model.constant,
+        seconds=seconds,
         timed_out=solved.status == "time", holdings=_holdings(model, values, costs), serving=_serving(model, values),
         running=_running(model, values), costs=costs, usage=_usage(model, values), peak_kw=_kw(model, values))
+
+
+def _bound(model: Model, solved: Solved) -> float:
+    """What the solver proved; where the time ran out before it proved anything, what the bounds of the columns do."""
+    columns = zip(model.program.cost, model.program.upper, strict=True)
+    return max(solved.bound, sum(cost * upper for cost, upper in columns if cost < 0))
 
 
 def start_values(model: Model, start: FleetPlan | None) -> dict[int, float]:
