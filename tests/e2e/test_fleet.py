@@ -49,7 +49,10 @@ def test_the_json_holds_the_plan_and_what_it_rests_on(record: dict[str, Any]) ->
     assert {r["run"] for r in plan["runs"]} == {"run"}
     assert {s["service"] for s in plan["services"]} == {"search"}
     assert [a["name"] for a in record["alternatives"]] == ["GPU only", "TPU only", "best mix"]
-    assert [s["name"] for s in record["sensitivity"]] == ["demand +20 %", "demand -20 %", "prices +20 %", "prices -20 %"]
+    assert [s["name"] for s in record["sensitivity"]] == [
+        "demand +20 %", "demand -20 %", "prices +20 %", "prices -20 %", "bad end of all intervals"]
+    bad = record["sensitivity"][-1]["plan"]
+    assert bad is None or bad["usd"] >= plan["usd"] * (1 - 0.01)  # to the gap
     assert all(s["source"] for s in record["supplies"])
     assert any("--cautious" in a for a in record["assumptions"])
 

@@ -55,7 +55,8 @@ def plan(
     cautious: Annotated[bool, typer.Option(
         "--cautious", help="Plan by the bad end of every prediction's interval.")] = False,
     sensitivity: Annotated[bool, typer.Option(
-        "--sensitivity/--no-sensitivity", help="Solve again with demand and prices 20 % up and down.")] = True,
+        "--sensitivity/--no-sensitivity", help="Solve again with demand and prices 20 % up and down, and by "
+                                             "the bad end of all intervals.")] = True,
     plot: Annotated[Path | None, typer.Option(
         "--plot", metavar="FILE", help="Draw chips and dollars over time, as .svg or .png.",
         show_default=False)] = None,
@@ -70,7 +71,8 @@ def plan(
 
     How many of which chip on which terms in each period and what runs where; the cost split; GPUs alone, TPUs alone
     and the best mix side by side; what one more unit of each limit would save; what demand and prices 20 % up and down
-    would change. A demand that can't be met: the fewest constraints that have to give way.
+    and the bad end of all intervals would change. A demand that can't be met: the fewest constraints that have to give
+    way.
     """
     from chipwise import pictures
     from chipwise.catalog.calibration import in_use

@@ -74,8 +74,8 @@ def advise_training(p: Prediction, calibration: Calibration, know: Economics, in
     stops = "interruptions" if taken else "failures"
     words = [_network_words(network), (
         f"a checkpoint is {format_bytes(storage.checkpoint)}: storage that takes "
-        f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and {stops} "
-        f"under {STALL:.0%}".replace("%", " %") + " of the time"),
+        f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and the work "
+        f"lost to {stops} under {STALL:.0%}".replace("%", " %") + " of the time, restarts aside"),
         f"samples are read at {_rate(storage.read)} in all"]
     return Advice(p.workload.name, "", str(p.accelerators), str(p.layout), network, storage, tuple(words))
 

@@ -196,17 +196,20 @@ def _sensitivity(best: FleetPlan, gap: float, time_limit: float, threads: int, t
     out = []
     for name, demand, price in CHANGES:
         tell(name)
-        changed = best.problem.scaled(demand, price)
-        try:
-            found = _planned(changed, gap, time_limit, threads)
-        except Refusal as refusal:
-            out.append(Sensitivity(name, None, str(refusal), ""))
-            continue
-        if found is None:
-            out.append(Sensitivity(name, None, f"infeasible: {_gives_way(changed, time_limit, threads)}", ""))
-            continue
-        out.append(Sensitivity(name, found, "", changes(best, found)))
+        out.append(again(name, best, best.problem.scaled(demand, price), gap, time_limit, threads))
     return tuple(out)
+
+
+def again(name: str, best: FleetPlan, changed: Problem, gap: float, time_limit: float,
+          threads: int = 2) -> Sensitivity:
+    """The plan of a changed problem beside the best one of what was asked."""
+    try:
+        found = _planned(changed, gap, time_limit, threads)
+    except Refusal as refusal:
+        return Sensitivity(name, None, str(refusal), "")
+    if found is None:
+        return Sensitivity(name, None, f"infeasible: {_gives_way(changed, time_limit, threads)}", "")
+    return Sensitivity(name, found, "", changes(best, found))
 
 
 def changes(before: FleetPlan, after: FleetPlan) -> str:

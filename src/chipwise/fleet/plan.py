@@ -172,7 +172,7 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The plan re-solved with demand or prices changed."""
+    """The plan solved again with demand, prices or speeds changed."""
 
     name: str  # "demand +20 %"
     plan: FleetPlan | None

@@ -9,13 +9,16 @@ from datetime import date
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.catalog.taught import Taught
+from chipwise.errors import InputError
 from chipwise.fleet.advice import advise
-from chipwise.fleet.answers import answer
+from chipwise.fleet.answers import again, answer
 from chipwise.fleet.demand import Demand
 from chipwise.fleet.options import Asked, ask
-from chipwise.fleet.plan import FleetAnswer
+from chipwise.fleet.plan import FleetAnswer, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
 from chipwise.prices import PriceBook
+
+BAD_END = "bad end of all intervals"  # the plan by the longest times and smallest capacities, as with --cautious
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,14 @@ def plan_demand(demand: Demand, book: PriceBook, know: Economics, calibration: C
     asked = ask(demand, book, know, calibration, taught, how.cautious, today,
                 lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
     found = answer(asked.problem, how.gap, how.time_limit, how.sensitivity, tell)
+    if found.plan is not None and how.sensitivity and not how.cautious:
+        tell(BAD_END)
+        try:
+            worse = ask(demand, book, know, calibration, taught, True, today).problem
+            by_bad_end = again(BAD_END, found.plan, worse, how.gap, how.time_limit)
+        except InputError as e:  # what carries a service at all may have a quota of nothing
+            by_bad_end = Sensitivity(BAD_END, None, str(e), "")
+        found = replace(found, sensitivity=(*found.sensitivity, by_bad_end))
     advice = advise(asked, found.plan, calibration, know) if found.plan else ()
     return asked, replace(found, refused=asked.refused, advice=advice,
                           assumptions=(*asked.assumptions, *_prices(asked, found)))

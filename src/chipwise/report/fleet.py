@@ -68,7 +68,7 @@ def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
     ]
     answers = [Points("Why this mix", tuple(_against(plan, a) for a in answer.alternatives if a.plan is not plan)),
                Points("What would save most", tuple(s.words for s in answer.shadows if s.saves > 0)[:3]),
-               Points("If demand or prices change", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}."
+               Points("If demand, prices or speeds differ", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}."
                                                           for s in answer.sensitivity))]
     if plan.timed_out:
         answers.append(Points("Caution", ("The solver ran out of time: the gap says how much may be left.",)))
@@ -285,7 +285,7 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
         bars = [charts.Bar("as planned", plan.usd, plan.usd, plan.usd, True)]
         bars += [charts.Bar(s.name, s.plan.usd, s.plan.usd, s.plan.usd) for s in solved if s.plan]
         words = "; ".join(f"{b.label} {format_money(b.value)}" for b in bars)
-        parts.append(charts.bars("fig-sensitivity", "Cost of the best plan when demand or prices change",
+        parts.append(charts.bars("fig-sensitivity", "Cost of the best plan when demand, prices or speeds differ",
                                  f"Cost of the best plan: {words}", bars, "US dollars over the plan"))
     if answer.sensitivity:
         parts.append(Table("The plan solved anew", ("change", "cost", "what changes"),
