@@ -4,6 +4,7 @@ import io
 import os
 import shutil
 import sys
+from datetime import date
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
-from report_cases import DAY, fleet
+from report_cases import fleet
 
 from chipwise.report.page import page as html_of
 from chipwise.report.pdf import browser as found_browser
@@ -141,13 +142,14 @@ def test_hostile_names_are_text(reports, chromium):
     page.close()
 
 
+YEAR = date.today().year + 1
 DEMAND = f"""
-start: {DAY.year + 1}-01
+start: {YEAR}-01
 quarters: 3
 workloads:
   - name: pre-training & <i>more</i>
     workload: {EXAMPLE}
-    train: {{deadline: {DAY.year + 1}-09}}
+    train: {{deadline: {YEAR}-09}}
   - name: chat
     workload: {SERVE}
     serve: {{rate: 10, growth_month: 0.05, peak: 2, peak_hours: 9-17}}
