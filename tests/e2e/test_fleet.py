@@ -54,6 +54,16 @@ def test_the_json_holds_the_plan_and_what_it_rests_on(record: dict[str, Any]) ->
     assert any("--cautious" in a for a in record["assumptions"])
 
 
+def test_every_workload_of_the_plan_gets_advice_on_its_network_and_storage(record: dict[str, Any]) -> None:
+    advice = {a["workload"]: a for a in record["advice"]}
+    assert set(advice) == {"run", "search"} and all(a["words"] for a in advice.values())
+    run, search = advice["run"], advice["search"]
+    assert run["storage"]["checkpoint_bytes"] > 0 and run["network"]["source"]
+    assert run["network"]["enough"] == (not run["network"]["crosses"] or run["network"]["has_bytes_per_second"]
+                                        >= run["network"]["needed_bytes_per_second"])
+    assert search["storage"]["weights_bytes"] > 0 and not search["network"]["crosses"]
+
+
 def test_v5e_stays_within_its_quota(record: dict[str, Any]) -> None:
     used = [h["chips"] for h in record["plan"]["holdings"] if h["supply"].startswith("v5e")]
     assert all(chips <= 16 for chips in used)

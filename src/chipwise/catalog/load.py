@@ -23,6 +23,7 @@ class Network:
 
     id: str
     chips: tuple[str, ...]
+    instances: tuple[str, ...]  # as clouds call the shape; () for servers to buy
     host_chips: int
     per_host: float
     per_chip: float
@@ -129,6 +130,7 @@ def _networks() -> dict[str, Network]:
         out[row["id"]] = Network(
             id=row["id"],
             chips=tuple(row["chips"].split()),
+            instances=tuple(row["instances"].split()),
             host_chips=int(row["host_chips"]),
             per_host=float(row["gbit_s_per_host"]) * 1e9 / 8,
             per_chip=float(row["gbit_s_per_host"]) * 1e9 / 8 / int(row["host_chips"]),

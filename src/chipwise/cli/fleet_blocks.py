@@ -29,7 +29,8 @@ def blocks(asked: Asked, found: FleetAnswer, wanted: Wanted) -> list[Block]:
     plan = found.plan
     return [
         *_head(asked, plan, wanted), *_holdings(asked, plan), *_work(asked, plan), *_costs(plan), *_use(plan),
-        *_alternatives(found), *_limits(found), *_sensitivity(found), *_refused(found), *_assumptions(found),
+        *_alternatives(found), *_limits(found), *_sensitivity(found), *_advice(found),
+        *_refused(found), *_assumptions(found),
     ]
 
 
@@ -158,6 +159,14 @@ def _sensitivity(found: FleetAnswer) -> list[Block]:
             rows.append([s.name, money(s.plan.usd), f"{s.plan.usd / found.plan.usd - 1:+.0%}", s.change])
     headers = ["if", "USD", "change", "what changes in the mix"]
     return [Table(headers, rows, frozenset({headers[0], headers[-1]}), title="Sensitivity")]
+
+
+def _advice(found: FleetAnswer) -> list[Block]:
+    out: list[Block] = [Text("Interconnect and storage", heading=True)]
+    for each in found.advice:
+        out.append(Text(f"{each.workload} on {each.pool}, {each.accelerators}, {each.split}:"))
+        out += [Text(f"- {words}") for words in each.words]
+    return out
 
 
 def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.cli.records import accelerators, estimate, head
 
 if TYPE_CHECKING:
+    from chipwise.fleet.advice import Advice
     from chipwise.fleet.options import Asked, Placed
     from chipwise.fleet.plan import FleetAnswer, FleetPlan
     from chipwise.fleet.planned import Wanted
@@ -35,8 +36,25 @@ def record(asked: Asked, found: FleetAnswer, wanted: Wanted) -> dict[str, Any]:
         "sensitivity": [{"name": s.name, "why": s.why, "change": s.change, "plan": _summary(s.plan)}
                         for s in found.sensitivity],
         "relax": [{"constraint": r.name, "amount": r.amount, "unit": r.unit, "words": r.words} for r in found.relax],
+        "advice": [_advice(a) for a in found.advice],
         "refused": [{"workload": w, "place": x, "reason": why} for w, x, why in dict.fromkeys(found.refused)],
         "assumptions": list(found.assumptions),
+    }
+
+
+def _advice(a: Advice) -> dict[str, Any]:
+    n, s = a.network, a.storage
+    least = n.suffices
+    return {
+        "workload": a.workload, "pool": a.pool, "accelerators": a.accelerators, "split": a.split,
+        "network": {"crosses": n.crosses, "carries": n.carries, "node_chips": n.node_chips,
+                    "needed_bytes_per_second": n.needed, "has_bytes_per_second": n.has, "name": n.network,
+                    "source": n.source, "slower": n.slower, "enough": n.enough,
+                    "suffices": least.id if least else None},
+        "storage": {"nodes": s.nodes, "checkpoint_bytes": s.checkpoint, "write_bytes_per_second": s.write,
+                    "read_bytes_per_second": s.read, "weights_bytes": s.weights,
+                    "load_bytes_per_second": s.load},
+        "words": list(a.words),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from chipwise.fleet.advice import Advice
 from chipwise.fleet.problem import Option, Problem
 
 K = TypeVar("K")
@@ -200,6 +201,7 @@ class FleetAnswer:
     relax: tuple[Relaxation, ...] = ()
     refused: tuple[tuple[str, str, str], ...] = ()  # work, pool or chip, reason
     assumptions: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()  # on interconnect and storage, for what runs where
 
 
 def _sums(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:

@@ -9,6 +9,7 @@ from datetime import date
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.catalog.taught import Taught
+from chipwise.fleet.advice import advise
 from chipwise.fleet.answers import answer
 from chipwise.fleet.demand import Demand
 from chipwise.fleet.options import Asked, ask
@@ -36,7 +37,9 @@ def plan_demand(demand: Demand, book: PriceBook, know: Economics, calibration: C
     asked = ask(demand, book, know, calibration, taught, how.cautious, today,
                 lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
     found = answer(asked.problem, how.gap, how.time_limit, how.sensitivity, tell)
-    return asked, replace(found, refused=asked.refused, assumptions=(*asked.assumptions, *_prices(asked, found)))
+    advice = advise(asked, found.plan, calibration, know) if found.plan else ()
+    return asked, replace(found, refused=asked.refused, advice=advice,
+                          assumptions=(*asked.assumptions, *_prices(asked, found)))
 
 
 def _prices(asked: Asked, found: FleetAnswer) -> list[str]:

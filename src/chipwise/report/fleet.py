@@ -14,7 +14,7 @@ from chipwise.report import charts
 from chipwise.report.evidence import INTERVALS, coverage, meanings
 from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Prose, Report, Section, Table, Tile
 from chipwise.report.shown import dollars, number, percent, plural, spread
-from chipwise.units import format_money, format_seconds
+from chipwise.units import format_bytes, format_money, format_rate, format_seconds
 
 TERMS = {"ondemand": "on demand", "spot": "spot", "year1": "1-year commitment", "year3": "3-year commitment",
          "owned": "bought", "existing": "there already"}
@@ -30,8 +30,8 @@ def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | Non
     about = (f"Fleet plan from {periods[0].name} to {periods[-1].name}: "
              f"{plural(len(plan.problem.services), 'service')} and {plural(len(plan.problem.runs), 'training run')}, "
              f"{plural(len(plan.problem.supplies), 'candidate offer')}")
-    sections = [_plan(plan), _where(plan), _costs(answer, plan), _limits(answer), _sensitivity(answer, plan),
-                _evidence(asked), _assumptions(answer, asked)]
+    sections = [_plan(plan), _where(plan), _advice(answer), _costs(answer, plan), _limits(answer),
+                _sensitivity(answer, plan), _evidence(asked), _assumptions(answer, asked)]
     return Report(title, about, made, _decision(answer, plan), tuple(s for s in sections if s.parts))
 
 
@@ -202,6 +202,24 @@ def _run_cells(plan: FleetPlan, r: Running) -> tuple[str, ...]:
     on = option.supply if option.supply else f"held units of {option.pool}"
     return (r.run, plan.problem.pool(option.pool).chip, on, plan.problem.periods[r.period].name, f"{option.units:,}",
             number(r.hours))
+
+
+def _advice(answer: FleetAnswer) -> Section:
+    """Interconnect and storage of what runs where."""
+    rows = tuple(
+        (a.workload, a.pool, f"{a.accelerators}, {a.split}", format_rate(a.network.needed * 8, "b/s"),
+         format_rate(a.network.has * 8, "b/s") + ("" if a.network.network != "usual" else " (usual)"),
+         "yes" if a.network.enough else "NO", format_bytes(a.storage.checkpoint) if a.storage.checkpoint else "–")
+        for a in answer.advice if a.network.crosses)
+    parts: list[Part] = []
+    if rows:
+        words = frozenset({"workload", "on", "chips and split", "enough"})
+        parts.append(Table("Networks that the work needs between nodes, and what is there",
+                           ("workload", "on", "chips and split", "a node needs", "it has", "enough", "checkpoint"),
+                           rows, words, notes=("Usual: the network of the offer is not known, that of most such nodes "
+                                               "is assumed.",)))
+    parts += [Points(f"{a.workload} on {a.pool}", a.words) for a in answer.advice]
+    return Section("interconnect", "Interconnect and storage", tuple(parts))
 
 
 def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
