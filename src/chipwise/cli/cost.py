@@ -123,11 +123,12 @@ def cost(
         autocompletion=one_of(*FORMATS))] = "table",
     out: OutFile = None,
 ) -> None:
-    """What a workload costs on demand, committed, on spot and on-premises, with the range of each.
+    """Bill a workload on every kind of terms, with the range of each.
 
-    A run: with checkpoints, failures and interruptions; per run, epoch, step and million tokens. A service: a month of
-    the chips that carry its requests; per hour, million tokens and thousand inferences. Split into compute, storage,
-    egress, energy, staff and port; where commitments and servers break even; what matters most; every assumption.
+    On demand, committed, on spot and on-premises. A run: with checkpoints, failures and interruptions; per run, epoch,
+    step and million tokens. A service: a month of the chips that carry its requests; per hour, million tokens and
+    thousand inferences. Split into compute, storage, egress, energy, staff and port; where commitments and servers
+    break even; what matters most; every assumption.
     """
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
