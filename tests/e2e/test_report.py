@@ -258,6 +258,13 @@ def test_bad_input_is_one_line_and_writes_nothing(case, tmp_path):
     assert done.stderr.startswith("chipwise: ") and words in done.stderr and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("option", [("--on", "h100"), ("--years", "4"), ("--batch", "8")])
+def test_options_that_a_demand_file_decides_are_refused_beside_it(option, tmp_path):
+    done = chipwise("report", ROOT / "examples/fleet/mixed.yaml", *option, "-o", "report.html", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and option[0] in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("named, words", [(None, "apt-get install chromium"), ("/no/browser", "CHIPWISE_BROWSER"), (shutil.which("false"), "made no PDF")])
 def test_without_a_browser_a_pdf_is_one_line_and_nothing_is_written(named, words, tmp_path):
     env = {**os.environ, "PATH": str(tmp_path)}
