@@ -189,3 +189,36 @@ def test_gpus_are_rented_in_whole_instances():
     # 12 chips in instances of 8 are 16 chips
     assert term.source.instance == "gpu_8x_h100_sxm5" and term.chip_hours == pytest.approx(16 * term.hours)
     assert any("16 chips for 12" in note for note in got.notes)
+
+
+def small(name, **changes):
+    run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024}")
+    row = Place(run, Terms(), shipped(), None, TODAY, changes.get("book", listed())).evaluate(Candidate.read(name))
+    return row, state_cost(row, asked(**changes))
+
+
+@pytest.mark.parametrize("name", ["h100:1", "h100:2", "h200:1", "l4:1"])
+def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(name):
+    row, got = small(name, know=CALM)
+    term, chips = got.on("on demand"), row.accelerators.count
+    fitting = [o for o in listed().offers_for(row.accelerators.chip.id) if o.chips >= chips and listed().recent(o)]
+    least = min(o.ondemand_usd_h * -(-chips // o.chips) * o.chips for o in fitting)
+    assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
+
+
+def test_a_commitment_to_an_instance_is_paid_for_whole_instances():
+    book = chosen(listed(), "azure", "eastus")
+    _, got = small("a100-80gb:2", book=book, know=CALM, utilisation=1.0)
+    term = got.on("3 years")
+    # Standard_ND96amsr_A100_v4 has 8 chips at $2.13 each
+    assert term.source.instance == "Standard_ND96amsr_A100_v4" and term.source.chips == 8
+    assert term.chip_hours == pytest.approx(8 * term.hours)
+    assert term.split.compute == pytest.approx(8 * 2.13 * term.hours)
+
+
+def test_chip_hours_of_servers_are_those_of_all_their_chips():
+    _, got = small("h100:2", know=CALM, utilisation=0.5)
+    term = got.on("on-premises")
+    assert term.chip_hours == pytest.approx(8 * term.hours / 0.5)  # a server of 8, half of its hours used
+    assert term.kwh == pytest.approx(
+        term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56)

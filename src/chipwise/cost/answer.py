@@ -9,8 +9,9 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Commitment, Offer
+from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
+from chipwise.catalog.instances import squashed
 from chipwise.compare.rows import Row
 from chipwise.compare.serving_rows import ServingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
@@ -36,7 +37,7 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.prices import Price, PriceBook, is_stale, price_of
-from chipwise.prices.money import SINGLE
+from chipwise.prices.money import SINGLE, paid_chips
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -107,14 +108,15 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         stale = is_stale(server.price_date, asked.today)
         said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
                       server.price_source, stale, server.note, chips=float(server.chips))
-        return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
+        return Deal(kind, said, mine.chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
         if not found:
             raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
-        best = found[0]
-        return Deal(kind, committed(best, asked.today), chips, _instances(row, chips, chip.fabric.host_chips),
-                     region_site(best.cloud, best.region))
+        source, many = min(((said, paid_chips(chip, chips, said.chips)) for said in (
+            committed(c, asked.today, asked.book) for c in found)), key=lambda each: each[0].usd_chip_h * each[1])
+        return Deal(kind, source, many, _instances(row, many, chip.fabric.host_chips),
+                    region_site(source.cloud, source.region))
     price, many = _price(kind, row, asked)
     if price is None:
         raise Refusal(f"{chip.id} has no {'spot' if kind == SPOT else 'public'} price in {asked.book.origin}")
@@ -124,26 +126,32 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
 
 def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None, int]:
     """The price of a chip-hour, and how many chips are rented for it."""
-    chips = row.accelerators.count
-    if isinstance(row, Row):
-        now, spot = (price_of(row.accelerators.chip, chips, each, asked.today, asked.book) for each in (False, True))
-        if kind == SPOT and now and spot and spot.usd_h >= now.usd_h:
-            raise Refusal(NO_CHEAPER)
-        best = spot if kind == SPOT else now
-        return best, chips if best is None else _whole(row.accelerators, best.offer)
+    if isinstance(row, Row) or _named(row):
+        return _of_instances(kind, row.accelerators, asked)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
-        return None, chips
+        return None, row.accelerators.count
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
 
-def _whole(acc: Accelerators, offer: Offer) -> int:
-    """Chips that are paid for: whole instances; TPU slices and shares of a chip as they are."""
-    if acc.shape or offer.chips < 1:
-        return acc.count
-    return int(-(-acc.count // offer.chips) * offer.chips)
+def _named(row: ServingRow) -> bool:
+    """Whether these chips were asked for, so that they need not fill whole instances."""
+    rent = row.ondemand
+    return rent is not None and not row.accelerators.shape and row.accelerators.count % rent.price.offer.chips != 0
+
+
+def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | None, int]:
+    """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
+    prices = [price_of(acc.chip, acc.count, spot, asked.today, asked.book, True) for spot in (False, True)]
+    (now, now_chips), (spot, spot_chips) = (
+        (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices)
+    if kind != SPOT:
+        return now, now_chips
+    if now and spot and spot.usd_h * spot_chips >= now.usd_h * now_chips:
+        raise Refusal(NO_CHEAPER)
+    return spot, spot_chips
 
 
 def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
@@ -162,10 +170,12 @@ def rented(price: Price) -> Source:
                   o.chips, o.own)
 
 
-def committed(c: Commitment, today: date) -> Source:
-    """Where the price of a commitment comes from."""
+def committed(c: Commitment, today: date, book: PriceBook) -> Source:
+    """Where the price of a commitment comes from; one for no instance that is known is for any number of chips."""
+    known = instances().get((c.cloud, squashed(c.instance))) if c.instance else None
+    mine = (o.chips for o in book.offers if c.instance and (o.cloud, o.instance) == (c.cloud, c.instance))
     return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
-                  c.ondemand_usd_h, own=c.own)
+                  c.ondemand_usd_h, known.chips if known else next(mine, 1.0), c.own)
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -251,7 +261,7 @@ def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
               and (alone or not o.note.startswith(SINGLE))]
     out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
            for o in recent if o.price(spot) is not None]
-    out += [(kind, committed(c, asked.today)) for kind, years in YEARS.items()
+    out += [(kind, committed(c, asked.today, asked.book)) for kind, years in YEARS.items()
             for c in asked.book.commitments_for(chip.id, years)]
     return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 

@@ -87,9 +87,23 @@ def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
     return (today - date.fromisoformat(dated)).days > days
 
 
+def paid_chips(chip: Chip, chips: int, instance: float) -> int:
+    """Chips that are paid for: whole instances of so many; TPU slices and shares of a chip as they are.
+
+    >>> from chipwise.catalog import load
+    >>> paid_chips(load().chips["h100"], 9, 8.0), paid_chips(load().chips["v5e"], 16, 8.0)
+    (16, 16)
+    """
+    if chip.family == "tpu" or instance < 1:
+        return chips
+    return int(-(-chips // instance) * instance)
+
+
 def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None,
-             book: PriceBook | None = None) -> Price | None:
+             book: PriceBook | None = None, whole_instances: bool = False) -> Price | None:
     """The cheapest offer for so many chips; None where nobody lists a price.
+
+    Cheapest by the chip-hour; with `whole_instances` by what the instances cost that hold the chips.
 
     A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
     listed. Offers much older than the newest price list of the catalog count only where nothing else is; a company's
@@ -110,11 +124,17 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
     host = min(chips, chip.fabric.host_chips)
     whole = [o for o in offers if o.chips >= host]
     fresh = [o for o in whole or offers if book.recent(o)]
-    best = (fresh or whole or offers)[0]
+    found = fresh or whole or offers
+    best = min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_h(o, spot)) if whole_instances else found[0]
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    usd_h = best.price(spot)
-    assert usd_h is not None  # offers_for left those without a price out
+    usd_h = _usd_h(best, spot)
     return Price(usd_h, spot, best, is_stale(best.date, today or date.today()), note)
+
+
+def _usd_h(offer: Offer, spot: bool) -> float:
+    usd_h = offer.price(spot)
+    assert usd_h is not None  # offers_for left those without a price out
+    return usd_h
 
 
 def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
