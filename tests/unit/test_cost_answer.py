@@ -222,3 +222,21 @@ def test_chip_hours_of_servers_are_those_of_all_their_chips():
     assert term.chip_hours == pytest.approx(8 * term.hours / 0.5)  # a server of 8, half of its hours used
     assert term.kwh == pytest.approx(
         term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56)
+
+
+def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
+    got = state_cost(rows["h100:64"], asked()).purchase
+    assert got.offers and all(rival.source.chips >= 8 for rival in got.offers if rival.kind in ("on demand", "spot"))
+
+
+def test_a_price_of_accelerators_without_their_host_says_so():
+    run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
+    book = chosen(listed(), "gcp")
+    row = Place(run, Terms(), shipped(), None, TODAY, book).evaluate(Candidate.read("v100:8"))
+    notes = " ".join(state_cost(row, asked(book=book)).notes)
+    assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
+
+
+def test_clouds_of_commitments_alone_are_known_and_case_does_not_matter():
+    assert not chosen(listed(), "oblivus").offers and chosen(listed(), "oblivus").commitments
+    assert chosen(listed(), "AWS", "US-East-1") == chosen(listed(), "aws", "us-east-1")

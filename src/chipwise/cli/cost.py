@@ -148,6 +148,10 @@ def cost(
     candidates = _candidates(on)
     book = chosen(book_of(prices, fx), cloud, region, offer)
     know, place = _known(set_), _place(site, energy_price, pue)
+    if know("utilisation").source == "given":
+        if utilisation is not None:
+            raise InputError("--utilisation", utilisation, "nothing beside --set utilisation, which says the same")
+        utilisation = know.value("utilisation")
     program = _program(framework, custom_kernels, now_on, check)
     asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed,
                   kinds=read_kinds(terms))

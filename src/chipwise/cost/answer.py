@@ -17,7 +17,7 @@ from chipwise.compare.serving_rows import ServingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
 from chipwise.cost.commitment import BreakEven, break_even, checked
-from chipwise.cost.onprem import owned
+from chipwise.cost.onprem import checked_years, owned
 from chipwise.cost.port import Port, Program, port
 from chipwise.cost.sampling import DRAWS, checked_draws, drawn, generator, medians, spread, tornado
 from chipwise.cost.statement import (
@@ -37,7 +37,7 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.prices import Price, PriceBook, is_stale, price_of
-from chipwise.prices.money import SINGLE, paid_chips
+from chipwise.prices.money import fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -64,6 +64,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.seed)
+        checked_years(self.years)
         if self.utilisation is not None:
             checked(self.utilisation, "--utilisation")
 
@@ -89,6 +90,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
              f"uses {case.chips:,}; all are paid for, the others idle"
              for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
+    spare += [f"{deal.kind}: price of {deal.source}: {deal.source.note}" for deal in offered if deal.source.note]
     spare += [f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
               for deal in offered if deal.owned is None and deal.chips > case.chips]
     return Statement(
@@ -247,7 +249,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     if mine is None:
         return None
     offers = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
-              for kind, source in _sources(chip, case.chips, asked)]
+              for kind, source in _sources(chip, case.engine_chips, asked)]
     best: dict[tuple[str, str], Rival] = {}
     for rival in offers:  # cheapest first
         best.setdefault((rival.kind, rival.source.cloud), rival)
@@ -255,12 +257,9 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
-    """Every recent offer that could hold the work and every commitment, by kind of terms, cheapest first."""
-    alone = chips <= chip.fabric.host_chips
-    recent = [o for o in asked.book.offers if o.chip_id == chip.id and o.chips >= 1 and asked.book.recent(o)
-              and (alone or not o.note.startswith(SINGLE))]
+    """Every recent offer that could hold an engine or a run, and every commitment, by kind of terms, cheapest first."""
     out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
-           for o in recent if o.price(spot) is not None]
+           for o in fitting(chip, chips, spot, asked.book)[0]]
     out += [(kind, committed(c, asked.today, asked.book)) for kind, years in YEARS.items()
             for c in asked.book.commitments_for(chip.id, years)]
     return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))

@@ -115,20 +115,23 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
     >>> price_of(load().chips["v7x"], 64) is None
     True
     """
-    book = book or listed()
+    found, note = fitting(chip, chips, spot, book or listed())
+    if not found:
+        return None
+    best = min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_h(o, spot)) if whole_instances else found[0]
+    return Price(_usd_h(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
+
+
+def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
+    """The offers that can hold so many chips that work together, cheapest first, and what is wrong with them all."""
     offers = book.offers_for(chip.id, spot)
     if chips > chip.fabric.host_chips:
         offers = tuple(o for o in offers if not o.note.startswith(SINGLE))
-    if not offers:
-        return None
     host = min(chips, chip.fabric.host_chips)
-    whole = [o for o in offers if o.chips >= host]
-    fresh = [o for o in whole or offers if book.recent(o)]
-    found = fresh or whole or offers
-    best = min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_h(o, spot)) if whole_instances else found[0]
+    whole = tuple(o for o in offers if o.chips >= host)
+    fresh = tuple(o for o in whole or offers if book.recent(o))
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    usd_h = _usd_h(best, spot)
-    return Price(usd_h, spot, best, is_stale(best.date, today or date.today()), note)
+    return fresh or whole or offers, note
 
 
 def _usd_h(offer: Offer, spot: bool) -> float:
