@@ -240,3 +240,13 @@ def test_a_price_of_accelerators_without_their_host_says_so():
 def test_clouds_of_commitments_alone_are_known_and_case_does_not_matter():
     assert not chosen(listed(), "oblivus").offers and chosen(listed(), "oblivus").commitments
     assert chosen(listed(), "AWS", "US-East-1") == chosen(listed(), "aws", "us-east-1")
+
+
+def test_single_nodes_that_cannot_be_joined_are_said_to_be_that():
+    _, got = small("gh200:16")
+    assert any("single nodes" in m.reason for m in got.missing if m.kind == "on demand")
+
+
+def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
+    _, got = small("a100-40gb:8")
+    assert got.on("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top

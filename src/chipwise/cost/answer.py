@@ -37,7 +37,7 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.prices import Price, PriceBook, is_stale, price_of
-from chipwise.prices.money import fitting, paid_chips
+from chipwise.prices.money import ALONE, fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -116,12 +116,16 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         if not found:
             raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
         source, many = min(((said, paid_chips(chip, chips, said.chips)) for said in (
-            committed(c, asked.today, asked.book) for c in found)), key=lambda each: each[0].usd_chip_h * each[1])
+            committed(c, asked.today, asked.book) for c in found)),
+            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]))
         return Deal(kind, source, many, _instances(row, many, chip.fabric.host_chips),
                     region_site(source.cloud, source.region))
     price, many = _price(kind, row, asked)
     if price is None:
-        raise Refusal(f"{chip.id} has no {'spot' if kind == SPOT else 'public'} price in {asked.book.origin}")
+        what = f"{'spot' if kind == SPOT else 'public'} price"
+        if asked.book.offers_for(chip.id, kind == SPOT):
+            raise Refusal(f"every {what} of {chip.id} is for single nodes, which no network joins to {chips} chips")
+        raise Refusal(f"{chip.id} has no {what} in {asked.book.origin}")
     o = price.offer
     return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 

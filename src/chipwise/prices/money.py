@@ -11,6 +11,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.units import HOUR
 
+ALONE = "accelerator only"  # offers so noted ask for the host on top
 SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
 
 
@@ -131,7 +132,12 @@ def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[
     whole = tuple(o for o in offers if o.chips >= host)
     fresh = tuple(o for o in whole or offers if book.recent(o))
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    return fresh or whole or offers, note
+    return with_hosts(fresh or whole or offers), note
+
+
+def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    """Without list prices that leave the host out, which look cheaper than they are; those where nothing else is."""
+    return tuple(o for o in offers if o.own or not o.note.startswith(ALONE)) or offers
 
 
 def _usd_h(offer: Offer, spot: bool) -> float:
