@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
@@ -183,6 +184,13 @@ def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
         term = s["terms"][0]
         assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["source"]["usd_per_chip_hour"])
         assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
+
+
+@pytest.mark.parametrize(("typed", "offered"), [
+    ("--offer aws/us-east-1/p5.4", "aws/us-east-1/p5.48xlarge"), ("--region us-central", "us-central1"), ("--cloud la", "lambda")])
+def test_clouds_regions_and_offers_complete_in_the_shell(typed, offered):
+    env = {**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"chipwise cost x {typed}", "COMP_CWORD": "4"}
+    assert offered in chipwise(env=env).stdout.split()
 
 
 def test_the_table_is_plain_ascii():

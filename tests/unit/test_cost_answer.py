@@ -8,13 +8,15 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.economics import at, economics, site
+from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.rows import Place
+from chipwise.compare.serving_rows import Market, demand_of
 from chipwise.cost import KINDS, Asked, chosen, state_cost
 from chipwise.cost.port import Program
 from chipwise.errors import InputError, UnknownName
 from chipwise.prices import listed, price_of
-from chipwise.workload import load_workload
+from chipwise.workload import load_serving, load_workload
 
 TODAY = date(2026, 9, 1)
 RUN = load_workload("model: llama-3.1-8b\ntrain: {tokens: 100B, global_batch: 512, sequence: 8192}")
@@ -250,3 +252,13 @@ def test_single_nodes_that_cannot_be_joined_are_said_to_be_that():
 def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
     _, got = small("a100-40gb:8")
     assert got.on("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top
+
+
+def test_engines_on_chips_that_were_asked_for_rent_what_holds_an_engine():
+    work = load_serving("model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}")
+    market = Market(work, Terms(), shipped(), taught(), work.serve.stack, TODAY, demand_of(work), listed())
+    row = market.evaluate(Candidate.read("h100:2"))
+    term = state_cost(row, asked(know=CALM)).on("on demand")
+    each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
+    assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
+    assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)

@@ -13,6 +13,7 @@ from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
 from chipwise.catalog.instances import squashed
 from chipwise.compare.rows import Row
+from chipwise.compare.serving_fleet import rent as fleet_of
 from chipwise.compare.serving_rows import ServingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
@@ -132,8 +133,10 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
 
 def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None, int]:
     """The price of a chip-hour, and how many chips are rented for it."""
-    if isinstance(row, Row) or _named(row):
+    if isinstance(row, Row):
         return _of_instances(kind, row.accelerators, asked)
+    if not row.accelerators.shape:
+        return _of_engines(kind, row, asked)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
@@ -142,10 +145,15 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
 
-def _named(row: ServingRow) -> bool:
-    """Whether these chips were asked for, so that they need not fill whole instances."""
-    rent = row.ondemand
-    return rent is not None and not row.accelerators.shape and row.accelerators.count % rent.price.offer.chips != 0
+def _of_engines(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
+    """The instances that hold these engines for least: engines answer apart, so small ones do."""
+    now, spot = (fleet_of(row.accelerators.chip, row.split.chips, row.fleet.engines, each, asked.today, asked.book)
+                 for each in (False, True))
+    if kind != SPOT:
+        return now.price, now.accelerators.count
+    if now.usd_h is not None and spot.usd_h is not None and spot.usd_h >= now.usd_h:
+        raise Refusal(NO_CHEAPER)
+    return spot.price, spot.accelerators.count
 
 
 def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | None, int]:
