@@ -81,3 +81,13 @@ def test_commitments_are_cheapest_first_and_filtered_by_years_cloud_and_region()
     one, three = (book.commitments_for("v5e", years, clouds=["gcp"], regions=["us-central1"]) for years in (1, 3))
     assert one and three and three[0].usd_h < one[0].usd_h < one[0].ondemand_usd_h
     assert {c.region for c in one} == {"us-central1"} and book.commitments_for("v5e", 2) == ()
+
+
+def test_a_price_without_its_host_counts_only_where_nothing_else_is():
+    assert price_of(CHIPS["t4"], 1, today=DAY).offer.cloud == "aws"  # Google's is less, and asks for the host on top
+    assert price_of(CHIPS["p100"], 4, today=DAY).offer.note.startswith("accelerator only")
+
+
+def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones():
+    by_chip, by_instance = (price_of(CHIPS["h100"], 2, today=DAY, whole_instances=whole) for whole in (False, True))
+    assert by_chip.usd_h < by_instance.usd_h and by_instance.offer.chips == 2

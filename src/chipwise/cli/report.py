@@ -93,7 +93,7 @@ def report(
     plots, assumptions with sources, evidence and error bars, sensitivity.
     """
     from chipwise.cli.compare import candidates_of, terms_of
-    from chipwise.cli.cost import known_of, place_of, program_of
+    from chipwise.cli.cost import known_of, place_of, program_of, use_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
     from chipwise.cost import Asked
@@ -112,8 +112,9 @@ def report(
     if time_limit is not None:
         raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
     terms = terms_of(chips, deadline, budget, by)
-    asked = Asked(book_of(prices, fx), place_of(site), known_of(set_), 3.0 if years is None else years,
-                  utilisation, program_of(framework, None, None, None))
+    know = known_of(set_)
+    asked = Asked(book_of(prices, fx), place_of(site), know, 3.0 if years is None else years,
+                  use_of(know, utilisation), program_of(framework, None, None, None))
     _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
 
 
