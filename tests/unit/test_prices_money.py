@@ -7,6 +7,7 @@ import pytest
 from chipwise.catalog import load
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import chip_hours, is_stale, listed, price_of, quote, run_cost
+from chipwise.prices.money import fitting
 
 CHIPS = load().chips
 DAY = date(2026, 9, 1)
@@ -91,3 +92,12 @@ def test_a_price_without_its_host_counts_only_where_nothing_else_is():
 def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones():
     by_chip, by_instance = (price_of(CHIPS["h100"], 2, today=DAY, whole_instances=whole) for whole in (False, True))
     assert by_chip.usd_h < by_instance.usd_h and by_instance.offer.chips == 2
+
+
+@pytest.mark.parametrize("chip", ["h100", "l4", "a100-80gb", "h200"])
+@pytest.mark.parametrize("chips", [1, 2, 3, 8, 12])
+def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, chips):
+    got = quote(CHIPS[chip], chips, Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
+    found, _ = fitting(CHIPS[chip], chips, False, listed())
+    every = [-(-chips // o.chips) * o.chips * o.ondemand_usd_h if o.chips >= 1 else chips * o.ondemand_usd_h for o in found]
+    assert got.usd.value == pytest.approx(min(every))

@@ -148,7 +148,7 @@ def _usd_h(offer: Offer, spot: bool) -> float:
 
 def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
           today: date | None = None, book: PriceBook | None = None) -> Quote | None:
-    """What a run of `duration` on so many chips costs; None where nobody lists a price.
+    """What a run of `duration` on so many chips costs in whole instances; None where nobody lists a price.
 
     >>> from chipwise.catalog import load
     >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
@@ -156,7 +156,7 @@ def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
     >>> q.usd.value == 128 * q.price.usd_h, q.usd.high == 256 * q.price.usd_h
     (True, True)
     """
-    price = price_of(chip, chips, spot, today, book)
+    price = price_of(chip, chips, spot, today, book, whole_instances=True)
     if price is None:
         return None
-    return Quote(duration.scaled(chip_hours(chips, 1.0) * price.usd_h), price)
+    return Quote(duration.scaled(chip_hours(paid_chips(chip, chips, price.offer.chips), 1.0) * price.usd_h), price)
