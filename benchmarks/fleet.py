@@ -85,7 +85,7 @@ def _service(rng: np.random.Generator, s: int, pools: list[Pool], speed: dict[st
 def main() -> None:
     """Solve the instances and print how long each took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--gap", type=float, default=0.01)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
@@ -72,13 +73,27 @@ def test_csv_has_a_row_for_every_kind_of_terms(trained):
 
 def test_focus_rows_add_up_to_the_totals(trained):
     rows = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "focus"))))
-    sums = {}
-    for row in rows:
-        tags = json.loads(row["Tags"])
-        key = tags["accelerators"], tags["terms"]
-        sums[key] = sums.get(key, 0.0) + float(row["EffectiveCost"])
     known = {(s["accelerators"]["name"], t["kind"]): t["usd"] for s in trained["statements"] for t in s["terms"]}
-    assert sums == pytest.approx(known, rel=1e-9)
+    for column in ("EffectiveCost", "BilledCost"):
+        sums = {}
+        for row in rows:
+            tags = json.loads(row["Tags"])
+            key = tags["accelerators"], tags["terms"]
+            sums[key] = sums.get(key, 0.0) + float(row[column])
+        assert sums == pytest.approx(known, rel=1e-9), column
+
+
+def test_focus_rows_of_a_commitment_tell_used_hours_from_idle_ones_and_read_back_as_its_price(tmp_path):
+    path = tmp_path / "bill.csv"
+    ask = ("cost", EXAMPLE, "--on", "v6e:256", "--terms", "3y", "--utilisation", "0.75")
+    good(*ask, "-o", "focus", "--out", path)
+    term = json.loads(good(*ask, "-o", "json"))["statements"][0]["terms"][0]
+    rows = [row for row in csv.DictReader(io.StringIO(path.read_text())) if row["ServiceCategory"] == "Compute"]
+    hours = {row["CommitmentDiscountStatus"] or row["ChargeCategory"]: float(row["PricingQuantity"]) for row in rows}
+    assert hours == pytest.approx({"Purchase": term["chip_hours"], "Used": 0.75 * term["chip_hours"],
+                                   "Unused": 0.25 * term["chip_hours"]})
+    found = read_focus([path], years=3).rows[0]
+    assert found.prices[3] / found.chips == pytest.approx(term["source"]["usd_per_chip_hour"])
 
 
 def test_the_same_seed_prints_the_same_in_another_process(trained):
@@ -125,6 +140,9 @@ BAD = {
     "--custom-kernels rust:1": "--custom-kernels", "--runs 0": "--runs", "--runs -2": "--runs", "--epochs 0": "--epochs",
     "--draws 5": "--draws", "--seed -1": "--seed", "--set foo=1": "--set", "--set interest": "--set",
     "--set interest=-1": "--set interest", "--set utilisation=0": "--set utilisation", "--set interest=x": "--set",
+    "--years -1 --terms spot": "--years", "--years 1e-9": "--years", "--set interest=5": "--set interest",
+    "--set staff_usd_year=1e300": "--set staff_usd_year", "--energy-price 1e300": "--energy-price",
+    "--runs inf": "--runs", "--set utilisation=0.5 --utilisation 0.8": "--utilisation",
     "--check nothing.json": "file", "-o yaml": "--output", "--now-on h999": "chip", "--chips 0": "chips",
     "--rate 5": "--rate", "--terms rent": "--terms", "--terms ,": "--terms", "--evidence guess": "--evidence",
 }
@@ -166,6 +184,13 @@ def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
         term = s["terms"][0]
         assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["source"]["usd_per_chip_hour"])
         assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
+
+
+@pytest.mark.parametrize(("typed", "offered"), [
+    ("--offer aws/us-east-1/p5.4", "aws/us-east-1/p5.48xlarge"), ("--region us-central", "us-central1"), ("--cloud la", "lambda")])
+def test_clouds_regions_and_offers_complete_in_the_shell(typed, offered):
+    env = {**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"chipwise cost x {typed}", "COMP_CWORD": "4"}
+    assert offered in chipwise(env=env).stdout.split()
 
 
 def test_the_table_is_plain_ascii():

@@ -204,3 +204,9 @@ def test_a_bad_row_of_own_prices_is_named_by_file_row_and_field(case, tmp_path):
 def test_a_currency_without_a_rate_is_one_line(tmp_path):
     (tmp_path / "own.csv").write_text(f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,EUR\n", encoding="utf-8")
     refused(("compare", EXAMPLE, "--on", "h100", "--prices", "own.csv"), "own.csv line 2 currency: 'EUR'", tmp_path)
+
+
+def test_no_line_looks_like_a_prompt(tmp_path):
+    said = good("prices", "--on", "h100") + good(
+        "prices", "import", "focus", str(ROOT / "examples" / "prices" / "focus-aws.csv"), "--years", "1", "--out", tmp_path / "own.csv")
+    assert not [line for line in said.splitlines() if line.startswith("$ ")]  # pages take such lines for commands

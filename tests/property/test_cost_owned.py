@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog import load
 from chipwise.catalog.economics import at, economics, servers, site
-from chipwise.cost.checkpoint import kept_bytes, state, write_seconds
+from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.commitment import break_even, useful_usd_h
 from chipwise.cost.onprem import network_usd, owned, payment, racks, residual_usd
 from chipwise.workload import preset
@@ -99,9 +99,8 @@ def test_a_checkpoint_holds_weights_and_state_and_lora_far_less(optimizer, preci
     assert whole.total == whole.weights + whole.master + whole.optimizer
 
 
-@given(st.floats(1e6, 1e14), st.integers(1, 5_000), st.floats(1e8, 1e11), st.floats(1e9, 1e13), st.floats(1, 20))
-def test_more_nodes_never_write_slower_and_storage_sets_the_limit(size, nodes, each, every, kept):
+@given(st.floats(1e6, 1e14), st.integers(1, 5_000), st.floats(1e8, 1e11), st.floats(1e9, 1e13))
+def test_more_nodes_never_write_slower_and_storage_sets_the_limit(size, nodes, each, every):
     seconds = write_seconds(size, nodes, each, every)
     assert write_seconds(size, nodes + 1, each, every) <= seconds
     assert seconds >= size / every * (1 - 1e-9)
-    assert kept_bytes(size, kept) == size * kept

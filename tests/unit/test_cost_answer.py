@@ -8,13 +8,15 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.economics import at, economics, site
+from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.rows import Place
+from chipwise.compare.serving_rows import Market, demand_of
 from chipwise.cost import KINDS, Asked, chosen, state_cost
 from chipwise.cost.port import Program
 from chipwise.errors import InputError, UnknownName
 from chipwise.prices import listed, price_of
-from chipwise.workload import load_workload
+from chipwise.workload import load_serving, load_workload
 
 TODAY = date(2026, 9, 1)
 RUN = load_workload("model: llama-3.1-8b\ntrain: {tokens: 100B, global_batch: 512, sequence: 8192}")
@@ -189,3 +191,74 @@ def test_gpus_are_rented_in_whole_instances():
     # 12 chips in instances of 8 are 16 chips
     assert term.source.instance == "gpu_8x_h100_sxm5" and term.chip_hours == pytest.approx(16 * term.hours)
     assert any("16 chips for 12" in note for note in got.notes)
+
+
+def small(name, **changes):
+    run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024}")
+    row = Place(run, Terms(), shipped(), None, TODAY, changes.get("book", listed())).evaluate(Candidate.read(name))
+    return row, state_cost(row, asked(**changes))
+
+
+@pytest.mark.parametrize("name", ["h100:1", "h100:2", "h200:1", "l4:1"])
+def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(name):
+    row, got = small(name, know=CALM)
+    term, chips = got.on("on demand"), row.accelerators.count
+    fitting = [o for o in listed().offers_for(row.accelerators.chip.id) if o.chips >= chips and listed().recent(o)]
+    least = min(o.ondemand_usd_h * -(-chips // o.chips) * o.chips for o in fitting)
+    assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
+
+
+def test_a_commitment_to_an_instance_is_paid_for_whole_instances():
+    book = chosen(listed(), "azure", "eastus")
+    _, got = small("a100-80gb:2", book=book, know=CALM, utilisation=1.0)
+    term = got.on("3 years")
+    # Standard_ND96amsr_A100_v4 has 8 chips at $2.13 each
+    assert term.source.instance == "Standard_ND96amsr_A100_v4" and term.source.chips == 8
+    assert term.chip_hours == pytest.approx(8 * term.hours)
+    assert term.split.compute == pytest.approx(8 * 2.13 * term.hours)
+
+
+def test_chip_hours_of_servers_are_those_of_all_their_chips():
+    _, got = small("h100:2", know=CALM, utilisation=0.5)
+    term = got.on("on-premises")
+    assert term.chip_hours == pytest.approx(8 * term.hours / 0.5)  # a server of 8, half of its hours used
+    assert term.kwh == pytest.approx(
+        term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56)
+
+
+def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
+    got = state_cost(rows["h100:64"], asked()).purchase
+    assert got.offers and all(rival.source.chips >= 8 for rival in got.offers if rival.kind in ("on demand", "spot"))
+
+
+def test_a_price_of_accelerators_without_their_host_says_so():
+    run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
+    book = chosen(listed(), "gcp")
+    row = Place(run, Terms(), shipped(), None, TODAY, book).evaluate(Candidate.read("v100:8"))
+    notes = " ".join(state_cost(row, asked(book=book)).notes)
+    assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
+
+
+def test_clouds_of_commitments_alone_are_known_and_case_does_not_matter():
+    assert not chosen(listed(), "oblivus").offers and chosen(listed(), "oblivus").commitments
+    assert chosen(listed(), "AWS", "US-East-1") == chosen(listed(), "aws", "us-east-1")
+
+
+def test_single_nodes_that_cannot_be_joined_are_said_to_be_that():
+    _, got = small("gh200:16")
+    assert any("single nodes" in m.reason for m in got.missing if m.kind == "on demand")
+
+
+def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
+    _, got = small("a100-40gb:8")
+    assert got.on("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top
+
+
+def test_engines_on_chips_that_were_asked_for_rent_what_holds_an_engine():
+    work = load_serving("model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}")
+    market = Market(work, Terms(), shipped(), taught(), work.serve.stack, TODAY, demand_of(work), listed())
+    row = market.evaluate(Candidate.read("h100:2"))
+    term = state_cost(row, asked(know=CALM)).on("on demand")
+    each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
+    assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
+    assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)

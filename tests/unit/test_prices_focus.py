@@ -78,6 +78,7 @@ CHARGES = {
     "on demand": charge(),
     "spot": charge(pricing_category="Dynamic", effective_cost=48 * 30.0),
     "committed": charge(pricing_category="Committed", effective_cost=48 * 50.0),
+    "committed and not used": charge(pricing_category="Committed", effective_cost=48 * 50.0, list_unit_price=0.0, idle=True),
     "by the chip-hour": charge(unit="Chip-Hours", quantity=384.0, list_unit_price=11.0, effective_cost=384 * 10.0),
     "the purchase of a commitment": charge(category="Purchase", quantity=1.0, unit="Commitments", list_unit_price=9e5,
                                            effective_cost=0.0, billed_cost=9e5),
@@ -125,7 +126,7 @@ def test_a_billing_period_is_whole_months():
 @pytest.mark.parametrize("changes", [
     {"category": "Tax"}, {"pricing_category": "Spot"}, {"category": "Purchase", "pricing_category": "Committed"},
     {"end": DAY}, {"quantity": -1.0}, {"list_unit_price": float("nan")}, {"effective_cost": float("inf")},
-    {"billed_cost": -1.0}, {"service": "tea"}])
+    {"billed_cost": -1.0}, {"service": "tea"}, {"idle": True}])
 def test_a_charge_that_no_bill_has_is_refused(changes):
     with pytest.raises(InputError):
         charge(**changes)

@@ -7,6 +7,7 @@ import pytest
 from chipwise.catalog import load
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import chip_hours, is_stale, listed, price_of, quote, run_cost
+from chipwise.prices.money import fitting
 
 CHIPS = load().chips
 DAY = date(2026, 9, 1)
@@ -81,3 +82,22 @@ def test_commitments_are_cheapest_first_and_filtered_by_years_cloud_and_region()
     one, three = (book.commitments_for("v5e", years, clouds=["gcp"], regions=["us-central1"]) for years in (1, 3))
     assert one and three and three[0].usd_h < one[0].usd_h < one[0].ondemand_usd_h
     assert {c.region for c in one} == {"us-central1"} and book.commitments_for("v5e", 2) == ()
+
+
+def test_a_price_without_its_host_counts_only_where_nothing_else_is():
+    assert price_of(CHIPS["t4"], 1, today=DAY).offer.cloud == "aws"  # Google's is less, and asks for the host on top
+    assert price_of(CHIPS["p100"], 4, today=DAY).offer.note.startswith("accelerator only")
+
+
+def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones():
+    by_chip, by_instance = (price_of(CHIPS["h100"], 2, today=DAY, whole_instances=whole) for whole in (False, True))
+    assert by_chip.usd_h < by_instance.usd_h and by_instance.offer.chips == 2
+
+
+@pytest.mark.parametrize("chip", ["h100", "l4", "a100-80gb", "h200"])
+@pytest.mark.parametrize("chips", [1, 2, 3, 8, 12])
+def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, chips):
+    got = quote(CHIPS[chip], chips, Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
+    found, _ = fitting(CHIPS[chip], chips, False, listed())
+    every = [-(-chips // o.chips) * o.chips * o.ondemand_usd_h if o.chips >= 1 else chips * o.ondemand_usd_h for o in found]
+    assert got.usd.value == pytest.approx(min(every))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from math import inf, isfinite
 from types import MappingProxyType
 
 from chipwise.catalog.load import rows
 from chipwise.errors import InputError, UnknownName
 
 DEFAULT_SITE = "us-average"
+MOST = 1e12  # of any assumption; more is a slip, and dollars would overflow
+MOST_USD_KWH = 100.0
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -119,10 +120,10 @@ class Economics:
 
 
 def _check(name: str, value: float, unit: str) -> None:
-    most = 1.0 if unit == "share" else inf
-    if not isfinite(value) or not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):
+    most = 1.0 if unit.startswith("share") else MOST
+    if not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):  # nan is neither
         least = "more than 0" if name.startswith(_DIVISORS) else "at least 0"
-        raise InputError(f"--set {name}", value, f"a number of {least}" + (" and at most 1" if most == 1.0 else ""))
+        raise InputError(f"--set {name}", value, f"a number of {least} and at most {most:g}")
 
 
 _DIVISORS = ("utilisation", "checkpoint_gb_s", "price_drift", "spot_price_drift", "server_overhead")
@@ -202,8 +203,8 @@ def region_site(cloud: str, region: str) -> Site:
 def at(place: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:
     """A place with another price of electricity or power usage effectiveness, given by whoever asks."""
     if usd_kwh is not None:
-        if not 0 <= usd_kwh < inf:
-            raise InputError("--energy-price", usd_kwh, "US dollars a kWh of at least 0")
+        if not 0 <= usd_kwh <= MOST_USD_KWH:
+            raise InputError("--energy-price", usd_kwh, f"US dollars a kWh from 0 to {MOST_USD_KWH:g}")
         place = replace(place, usd_kwh=Cited(usd_kwh, "given", ""))
     if pue is not None:
         if not 1 <= pue <= 10:

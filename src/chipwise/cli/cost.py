@@ -17,6 +17,9 @@ from chipwise.cli.options import (
     PricesOpt,
     WorkloadArg,
     complete_chips,
+    complete_clouds,
+    complete_offers,
+    complete_regions,
     one_of,
     with_any_flags,
 )
@@ -52,13 +55,6 @@ def complete_assumptions(incomplete: str) -> list[str]:
     return [f"{name}=" for name in economics().table if name.startswith(incomplete.lower())]
 
 
-def complete_clouds(incomplete: str) -> list[str]:
-    """Clouds that begin with what was typed."""
-    from chipwise.prices import listed
-
-    return sorted({o.cloud for o in listed().offers if o.cloud.startswith(incomplete.lower())})
-
-
 @with_any_flags
 def cost(
     workload: WorkloadArg,
@@ -75,12 +71,14 @@ def cost(
         "--terms", metavar="LIST", help="These terms alone: ondemand, 1y, 3y, spot, on-premises.",
         autocompletion=one_of("ondemand", "1y", "3y", "spot", "on-premises"), show_default=False)] = None,
     offer: Annotated[str | None, typer.Option(
-        "--offer", metavar="NAME", help="This offer alone: cloud/region/instance.", show_default=False)] = None,
+        "--offer", metavar="NAME", help="This offer alone: cloud/region/instance.",
+        autocompletion=complete_offers, show_default=False)] = None,
     cloud: Annotated[str | None, typer.Option(
         "--cloud", metavar="NAME", help="Offers of this cloud alone.", autocompletion=complete_clouds,
         show_default=False)] = None,
     region: Annotated[str | None, typer.Option(
-        "--region", metavar="NAME", help="Offers in this region alone.", show_default=False)] = None,
+        "--region", metavar="NAME", help="Offers in this region alone.", autocompletion=complete_regions,
+        show_default=False)] = None,
     utilisation: Annotated[float | None, typer.Option(
         "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
         show_default=False)] = None,
@@ -123,11 +121,12 @@ def cost(
         autocompletion=one_of(*FORMATS))] = "table",
     out: OutFile = None,
 ) -> None:
-    """What a workload costs on demand, committed, on spot and on-premises, with the range of each.
+    """Bill a workload on every kind of terms, with the range of each.
 
-    A run: with checkpoints, failures and interruptions; per run, epoch, step and million tokens. A service: a month of
-    the chips that carry its requests; per hour, million tokens and thousand inferences. Split into compute, storage,
-    egress, energy, staff and port; where commitments and servers break even; what matters most; every assumption.
+    On demand, committed, on spot and on-premises. A run: with checkpoints, failures and interruptions; per run, epoch,
+    step and million tokens. A service: a month of the chips that carry its requests; per hour, million tokens and
+    thousand inferences. Split into compute, storage, egress, energy, staff and port; where commitments and servers
+    break even; what matters most; every assumption.
     """
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
@@ -148,6 +147,7 @@ def cost(
     candidates = _candidates(on)
     book = chosen(book_of(prices, fx), cloud, region, offer)
     know, place = known_of(set_), place_of(site, energy_price, pue)
+    utilisation = use_of(know, utilisation)
     program = program_of(framework, custom_kernels, now_on, check)
     asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed,
                   kinds=read_kinds(terms))
@@ -195,6 +195,17 @@ def known_of(changes: Sequence[str] | None) -> Economics:
         if not equals:
             raise InputError("--set", text, "NAME=VALUE such as interest=0.05")
     return economics().changed(given)
+
+
+def use_of(know: Economics, given: float | None) -> float | None:
+    """The utilisation asked for, by its own option or as an assumption that was set."""
+    from chipwise.errors import InputError
+
+    if know("utilisation").source != "given":
+        return given
+    if given is not None:
+        raise InputError("--utilisation", given, "nothing beside --set utilisation, which says the same")
+    return know.value("utilisation")
 
 
 def place_of(name: str | None, usd_kwh: float | None = None, pue: float | None = None) -> Site:

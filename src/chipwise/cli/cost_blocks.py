@@ -44,8 +44,9 @@ def _side_by_side(c: Costs) -> Table:
     every = [(s, t) for s in c.statements for t in s.terms]
     units = [name for name in dict.fromkeys(n for _, t in every for n, _ in t.per) if name != c.statements[0].basis]
     basis = c.statements[0].basis
-    headers = ["chips", "terms", f"$/{basis}", "p10 to p90", *(f"$/{name}" for name in units), "time", "time p90",
-               "kWh", "kg CO2", "$/chip-h", "dated", "from", "evidence"]
+    prices = [f"$/{name}" for name in units]
+    headers = ["chips", "terms", f"$/{basis}", "p50", "p10 to p90", *prices, "time", "time p90", "kWh",
+               "kg CO2", "$/chip-h", "dated", "from", "evidence"]
     found: list[tuple[float, list[str]]] = []
     for s in c.statements:
         name = str(s.accelerators)
@@ -54,13 +55,14 @@ def _side_by_side(c: Costs) -> Table:
         found += [(usd, row) for _, usd, row in sorted(mine, key=lambda each: KINDS.index(each[0]))]
     rows, totals = [row for _, row in found], [usd for usd, _ in found]
     strong = frozenset({totals.index(min(totals))}) if every else frozenset()
-    return Table(headers, rows, frozenset({"chips", "terms", "dated", "from", "evidence"}), strong, under=("from",),
-                 drop=("kg CO2", "kWh", "time p90", "evidence", "dated"))
+    return Table(headers, rows, frozenset({"chips", "terms", "dated", "from", "evidence"}), strong,
+                 under=("from", "dated"), drop=("kg CO2", "kWh", "time p90", "evidence", *prices, "p50"))
 
 
 def _cells(t: TermCost, units: list[str]) -> list[str]:
     per = dict(t.per)
-    return [t.kind, format_money(t.total), _range(t.usd), *(format_money(per[u]) if u in per else "-" for u in units),
+    return [t.kind, format_money(t.total), _money(t.usd.p50), _range(t.usd),
+            *(format_money(per[u]) if u in per else "-" for u in units),
             format_seconds(t.hours * HOUR), _time(t.hours_range.p90), _digits(t.kwh), _digits(t.kg_co2),
             f"{t.source.usd_chip_h:.2f}{'*' if t.source.stale else ''}", t.source.date, str(t.source)]
 
@@ -122,7 +124,7 @@ def _course(s: Statement, name: str) -> Table:
             f"{(e.stretch - 1) * 100:+.1f}%", format_seconds(e.wall_s),
             *(_time(x) for x in (t.hours_range.p10, t.hours_range.p50, t.hours_range.p90))])
     return Table(headers, rows, frozenset({"terms"}), title=f"Checkpoints, failures and interruptions on {name}",
-                 drop=("Young", "Daly", "waits", "restarts", "lost"))
+                 drop=("Young", "Daly", "waits", "restarts", "lost", "checkpoints", "p10", "p50", "checkpoint"))
 
 
 def _away(s: Statement, name: str) -> Table:
@@ -141,7 +143,8 @@ def _commitments(s: Statement, name: str) -> list[Block]:
              f"{b.commitment.usd_h:.2f}{'*' if b.stale else ''}", f"{b.ondemand_usd_h:.2f}", b.against,
              _share(b.utilisation)] for b in s.commitments]
     return [Table(["years", "from", "$/chip-h", "on demand", "of", "cheaper from"], rows,
-                  frozenset({"years", "from", "of"}), title=f"Commitments for {name}: the use from which they pay")]
+                  frozenset({"years", "from", "of"}), title=f"Commitments for {name}: the use from which they pay",
+                  under=("of", "from"))]
 
 
 def _purchase(p: Purchase, name: str) -> list[Block]:
@@ -163,7 +166,8 @@ def _purchase(p: Purchase, name: str) -> list[Block]:
     rivals = Table(
         ["terms", "from", "$/chip-h", "owning is cheaper from"],
         [[r.kind, str(r.source), f"{r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}", _share(r.utilisation)]
-         for r in p.rivals], frozenset({"terms", "from"}), title="Against the cheapest of every cloud")
+         for r in p.rivals], frozenset({"terms", "from"}), title="Against the cheapest of every cloud",
+        under=("from",))
     said: list[Block] = [Text(f"On-premises {name}", True), *(Text(f"  {what}: {how}") for what, how in parts), curve]
     return [*said, rivals] if p.rivals else said
 
@@ -198,8 +202,11 @@ def _sources(s: Statement) -> list[Source]:
 
 
 def _range(s: Spread) -> str:
-    low, high = (format_money(end) if isfinite(end) else "no end" for end in (s.p10, s.p90))
-    return f"{low} to {high}"
+    return f"{_money(s.p10)} to {_money(s.p90)}"
+
+
+def _money(usd: float) -> str:
+    return format_money(usd) if isfinite(usd) else "no end"
 
 
 def _time(hours: float) -> str:

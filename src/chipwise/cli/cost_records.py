@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
@@ -179,22 +180,37 @@ def focus(c: Costs) -> list[dict[str, str]]:
 def charges(s: Statement, t: TermCost) -> list[Charge]:
     """The charges of one kind of terms."""
     from chipwise.cost import PARTS
-    from chipwise.prices.focus import CHIP_HOURS, Charge
+    from chipwise.prices.focus import Charge
 
     end = s.today + timedelta(days=max(1, ceil(t.hours / 24)))
     provider = t.source.cloud or "on-premises"
     tags = {"workload": s.workload.name, "accelerators": str(s.accelerators), "terms": t.kind, "basis": s.basis}
-    made = []
-    for part in PARTS:
+    what = f"{s.workload.name} on {s.accelerators}, {t.kind}"
+    made = _compute(t, Charge(
+        provider, t.source.region, t.source.instance, s.accelerators.chip.id, t.source.chips, f"{what}: compute",
+        "Usage", PRICING[t.kind], s.today, end, 0.0, 0.0, 0.0, tags=tags))
+    for part in PARTS[1:]:
         usd = getattr(t.split, part)
-        if not usd:
-            continue
-        chip = part == "compute"
-        quantity = t.chip_hours if chip else 1.0
-        made.append(Charge(
-            provider, t.source.region, t.source.instance if chip else "", s.accelerators.chip.id if chip else "",
-            t.source.chips if chip else 0.0, f"{s.workload.name} on {s.accelerators}, {t.kind}: {part}", "Usage",
-            PRICING[t.kind] if chip else "Standard", s.today, end, quantity,
-            (t.source.list_usd_chip_h if chip else None) or usd / quantity, usd,
-            CHIP_HOURS if chip else "Each", None, SERVICES[part], tags))
+        if usd:
+            made.append(Charge(
+                provider, t.source.region, "", "", 0.0, f"{what}: {part}", "Usage", "Standard", s.today, end, 1.0, usd,
+                usd, "Each", None, SERVICES[part], tags))
     return made
+
+
+def _compute(t: TermCost, blank: Charge) -> list[Charge]:
+    """What chips cost. A commitment is bought; its used hours and its idle ones then bear their shares of that."""
+    from chipwise.prices.focus import CHIP_HOURS
+
+    usd, hours = t.split.compute, t.chip_hours
+    listed = t.source.list_usd_chip_h or usd / hours
+    if blank.pricing_category != "Committed":
+        return [replace(blank, quantity=hours, unit=CHIP_HOURS, list_unit_price=listed, effective_cost=usd)]
+    used = replace(blank, quantity=hours * t.utilisation, unit=CHIP_HOURS, list_unit_price=listed,
+                   effective_cost=usd * t.utilisation)
+    bought = replace(blank, description=f"{blank.description}, the commitment's share", category="Purchase",
+                     pricing_category="Standard", quantity=hours, unit=CHIP_HOURS, list_unit_price=usd / hours,
+                     billed_cost=usd)
+    idle = replace(used, description=f"{blank.description}, not used", quantity=hours * (1 - t.utilisation),
+                   list_unit_price=0.0, effective_cost=usd * (1 - t.utilisation), idle=True)
+    return [bought, used, idle] if t.utilisation < 1 else [bought, used]

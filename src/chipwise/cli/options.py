@@ -48,6 +48,32 @@ def complete_stacks(incomplete: str) -> list[str]:
     return [name for name in load().stacks if name.startswith(incomplete.lower())]
 
 
+def complete_clouds(incomplete: str) -> list[str]:
+    """Clouds that begin with what was typed; after a comma, the next of a list."""
+    from chipwise.prices import listed
+
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers})
+            if name.startswith(last.lower())]
+
+
+def complete_regions(incomplete: str) -> list[str]:
+    """Regions that begin with what was typed; after a comma, the next of a list."""
+    from chipwise.prices import listed
+
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in sorted({o.region for o in listed().offers})
+            if name.lower().startswith(last.lower())]
+
+
+def complete_offers(incomplete: str) -> list[str]:
+    """Offers as cloud/region/instance that begin with what was typed."""
+    from chipwise.prices import listed
+
+    names = {f"{o.cloud}/{o.region}/{o.instance}" for o in listed().offers}
+    return [name for name in sorted(names) if name.lower().startswith(incomplete.lower())]
+
+
 def one_of(*words: str) -> Callable[[str], list[str]]:
     """Completes to a fixed list of words."""
 

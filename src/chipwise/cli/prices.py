@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJson, TableJsonCsv, complete_chips, one_of
+from chipwise.cli.options import (
+    FxOpt,
+    OutFile,
+    PricesOpt,
+    TableJson,
+    TableJsonCsv,
+    complete_chips,
+    complete_clouds,
+    complete_regions,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from chipwise.prices.imported import Imported
@@ -52,15 +62,6 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=Fal
 OwnFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="The file of own prices to write.")]
 
 
-def complete_clouds(incomplete: str) -> list[str]:
-    """Clouds that begin with what was typed; after a comma, the next of a list."""
-    from chipwise.prices import listed
-
-    done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers})
-            if name.startswith(last.lower())]
-
-
 @app.callback(invoke_without_command=True)
 def prices(
     context: typer.Context,
@@ -71,7 +72,8 @@ def prices(
         "--cloud", metavar="LIST", help="Only these clouds: gcp,aws.", autocompletion=complete_clouds,
         show_default=False)] = None,
     region: Annotated[str | None, typer.Option(
-        "--region", metavar="LIST", help="Only these regions: us-central1,us-east-1.", show_default=False)] = None,
+        "--region", metavar="LIST", help="Only these regions: us-central1,us-east-1.",
+        autocompletion=complete_regions, show_default=False)] = None,
     terms: Annotated[str | None, typer.Option(
         "--terms", metavar="TERMS", help=f"Only offers on these terms, by their price: {', '.join(TERMS)}.",
         autocompletion=one_of(*TERMS), show_default=False)] = None,

@@ -23,7 +23,8 @@ def blocks(book: PriceBook, lines: Sequence[PriceLine], asked: Sequence[str], al
     out: list[Block] = []
     if lines:
         out.append(_table(lines, today))
-        out.append(Text("$ per chip-hour; 1 year, 3 years: committed, paid for used or not. age: days since the date."))
+        out.append(Text("US dollars per chip-hour; 1 year, 3 years: committed, paid for used or not. "
+                        "age: days since the date."))
         out += _marks(lines, today)
     elif not asked:
         out.append(Text("No offer matches."))
@@ -106,13 +107,13 @@ def import_blocks(found: Imported, out: str) -> list[Block]:
     shown: list[Block] = [
         Table(headers, rows, words, title=f"{plural(len(rows), 'own price')} in {out}", under=("instance",),
               drop=("chips", "3 years", "1 year")),
-        Text(f"$ per chip-hour, from {found.used:,} of {plural(found.read, 'row')}.")]
+        Text(f"US dollars per chip-hour, from {found.used:,} of {plural(found.read, 'row')}.")]
     if found.left_out:
         left = [[each.reason, f"{each.rows:,}", _money(each.usd)] for each in found.left_out]
         shown.append(Table(["left out because", "rows", "cost"], left, words, title="Left out"))
     if found.assumptions:
         shown += [Text("Assumptions", True), *(Text(f"  {line}") for line in found.assumptions)]
-    return [*shown, Text(f"Use it: chipwise prices --prices {out}; compare, predict and chips take it too.")]
+    return [*shown, Text(f"Use it: chipwise prices --prices {out}; cost, compare, predict and chips take it too.")]
 
 
 def _money(usd: float | None) -> str:

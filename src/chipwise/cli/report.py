@@ -68,7 +68,8 @@ def report(
     utilisation: Annotated[float | None, typer.Option(
         "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
         show_default=False)] = None,
-    years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
+    years: Annotated[float | None, typer.Option(
+        "--years", metavar="N", help="Years that servers are owned (3 unless said).", show_default=False)] = None,
     site: Annotated[str | None, typer.Option(
         "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
         autocompletion=complete_sites, show_default=False)] = None,
@@ -92,7 +93,7 @@ def report(
     plots, assumptions with sources, evidence and error bars, sensitivity.
     """
     from chipwise.cli.compare import candidates_of, terms_of
-    from chipwise.cli.cost import known_of, place_of, program_of
+    from chipwise.cli.cost import known_of, place_of, program_of, use_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
     from chipwise.cost import Asked
@@ -103,7 +104,7 @@ def report(
     candidates = candidates_of(on)
     if demand_file(workload):
         compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by,
-                    "--utilisation": utilisation, "--site": site, "--framework": framework,
+                    "--utilisation": utilisation, "--years": years, "--site": site, "--framework": framework,
                     **{f"--{name.replace('_', '-')}": value for name, value in flags.items()}}
         _none({**compared, "--evidence": None if evidence == "modelled" else evidence})
         _write(_planned(workload, book_of(prices, fx), known_of(set_), time_limit), output, printer)
@@ -111,8 +112,9 @@ def report(
     if time_limit is not None:
         raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
     terms = terms_of(chips, deadline, budget, by)
-    asked = Asked(book_of(prices, fx), place_of(site), known_of(set_), years, utilisation,
-                  program_of(framework, None, None, None))
+    know = known_of(set_)
+    asked = Asked(book_of(prices, fx), place_of(site), know, 3.0 if years is None else years,
+                  use_of(know, utilisation), program_of(framework, None, None, None))
     _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
 
 

@@ -84,8 +84,8 @@ def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, .
     said = [
         "counts: as named" if fixed else f"counts (where not named): {place.terms.in_words()}",
         "software: " + (place.stack.name if place.stack else f"{', '.join(stacks)} (assumed: none was named)"),
-        "prices: the cheapest listed offer per chip-hour of whole hosts; whether so many are free and joined by a "
-        "fast network is not known; storage, network, support and discounts come on top",
+        "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
+        "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
         "spot: no interruptions are counted" + _on_spot(rows),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
         *lora_in_words(place.workload),

@@ -10,7 +10,7 @@ from math import ceil
 from chipwise.catalog import Accelerators, Chip, Offer, load
 from chipwise.compare.terms import at_least
 from chipwise.prices import Price, PriceBook, is_stale, listed, price_of
-from chipwise.prices.money import SINGLE
+from chipwise.prices.money import SINGLE, with_hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offe
     joined = [o for o in listed if not o.note.startswith(SINGLE)]
     found = [o for o in listed if o.chips >= each] if each <= host else [o for o in joined if o.chips >= host]
     found = found or joined
-    return [o for o in found if book.recent(o)] or found
+    return with_hosts(tuple(o for o in found if book.recent(o)) or tuple(found))
 
 
 def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today: date) -> Fleet:

@@ -9,14 +9,16 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Commitment, Offer
+from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
+from chipwise.catalog.instances import squashed
 from chipwise.compare.rows import Row
+from chipwise.compare.serving_fleet import rent as fleet_of
 from chipwise.compare.serving_rows import ServingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
 from chipwise.cost.commitment import BreakEven, break_even, checked
-from chipwise.cost.onprem import owned
+from chipwise.cost.onprem import checked_years, owned
 from chipwise.cost.port import Port, Program, port
 from chipwise.cost.sampling import DRAWS, checked_draws, drawn, generator, medians, spread, tornado
 from chipwise.cost.statement import (
@@ -36,7 +38,7 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.prices import Price, PriceBook, is_stale, price_of
-from chipwise.prices.money import SINGLE
+from chipwise.prices.money import ALONE, fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -63,6 +65,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.seed)
+        checked_years(self.years)
         if self.utilisation is not None:
             checked(self.utilisation, "--utilisation")
 
@@ -88,6 +91,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
              f"uses {case.chips:,}; all are paid for, the others idle"
              for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
+    spare += [f"{deal.kind}: price of {deal.source}: {deal.source.note}" for deal in offered if deal.source.note]
     spare += [f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
               for deal in offered if deal.owned is None and deal.chips > case.chips]
     return Statement(
@@ -107,43 +111,61 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         stale = is_stale(server.price_date, asked.today)
         said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
                       server.price_source, stale, server.note, chips=float(server.chips))
-        return Deal(kind, said, chips, float(mine.servers), asked.site, mine)
+        return Deal(kind, said, mine.chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
         if not found:
             raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
-        best = found[0]
-        return Deal(kind, committed(best, asked.today), chips, _instances(row, chips, chip.fabric.host_chips),
-                     region_site(best.cloud, best.region))
+        source, many = min(((said, paid_chips(chip, chips, said.chips)) for said in (
+            committed(c, asked.today, asked.book) for c in found)),
+            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]))
+        return Deal(kind, source, many, _instances(row, many, chip.fabric.host_chips),
+                    region_site(source.cloud, source.region))
     price, many = _price(kind, row, asked)
     if price is None:
-        raise Refusal(f"{chip.id} has no {'spot' if kind == SPOT else 'public'} price in {asked.book.origin}")
+        what = f"{'spot' if kind == SPOT else 'public'} price"
+        if asked.book.offers_for(chip.id, kind == SPOT):
+            raise Refusal(f"every {what} of {chip.id} is for single nodes, which no network joins to {chips} chips")
+        raise Refusal(f"{chip.id} has no {what} in {asked.book.origin}")
     o = price.offer
     return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 
 
 def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None, int]:
     """The price of a chip-hour, and how many chips are rented for it."""
-    chips = row.accelerators.count
     if isinstance(row, Row):
-        now, spot = (price_of(row.accelerators.chip, chips, each, asked.today, asked.book) for each in (False, True))
-        if kind == SPOT and now and spot and spot.usd_h >= now.usd_h:
-            raise Refusal(NO_CHEAPER)
-        best = spot if kind == SPOT else now
-        return best, chips if best is None else _whole(row.accelerators, best.offer)
+        return _of_instances(kind, row.accelerators, asked)
+    if not row.accelerators.shape:
+        return _of_engines(kind, row, asked)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
-        return None, chips
+        return None, row.accelerators.count
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
 
-def _whole(acc: Accelerators, offer: Offer) -> int:
-    """Chips that are paid for: whole instances; TPU slices and shares of a chip as they are."""
-    if acc.shape or offer.chips < 1:
-        return acc.count
-    return int(-(-acc.count // offer.chips) * offer.chips)
+def _of_engines(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
+    """The instances that hold these engines for least: engines answer apart, so small ones do."""
+    now, spot = (fleet_of(row.accelerators.chip, row.split.chips, row.fleet.engines, each, asked.today, asked.book)
+                 for each in (False, True))
+    if kind != SPOT:
+        return now.price, now.accelerators.count
+    if now.usd_h is not None and spot.usd_h is not None and spot.usd_h >= now.usd_h:
+        raise Refusal(NO_CHEAPER)
+    return spot.price, spot.accelerators.count
+
+
+def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | None, int]:
+    """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
+    prices = [price_of(acc.chip, acc.count, spot, asked.today, asked.book, True) for spot in (False, True)]
+    (now, now_chips), (spot, spot_chips) = (
+        (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices)
+    if kind != SPOT:
+        return now, now_chips
+    if now and spot and spot.usd_h * spot_chips >= now.usd_h * now_chips:
+        raise Refusal(NO_CHEAPER)
+    return spot, spot_chips
 
 
 def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
@@ -162,10 +184,12 @@ def rented(price: Price) -> Source:
                   o.chips, o.own)
 
 
-def committed(c: Commitment, today: date) -> Source:
-    """Where the price of a commitment comes from."""
+def committed(c: Commitment, today: date, book: PriceBook) -> Source:
+    """Where the price of a commitment comes from; one for no instance that is known is for any number of chips."""
+    known = instances().get((c.cloud, squashed(c.instance))) if c.instance else None
+    mine = (o.chips for o in book.offers if c.instance and (o.cloud, o.instance) == (c.cloud, c.instance))
     return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
-                  c.ondemand_usd_h, own=c.own)
+                  c.ondemand_usd_h, known.chips if known else next(mine, 1.0), c.own)
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -237,7 +261,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     if mine is None:
         return None
     offers = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
-              for kind, source in _sources(chip, case.chips, asked)]
+              for kind, source in _sources(chip, case.engine_chips, asked)]
     best: dict[tuple[str, str], Rival] = {}
     for rival in offers:  # cheapest first
         best.setdefault((rival.kind, rival.source.cloud), rival)
@@ -245,13 +269,10 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
-    """Every recent offer that could hold the work and every commitment, by kind of terms, cheapest first."""
-    alone = chips <= chip.fabric.host_chips
-    recent = [o for o in asked.book.offers if o.chip_id == chip.id and o.chips >= 1 and asked.book.recent(o)
-              and (alone or not o.note.startswith(SINGLE))]
+    """Every recent offer that could hold an engine or a run, and every commitment, by kind of terms, cheapest first."""
     out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
-           for o in recent if o.price(spot) is not None]
-    out += [(kind, committed(c, asked.today)) for kind, years in YEARS.items()
+           for o in fitting(chip, chips, spot, asked.book)[0]]
+    out += [(kind, committed(c, asked.today, asked.book)) for kind, years in YEARS.items()
             for c in asked.book.commitments_for(chip.id, years)]
     return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 

@@ -55,12 +55,3 @@ def write_seconds(size: float, nodes: float, node_rate: float, all_rate: float =
     if not node_rate > 0 or not all_rate > 0 or not nodes > 0:
         raise InputError("storage bandwidth", min(node_rate, all_rate, nodes), "more than 0")
     return size / min(nodes * node_rate, all_rate)
-
-
-def kept_bytes(size: float, kept: float) -> float:
-    """Bytes of the checkpoints that are kept at a time.
-
-    >>> kept_bytes(112e9, 3)
-    336000000000.0
-    """
-    return size * kept

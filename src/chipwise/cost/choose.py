@@ -25,11 +25,10 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
             if value is not None:
                 raise InputError(flag, value, "nothing beside --offer, which names the cloud and the region")
         cloud, region, instance = _parts(book, offer)
-    if cloud is not None and cloud not in {o.cloud for o in book.offers}:
-        raise UnknownName("--cloud", cloud, {o.cloud for o in book.offers})
+    places = {*((o.cloud, o.region) for o in book.offers), *((c.cloud, c.region) for c in book.commitments)}
+    cloud = _known("--cloud", cloud, {name for name, _ in places})
+    region = _known("--region", region, {where for name, where in places if cloud in (None, name)} - {""})
     offers = [o for o in book.offers if cloud in (None, o.cloud)]
-    if region is not None and region not in {o.region for o in offers}:
-        raise UnknownName("--region", region, {o.region for o in offers})
     offers = [o for o in offers if region in (None, o.region) and instance in (None, o.instance)]
     commitments = [
         c for c in book.commitments if cloud in (None, c.cloud) and (region is None or c.region in ("", region))
@@ -54,6 +53,16 @@ def read_kinds(text: str | None) -> tuple[str, ...]:
     if not given:
         raise InputError("--terms", text, f"a list of {', '.join(NAMES)}")
     return tuple(kind for name, kind in NAMES.items() if name in given)
+
+
+def _known(flag: str, name: str | None, known: set[str]) -> str | None:
+    """A name as it is written in the list, whatever its case."""
+    if name is None or name in known:
+        return name
+    lower = {each.lower(): each for each in sorted(known)}
+    if name.strip().lower() not in lower:
+        raise UnknownName(flag, name, known, ": see `chipwise prices --all`")
+    return lower[name.strip().lower()]
 
 
 def _parts(book: PriceBook, offer: str) -> tuple[str, str, str]:

@@ -18,11 +18,6 @@ class BreakEven:
     utilisation: float  # from which the commitment is cheaper; above 1: never
     stale: bool = False
 
-    @property
-    def ever(self) -> bool:
-        """Whether any use makes the commitment cheaper."""
-        return self.utilisation <= 1.0
-
 
 def useful_usd_h(usd_h: float, utilisation: float) -> float:
     """US dollars for a chip-hour that is used, where all hours are paid for.

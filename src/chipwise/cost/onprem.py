@@ -114,8 +114,7 @@ def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.
     >>> mine.servers, round(mine.capex_usd - 310_000 * 1.03)
     (8, 9912)
     """
-    if not 0 < years <= 20:
-        raise InputError("--years", years, "more than 0 and at most 20 years")
+    checked_years(years)
     if site.usd_kwh is None:
         raise InputError("site", site.id, "a place with a price of electricity")
     server = server_of(chip)
@@ -130,6 +129,17 @@ def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.
         float(payment(capex, kept, know.value("interest"), years)), upkeep,
         server.max_w / 1e3 * know.value("colocation_usd_kw_month"),
         people * know.value("staff_usd_year") / 12 / many, site.usd_kwh.value, overhead_w(chip, server))
+
+
+def checked_years(years: float) -> float:
+    """Years that servers can be owned for.
+
+    >>> checked_years(3.0)
+    3.0
+    """
+    if not 0.25 <= years <= 20:
+        raise InputError("--years", years, "0.25 to 20 years")
+    return years
 
 
 def capex_usd(server_usd: Amount, installation: Amount, network: Amount) -> Amount:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from chipwise.catalog import Chip
 from chipwise.catalog.economics import Assumption, Economics
@@ -83,8 +84,8 @@ def port(program: Program, chip: Chip, know: Economics, runs: float = 1.0) -> Po
     >>> port(Program("pytorch", (("cuda", 2),)), load().chips["v5p"], economics()).weeks
     16.0
     """
-    if not runs > 0:
-        raise InputError("--runs", runs, "more than 0")
+    if not 1 <= runs < inf:
+        raise InputError("--runs", runs, "a number of at least 1")
     week = know("engineer_week_usd")
     if not program.told:
         return Port((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))

@@ -17,7 +17,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.economics import Assumption
 from chipwise.cost.statement import Spread, Swing
 from chipwise.errors import InputError
 
@@ -39,12 +38,6 @@ class Input:
     low: float  # 5th percentile
     high: float  # 95th percentile
     most: float = inf
-
-    @classmethod
-    def of(cls, assumed: Assumption) -> Input:
-        """An assumption as an input."""
-        most = 1.0 if assumed.unit.startswith("share") else inf
-        return cls(assumed.name, assumed.value, assumed.low, assumed.high, most)
 
     @property
     def known(self) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import ceil, exp, expm1, inf, isfinite, sqrt
 
 from chipwise.errors import InputError
-from chipwise.units import HOUR
 
 NEVER = 600.0  # expected interruptions of one segment, as an exponent, from which a run is said never to end
 EVEN = 1e-9  # of an interval: how near to a whole number of segments counts as whole
@@ -20,11 +19,7 @@ EVEN = 1e-9  # of an interval: how near to a whole number of segments counts as 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What interrupts a gang of chips, and what that costs it. Seconds.
-
-    >>> Hazard.gang(0.05, 4, checkpoint_s=30.0, restart_s=300.0).mean_s
-    18000.0
-    """
+    """What interrupts a gang of chips, and what that costs it. Seconds."""
 
     mean_s: float  # mean time between interruptions of the whole gang; inf: none
     checkpoint_s: float  # to write one
@@ -37,13 +32,6 @@ class Hazard:
         for name in ("checkpoint_s", "restart_s", "wait_s"):
             if not 0 <= getattr(self, name) < inf:
                 raise InputError(name, getattr(self, name), "a finite time of at least 0 s")
-
-    @classmethod
-    def gang(cls, per_hour: float, instances: float, checkpoint_s: float, restart_s: float,
-             wait_s: float = 0.0) -> Hazard:
-        """Instances that are each taken away so often an hour; one that goes stops them all."""
-        rate = per_hour * instances / HOUR
-        return cls(1 / rate if rate > 0 else inf, checkpoint_s, restart_s, wait_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, t
     begun = monotonic()
     model = build(problem)
     tighten(model, threads)
-    guess = start_values(model, start) or first_guess(model, gap, time_limit / 4, threads)
+    guess = start_values(model, start) or first_guess(model, gap, time_limit / 2, threads)
     left = time_limit - (monotonic() - begun)
     solved = solve(model.program, gap, left, threads, guess, nodes=nodes)
     if not solved.found:

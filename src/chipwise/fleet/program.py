@@ -14,6 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 SCALE = 1e-3  # dollars enter as thousands: the solver's tolerances are absolute
 SEED = 6
+PROVE = 0.01  # share of the effort for heuristics where a good plan is there to begin with: the rest goes to the proof
 
 
 @dataclass(slots=True)
@@ -84,6 +85,8 @@ def solve(program: Program, gap: float, time_limit: float, threads: int = 2, sta
     if nodes is not None:
         solver.setOptionValue("mip_max_nodes", nodes)
     solver.passModel(as_lp(highspy, program, whole, box))
+    if start and len(start) == len(program.cost):
+        solver.setOptionValue("mip_heuristic_effort", PROVE)
     if start:
         solver.setSolution(len(start), np.array(list(start)), np.array(list(start.values())))
     solver.run()

@@ -74,29 +74,41 @@ def tighten(model: Model, threads: int = 2) -> None:
 
 
 def first_guess(model: Model, gap: float, time_limit: float, threads: int) -> dict[int, float]:
-    """A good plan for a large program, or nothing: services in fractions first, then in whole units near those."""
+    """A good plan for a large program, or nothing.
+
+    Services in fractions first, then in whole units near those; where that is not yet within the gap of what the
+    fractions bound, runs are let move with commitments as they are, then commitments with runs as they are.
+    """
     program = model.program
     if sum(program.integer) < LARGE:
         return {}
     serving = [*model.x.values(), *model.hired.values()]
-    step = min(gap / 3, GUESS_GAP)
-    rough = solve(program, step, time_limit / 2, threads, relaxed=serving)
+    step, each = min(gap / 3, GUESS_GAP), time_limit / 4
+    rough = solve(program, step, each, threads, relaxed=serving)
     if not rough.found:
         return {}
-    near = solve(program, step, time_limit / 2, threads, box=_near(model, rough.values))
-    return dict(enumerate(near.values.tolist())) if near.found else {}
+    best = solve(program, step, each, threads, box=_near(model, rough.values, begun=1))
+    if not best.found:
+        return {}
+    for begun, move in ((0, True), (3, False)):
+        if best.objective - rough.bound <= gap * abs(best.objective):
+            break
+        start = dict(enumerate(best.values.tolist()))
+        found = solve(program, step, each, threads, start, _near(model, best.values, begun, move))
+        best = found if found.found and found.objective < best.objective else best
+    return dict(enumerate(best.values.tolist()))
 
 
-def _near(model: Model, values: Floats) -> tuple[Floats, Floats]:
-    """Bounds around a plan in fractions: runs as they are, a unit begun more or less, two that serve; the pools that
-    a service uses in a month or beside it, and no others."""
+def _near(model: Model, values: Floats, begun: int, move: bool = False) -> tuple[Floats, Floats]:
+    """Bounds around a plan: so many units begun more or less, two engines that serve; the pools that a service uses in
+    a period or beside it, and no others; runs as they are unless they may `move`."""
     program = model.program
     lower, upper = np.zeros(len(program.cost)), np.array(program.upper)
-    for column in (*model.chosen.values(), *model.active.values()):
+    for column in () if move else (*model.chosen.values(), *model.active.values()):
         lower[column] = upper[column] = round(float(values[column]))
     for column in model.begun.values():
         middle = round(float(values[column]))
-        lower[column], upper[column] = max(0, middle - 1), min(upper[column], middle + 1)
+        lower[column], upper[column] = max(0, middle - begun), min(upper[column], middle + begun)
     used: dict[tuple[int, str], set[int]] = defaultdict(set)
     for (w, pool, t, _), column in model.x.items():
         if values[column] > 1e-6:

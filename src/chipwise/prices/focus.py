@@ -3,7 +3,7 @@
 What others call::
 
     Charge(provider, region, instance, chip_id, chips, description, category, pricing_category, start, end,
-           quantity, list_unit_price, effective_cost, unit="Hours", billed_cost=None, service=..., tags={})
+           quantity, list_unit_price, effective_cost, unit="Hours", billed_cost=None, service=..., tags={}, idle=False)
     focus_rows(charges, account="chipwise estimate", currency="USD") -> list[dict[str, str]]   # one row a charge
 
 `quantity` is in instance-hours with unit "Hours" and in chip-hours with unit "Chip-Hours"; `end` is the first day
@@ -75,6 +75,7 @@ class Charge:
     billed_cost: float | None = None  # None: the effective cost, or 0 where a commitment was paid already
     service: str = "compute"
     tags: Mapping[str, str] = field(default_factory=dict)
+    idle: bool = False  # a commitment that was paid for and not used
 
     def __post_init__(self) -> None:
         if self.category not in CATEGORIES:
@@ -83,6 +84,8 @@ class Charge:
             raise InputError("pricing_category", self.pricing_category, f"one of {', '.join(PRICING)}")
         if self.category == "Purchase" and self.pricing_category == "Committed":
             raise InputError("pricing_category", "Committed", "Standard: the purchase of a commitment has no discount")
+        if self.idle and (self.category, self.pricing_category) != ("Usage", "Committed"):
+            raise InputError("idle", self.idle, "committed usage: nothing else is paid for unused")
         if self.service not in SERVICES:
             raise InputError("service", self.service, f"one of {', '.join(SERVICES)}")
         if self.end <= self.start:
@@ -155,9 +158,12 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
                   "ResourceName": name, "ResourceType": "Accelerator instance" if c.chip_id else c.service}
     if usage and committed:
         found |= {"CommitmentDiscountCategory": "Usage", "CommitmentDiscountId": f"estimate-{price}",
-                  "CommitmentDiscountName": f"committed use of {c.instance}", "CommitmentDiscountStatus": "Used",
+                  "CommitmentDiscountName": f"committed use of {c.instance or c.chip_id}",
+                  "CommitmentDiscountStatus": "Unused" if c.idle else "Used",
                   "CommitmentDiscountType": "committed use", "CommitmentDiscountUnit": c.unit,
                   "CommitmentDiscountQuantity": found["PricingQuantity"]}
+    if c.idle:
+        found |= {"ConsumedQuantity": "", "ConsumedUnit": ""}
     return {column: found.get(column, "") for column in COLUMNS}
 
 

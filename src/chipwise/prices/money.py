@@ -11,6 +11,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.units import HOUR
 
+ALONE = "accelerator only"  # offers so noted ask for the host on top
 SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
 
 
@@ -87,9 +88,23 @@ def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
     return (today - date.fromisoformat(dated)).days > days
 
 
+def paid_chips(chip: Chip, chips: int, instance: float) -> int:
+    """Chips that are paid for: whole instances of so many; TPU slices and shares of a chip as they are.
+
+    >>> from chipwise.catalog import load
+    >>> paid_chips(load().chips["h100"], 9, 8.0), paid_chips(load().chips["v5e"], 16, 8.0)
+    (16, 16)
+    """
+    if chip.family == "tpu" or instance < 1:
+        return chips
+    return int(-(-chips // instance) * instance)
+
+
 def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None,
-             book: PriceBook | None = None) -> Price | None:
+             book: PriceBook | None = None, whole_instances: bool = False) -> Price | None:
     """The cheapest offer for so many chips; None where nobody lists a price.
+
+    Cheapest by the chip-hour; with `whole_instances` by what the instances cost that hold the chips.
 
     A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
     listed. Offers much older than the newest price list of the catalog count only where nothing else is; a company's
@@ -101,25 +116,39 @@ def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = No
     >>> price_of(load().chips["v7x"], 64) is None
     True
     """
-    book = book or listed()
+    found, note = fitting(chip, chips, spot, book or listed())
+    if not found:
+        return None
+    best = min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_h(o, spot)) if whole_instances else found[0]
+    return Price(_usd_h(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
+
+
+def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
+    """The offers that can hold so many chips that work together, cheapest first, and what is wrong with them all."""
     offers = book.offers_for(chip.id, spot)
     if chips > chip.fabric.host_chips:
         offers = tuple(o for o in offers if not o.note.startswith(SINGLE))
-    if not offers:
-        return None
     host = min(chips, chip.fabric.host_chips)
-    whole = [o for o in offers if o.chips >= host]
-    fresh = [o for o in whole or offers if book.recent(o)]
-    best = (fresh or whole or offers)[0]
+    whole = tuple(o for o in offers if o.chips >= host)
+    fresh = tuple(o for o in whole or offers if book.recent(o))
     note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    usd_h = best.price(spot)
+    return with_hosts(fresh or whole or offers), note
+
+
+def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    """Without list prices that leave the host out, which look cheaper than they are; those where nothing else is."""
+    return tuple(o for o in offers if o.own or not o.note.startswith(ALONE)) or offers
+
+
+def _usd_h(offer: Offer, spot: bool) -> float:
+    usd_h = offer.price(spot)
     assert usd_h is not None  # offers_for left those without a price out
-    return Price(usd_h, spot, best, is_stale(best.date, today or date.today()), note)
+    return usd_h
 
 
 def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
           today: date | None = None, book: PriceBook | None = None) -> Quote | None:
-    """What a run of `duration` on so many chips costs; None where nobody lists a price.
+    """What a run of `duration` on so many chips costs in whole instances; None where nobody lists a price.
 
     >>> from chipwise.catalog import load
     >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
@@ -127,7 +156,7 @@ def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
     >>> q.usd.value == 128 * q.price.usd_h, q.usd.high == 256 * q.price.usd_h
     (True, True)
     """
-    price = price_of(chip, chips, spot, today, book)
+    price = price_of(chip, chips, spot, today, book, whole_instances=True)
     if price is None:
         return None
-    return Quote(duration.scaled(chip_hours(chips, 1.0) * price.usd_h), price)
+    return Quote(duration.scaled(chip_hours(paid_chips(chip, chips, price.offer.chips), 1.0) * price.usd_h), price)

@@ -14,7 +14,7 @@ from chipwise.workload.files import read_text
 
 MOST_USD_H = 1e6  # of an instance; more is another unit or a slip
 MOST_CHIPS = 1_000_000
-PRICE = "a price per hour above 0"
+PRICE = f"a price per hour above 0 and at most {MOST_USD_H:,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,8 @@ def check_columns(file: str, header: Sequence[str], needed: Sequence[str], known
     """Refuse a file that lacks a column; with `known`, also one that has another (a slip of the pen)."""
     missing = [name for name in needed if name not in header]
     if missing:
-        raise BrokenFile(f"{file} line 1", ",".join(header), f"the column {missing[0]}")
+        split = ", and cells split by commas" if len(header) == 1 and (";" in header[0] or "\t" in header[0]) else ""
+        raise BrokenFile(f"{file} line 1", ",".join(header), f"the column {missing[0]}{split}")
     if known:
         for name in header:
             if name not in known:
