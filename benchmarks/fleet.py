@@ -1,6 +1,6 @@
 """How long a fleet plan takes: 24 months, 30 offers and 20 workloads to a proved gap of 1 %.
 
-    python benchmarks/fleet.py [--seeds 3] [--gap 0.01] [--threads 2] [--limit 60]
+    python benchmarks/fleet.py [--seeds 8] [--first 0] [--gap 0.01] [--threads 2] [--limit 60]
 
 Prints for each seed the size of the program, seconds, CPU seconds (a busy machine shows in the difference), the cost
 and the gap proved. The instances are random but shaped like real ones: a chip costs what it carries, give or take a
@@ -86,11 +86,12 @@ def main() -> None:
     """Solve the instances and print how long each took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--gap", type=float, default=0.01)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0)
     args = parser.parse_args()
-    for seed in range(args.seeds):
+    for seed in range(args.first, args.first + args.seeds):
         problem = instance(seed)
         program = build(problem).program
         wall, cpu = time.perf_counter(), time.process_time()

@@ -15,6 +15,7 @@ DIVISORS = np.arange(1.0, 9.0)
 VIOLATED = 1e-3
 LARGE = 500  # integer columns from which on a first plan is made: smaller programs are solved outright
 GUESS_GAP = 0.003  # of the first plan's steps; the plan itself is proved afterwards
+MOVE_GAP = 0.001  # of the moves from there, which are quick: what they save needs no proof
 
 Rounding = tuple[npt.NDArray[np.int32], Floats, float]
 
@@ -94,7 +95,7 @@ def first_guess(model: Model, gap: float, time_limit: float, threads: int) -> di
         if best.objective - rough.bound <= gap * abs(best.objective):
             break
         start = dict(enumerate(best.values.tolist()))
-        found = solve(program, step, each, threads, start, _near(model, best.values, begun, move))
+        found = solve(program, min(step, MOVE_GAP), each, threads, start, _near(model, best.values, begun, move))
         best = found if found.found and found.objective < best.objective else best
     return dict(enumerate(best.values.tolist()))
 
