@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from chipwise.cli.options import (
     NO_FLAGS,
+    BudgetOpt,
+    ByOpt,
+    ChipsOpt,
+    ComparedOpt,
+    DeadlineOpt,
     EvidenceOpt,
     Flags,
     FxOpt,
@@ -15,8 +18,6 @@ from chipwise.cli.options import (
     PricesOpt,
     TableJsonCsv,
     WorkloadArg,
-    complete_chips,
-    one_of,
     with_any_flags,
 )
 
@@ -39,20 +40,11 @@ Examples:
 @with_any_flags
 def compare(
     workload: WorkloadArg,
-    on: Annotated[str | None, typer.Option(
-        "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
-        autocompletion=complete_chips, show_default=False)] = None,
-    chips: Annotated[str | None, typer.Option(
-        "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
-    deadline: Annotated[str | None, typer.Option(
-        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
-        show_default=False)] = None,
-    budget: Annotated[str | None, typer.Option(
-        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
-        show_default=False)] = None,
-    by: Annotated[str | None, typer.Option(
-        "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
-        autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
+    on: ComparedOpt = None,
+    chips: ChipsOpt = None,
+    deadline: DeadlineOpt = None,
+    budget: BudgetOpt = None,
+    by: ByOpt = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     prices: PricesOpt = None,

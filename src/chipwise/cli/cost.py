@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import (
+    BILL_FORMATS,
     NO_FLAGS,
+    BillFormat,
     EvidenceOpt,
     Flags,
+    FrameworkOpt,
     FxOpt,
     OutFile,
     PricesOpt,
+    SetOpt,
+    SiteOpt,
+    UtilisationOpt,
     WorkloadArg,
     complete_chips,
     complete_clouds,
@@ -38,22 +44,6 @@ Examples:
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --set interest=0.05 --set spot_per_hour=0.02
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --terms spot -o focus --out bill.csv
 """
-FORMATS = ("table", "json", "csv", "focus")
-
-
-def complete_sites(incomplete: str) -> list[str]:
-    """Places of one's own that begin with what was typed."""
-    from chipwise.catalog.economics import own_sites
-
-    return [name for name in own_sites() if name.startswith(incomplete.lower())]
-
-
-def complete_assumptions(incomplete: str) -> list[str]:
-    """Assumptions that begin with what was typed."""
-    from chipwise.catalog.economics import economics
-
-    return [f"{name}=" for name in economics().table if name.startswith(incomplete.lower())]
-
 
 @with_any_flags
 def cost(
@@ -79,21 +69,15 @@ def cost(
     region: Annotated[str | None, typer.Option(
         "--region", metavar="NAME", help="Offers in this region alone.", autocompletion=complete_regions,
         show_default=False)] = None,
-    utilisation: Annotated[float | None, typer.Option(
-        "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
-        show_default=False)] = None,
+    utilisation: UtilisationOpt = None,
     years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
-    site: Annotated[str | None, typer.Option(
-        "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
-        autocompletion=complete_sites, show_default=False)] = None,
+    site: SiteOpt = None,
     energy_price: Annotated[float | None, typer.Option(
         "--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)] = None,
     pue: Annotated[float | None, typer.Option(
         "--pue", metavar="RATIO", help="Power of the building over that of the servers there.",
         show_default=False)] = None,
-    framework: Annotated[str | None, typer.Option(
-        "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
-        autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)] = None,
+    framework: FrameworkOpt = None,
     custom_kernels: Annotated[list[str] | None, typer.Option(
         "--custom-kernels", metavar="N", help="Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.",
         show_default=False)] = None,
@@ -107,18 +91,14 @@ def cost(
         "--runs", metavar="N", help="Runs (months of a service) that share the port.")] = 1.0,
     epochs: Annotated[float | None, typer.Option(
         "--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False)] = None,
-    set_: Annotated[list[str] | None, typer.Option(
-        "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
-        autocompletion=complete_assumptions, show_default=False)] = None,
+    set_: SetOpt = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = 4_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     prices: PricesOpt = None,
     fx: FxOpt = None,
-    output: Annotated[str, typer.Option(
-        "-o", "--output", metavar="FORMAT", help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
-        autocompletion=one_of(*FORMATS))] = "table",
+    output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
     """Bill a workload on every kind of terms, with the range of each.
@@ -142,7 +122,7 @@ def cost(
     from chipwise.errors import InputError
     from chipwise.workload import Workload
 
-    formats(output, *FORMATS)
+    formats(output, *BILL_FORMATS)
     known_evidence(evidence)
     candidates = _candidates(on)
     book = chosen(book_of(prices, fx), cloud, region, offer)

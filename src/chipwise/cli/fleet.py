@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import FxOpt, OutFile, PricesOpt, one_of
+from chipwise.cli.options import (
+    BILL_FORMATS,
+    BillFormat,
+    FxOpt,
+    OutFile,
+    PricesOpt,
+)
 
 EXAMPLES = """\b
 Examples:
@@ -21,7 +27,6 @@ Examples:
   chipwise fleet plan examples/fleet/mixed.yaml --plot plan.svg
   chipwise fleet plan examples/fleet/mixed.yaml --prices own.csv -o focus --out bill.csv
 """
-FORMATS = ("table", "json", "csv", "focus")
 
 app = typer.Typer(
     name="fleet", help="Plan what to rent and buy over time.", epilog=EXAMPLES,
@@ -62,9 +67,7 @@ def plan(
         show_default=False)] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
-    output: Annotated[str, typer.Option(
-        "-o", "--output", metavar="FORMAT", help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
-        autocompletion=one_of(*FORMATS))] = "table",
+    output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
     """The cheapest mix of chips over time that meets a demand, with how good it is proved to be.
@@ -86,7 +89,7 @@ def plan(
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
 
-    formats(output, *FORMATS)
+    formats(output, *BILL_FORMATS)
     if plot is not None:
         pictures.ready(plot)
     if not 0 <= gap <= 0.5:

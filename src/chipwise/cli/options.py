@@ -74,6 +74,20 @@ def complete_offers(incomplete: str) -> list[str]:
     return [name for name in sorted(names) if name.lower().startswith(incomplete.lower())]
 
 
+def complete_sites(incomplete: str) -> list[str]:
+    """Places of one's own that begin with what was typed."""
+    from chipwise.catalog.economics import own_sites
+
+    return [name for name in own_sites() if name.startswith(incomplete.lower())]
+
+
+def complete_assumptions(incomplete: str) -> list[str]:
+    """Assumptions that begin with what was typed."""
+    from chipwise.catalog.economics import economics
+
+    return [f"{name}=" for name in economics().table if name.startswith(incomplete.lower())]
+
+
 def one_of(*words: str) -> Callable[[str], list[str]]:
     """Completes to a fixed list of words."""
 
@@ -223,6 +237,36 @@ FxOpt = Annotated[
     typer.Option("--fx", metavar="CODE=USD", help="US dollars for one unit of a currency in your prices: EUR=1.08.",
                  show_default=False),
 ]
+BILL_FORMATS = ("table", "json", "csv", "focus")
+ComparedOpt = Annotated[str | None, typer.Option(
+    "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+    autocompletion=complete_chips, show_default=False)]
+ChipsOpt = Annotated[str | None, typer.Option(
+    "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)]
+DeadlineOpt = Annotated[str | None, typer.Option(
+    "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
+    show_default=False)]
+BudgetOpt = Annotated[str | None, typer.Option(
+    "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
+    show_default=False)]
+ByOpt = Annotated[str | None, typer.Option(
+    "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
+    autocompletion=one_of("cost", "time", "energy"), show_default=False)]
+UtilisationOpt = Annotated[float | None, typer.Option(
+    "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
+    show_default=False)]
+SiteOpt = Annotated[str | None, typer.Option(
+    "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
+    autocompletion=complete_sites, show_default=False)]
+FrameworkOpt = Annotated[str | None, typer.Option(
+    "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
+    autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)]
+SetOpt = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
+    autocompletion=complete_assumptions, show_default=False)]
+BillFormat = Annotated[str, typer.Option(
+    "-o", "--output", metavar="FORMAT", help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
+    autocompletion=one_of(*BILL_FORMATS))]
 OutFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),

@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.cost import complete_assumptions, complete_sites
 from chipwise.cli.options import (
     NO_FLAGS,
+    BudgetOpt,
+    ByOpt,
+    ChipsOpt,
+    ComparedOpt,
+    DeadlineOpt,
     EvidenceOpt,
     Flags,
+    FrameworkOpt,
     FxOpt,
     PricesOpt,
-    complete_chips,
+    SetOpt,
+    SiteOpt,
+    UtilisationOpt,
     complete_workloads,
-    one_of,
     with_any_flags,
 )
 
@@ -51,34 +57,17 @@ def report(
     output: Annotated[Path, typer.Option(
         "-o", "--output", metavar="FILE", help="The file to write: its name ends in .html or .pdf.",
         show_default=False)],
-    on: Annotated[str | None, typer.Option(
-        "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
-        autocompletion=complete_chips, show_default=False)] = None,
-    chips: Annotated[str | None, typer.Option(
-        "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)] = None,
-    deadline: Annotated[str | None, typer.Option(
-        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
-        show_default=False)] = None,
-    budget: Annotated[str | None, typer.Option(
-        "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
-        show_default=False)] = None,
-    by: Annotated[str | None, typer.Option(
-        "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
-        autocompletion=one_of("cost", "time", "energy"), show_default=False)] = None,
-    utilisation: Annotated[float | None, typer.Option(
-        "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
-        show_default=False)] = None,
+    on: ComparedOpt = None,
+    chips: ChipsOpt = None,
+    deadline: DeadlineOpt = None,
+    budget: BudgetOpt = None,
+    by: ByOpt = None,
+    utilisation: UtilisationOpt = None,
     years: Annotated[float | None, typer.Option(
         "--years", metavar="N", help="Years that servers are owned (3 unless said).", show_default=False)] = None,
-    site: Annotated[str | None, typer.Option(
-        "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
-        autocompletion=complete_sites, show_default=False)] = None,
-    framework: Annotated[str | None, typer.Option(
-        "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
-        autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)] = None,
-    set_: Annotated[list[str] | None, typer.Option(
-        "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
-        autocompletion=complete_assumptions, show_default=False)] = None,
+    site: SiteOpt = None,
+    framework: FrameworkOpt = None,
+    set_: SetOpt = None,
     time_limit: Annotated[str | None, typer.Option(
         "--time-limit", metavar="TIME", help="Most time for each plan solved for a demand file (60s unless said).",
         show_default=False)] = None,
