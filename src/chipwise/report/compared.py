@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.compare import Flip, Refused
+from chipwise.compare import Comparison, Flip, Refused
+from chipwise.compare.serving import ServingComparison
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report import charts
-from chipwise.report.costs import tornado_part
-from chipwise.report.parts import Figure, Part, Prose, Section, Table
+from chipwise.report.costs import other_terms, tornado_part
+from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Section, Table, Tile
 from chipwise.report.shown import EVIDENCE, number, time_unit
 from chipwise.units import format_money
 
@@ -70,6 +71,22 @@ def front_section(rows: Sequence[Weighed], per: str, what: str) -> Section:
     return Section("trade-off", "Cost against time", (
         Prose("Chips on the dashed front are worth considering: every other is beaten by one that is no dearer and no "
               "slower."), figure))
+
+
+def decision(c: Comparison | ServingComparison, sure: Estimate | None, tiles: Sequence[Tile],
+             statements: Sequence[Statement], figure: Figure) -> Decision:
+    """The first page of a comparison; `sure` is the estimate that the pick rests on."""
+    answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
+    pick, by = c.pick, c.terms.objective
+    if pick is None or sure is None:
+        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), figure)
+    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
+    price = pick.ondemand.price if pick.ondemand else None
+    answers += [Points("How sure is it", how_sure(sure, price, pick.by(by), others)),
+                Points("On other terms", other_terms(statements))]
+    acc = pick.accelerators
+    headline = f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
+    return Decision(headline, c.words.pick, tuple(tiles), tuple(a for a in answers if a.items), figure)
 
 
 def flip_points(flips: Sequence[Flip], otherwise: str) -> tuple[str, ...]:

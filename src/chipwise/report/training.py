@@ -11,16 +11,15 @@ from chipwise.prices import Quote
 from chipwise.report.compared import (
     Ranked,
     Weighed,
-    flip_points,
+    decision,
     flip_section,
     front_section,
-    how_sure,
     ranked_bars,
     refused_table,
 )
-from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile, other_terms
+from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile
 from chipwise.report.evidence import assumptions_section, evidence_section
-from chipwise.report.parts import Decision, Figure, Part, Points, Report, Section, Table, Tile
+from chipwise.report.parts import Figure, Part, Points, Report, Section, Table, Tile
 from chipwise.report.shown import EVIDENCE, ends, kwh, percent, plural, spread, time_ends
 from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload import metrics_that_matter
@@ -42,7 +41,9 @@ def training_report(c: Comparison, calibration: str, made: date, statements: Seq
                for r in c.rows if r.ondemand]
     sections += [front_section(weighed, "", "to train"), flip_section(c.flips, c.words.flip, statements),
                  _evidence(c, calibration), _assumptions(c, statements)]
-    return Report(c.workload.name, about(c), made, _decision(c, statements), tuple(sections))
+    tiles = _tiles(c.pick, statements) if c.pick else []
+    first = decision(c, c.pick.prediction.step if c.pick else None, tiles, statements, _bars(c))
+    return Report(c.workload.name, about(c), made, first, tuple(sections))
 
 
 def about(c: Comparison) -> str:
@@ -52,24 +53,6 @@ def about(c: Comparison) -> str:
            else f"{format_count(t.tokens)} tokens in sequences of {t.sequence:,}")
     return (f"Training of {c.workload.model.name}: {run}, global batch {t.global_batch:,}, {t.precision}; "
             f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
-
-
-def _decision(c: Comparison, statements: Sequence[Statement]) -> Decision:
-    answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
-    if c.pick is None:
-        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), _bars(c))
-    by, pick = c.terms.objective, c.pick
-    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
-    price = pick.ondemand.price if pick.ondemand else None
-    answers += [Points("How sure is it", how_sure(pick.prediction.step, price, pick.by(by), others)),
-                Points("On other terms", other_terms(statements))]
-    return Decision(_headline(pick), c.words.pick, tuple(_tiles(pick, statements)),
-                    tuple(a for a in answers if a.items), _bars(c))
-
-
-def _headline(pick: Row) -> str:
-    acc = pick.accelerators
-    return f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
 
 
 def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
