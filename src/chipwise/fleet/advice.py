@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.fleet.network import TOLERANCE, NetworkNeed, serving_need, training_need
@@ -13,11 +11,6 @@ from chipwise.fleet.storage import COLD_START_S, STALL, StorageNeed, serving_sto
 from chipwise.predict.prediction import Prediction
 from chipwise.serving.service import Service
 from chipwise.units import format_bytes, format_rate
-
-if TYPE_CHECKING:
-    from chipwise.fleet.options import Asked
-    from chipwise.fleet.plan import FleetPlan
-    from chipwise.fleet.problem import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +24,6 @@ class Advice:
     network: NetworkNeed
     storage: StorageNeed
     words: tuple[str, ...]
-
-
-def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
-    """Advice for every workload of a plan on every kind of chips that it runs on there."""
-    problem, found = plan.problem, {}
-    for running in plan.running:
-        pool, work = problem.pool(running.option.pool), asked.works[running.run]
-        placed = asked.placed.get((work, pool.chip, running.option.units * pool.chips))
-        if placed is not None and placed.prediction is not None:
-            key = (work, running.option.supply or pool.id, str(placed.accelerators))
-            if key not in found:
-                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id),
-                                             _taken(asked, running.option, placed.accelerators, know))
-    for serving in plan.serving:
-        pool = problem.pool(serving.pool)
-        placed = asked.placed.get((serving.service, pool.chip, 0))
-        if placed is not None and placed.capacity is not None:
-            key = (serving.service, pool.id, str(placed.accelerators))
-            if key not in found:
-                found[key] = advise_serving(placed.capacity.service, placed.estimate.value, _instance(asked, pool.id))
-    return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
-
-
-def _taken(asked: Asked, option: Option, acc: Accelerators, know: Economics) -> float:
-    """How often an hour spot takes units of a run away; a TPU slice goes as a whole."""
-    if not option.supply or asked.problem.supply(option.supply).terms != "spot":
-        return 0.0
-    return know.value("spot_per_hour", asked.origins[option.supply].cloud) * (acc.slices if acc.shape else option.units)
-
-
-def _instance(asked: Asked, pool: str) -> str:
-    """The instance of a pool's offers, where they have one."""
-    names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
-    return next((name for name in names if name), "")
 
 
 def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "",

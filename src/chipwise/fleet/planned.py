@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 
+from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.catalog.taught import Taught
 from chipwise.errors import InputError
-from chipwise.fleet.advice import advise
+from chipwise.fleet.advice import Advice, advise_serving, advise_training
 from chipwise.fleet.answers import again, answer
 from chipwise.fleet.demand import Demand
 from chipwise.fleet.options import Asked, ask
-from chipwise.fleet.plan import FleetAnswer, Sensitivity
+from chipwise.fleet.plan import FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
+from chipwise.fleet.problem import Option
 from chipwise.prices import PriceBook
 
 BAD_END = "bad end of all intervals"  # the plan by the longest times and smallest capacities, as with --cautious
@@ -64,3 +66,37 @@ def _prices(asked: Asked, found: FleetAnswer) -> list[str]:
             price = f"${o.usd_chip_h:.2f} a chip-hour, " if o.usd_chip_h else ""
             out.append(f"{name}: {price}{o.date}{', stale' if o.stale else ''} ({o.source})")
     return out
+
+
+def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
+    """Advice for every workload of a plan on every kind of chips that it runs on there."""
+    problem, found = plan.problem, {}
+    for running in plan.running:
+        pool, work = problem.pool(running.option.pool), asked.works[running.run]
+        placed = asked.placed.get((work, pool.chip, running.option.units * pool.chips))
+        if placed is not None and placed.prediction is not None:
+            key = (work, running.option.supply or pool.id, str(placed.accelerators))
+            if key not in found:
+                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id),
+                                             _taken(asked, running.option, placed.accelerators, know))
+    for serving in plan.serving:
+        pool = problem.pool(serving.pool)
+        placed = asked.placed.get((serving.service, pool.chip, 0))
+        if placed is not None and placed.capacity is not None:
+            key = (serving.service, pool.id, str(placed.accelerators))
+            if key not in found:
+                found[key] = advise_serving(placed.capacity.service, placed.estimate.value, _instance(asked, pool.id))
+    return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
+
+
+def _taken(asked: Asked, option: Option, acc: Accelerators, know: Economics) -> float:
+    """How often an hour spot takes units of a run away; a TPU slice goes as a whole."""
+    if not option.supply or asked.problem.supply(option.supply).terms != "spot":
+        return 0.0
+    return know.value("spot_per_hour", asked.origins[option.supply].cloud) * (acc.slices if acc.shape else option.units)
+
+
+def _instance(asked: Asked, pool: str) -> str:
+    """The instance of a pool's offers, where they have one."""
+    names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
+    return next((name for name in names if name), "")
