@@ -23,6 +23,7 @@ from chipwise.cli.terminal import draw, wrap
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run
 from chipwise.predict.layouts import Layout
+from chipwise.prices import listed
 from chipwise.units import format_money, format_seconds
 from chipwise.workload import load_workload, metrics_that_matter
 
@@ -63,7 +64,7 @@ def test_compare_leaves_columns_out_in_order(found, width, absent):
 
 @pytest.mark.parametrize("width", (60, *WIDTHS))
 def test_chips_never_loses_the_chip(width):
-    lines = drawn(chips._list(list(load().chips.values())), width)
+    lines = drawn(chips._list(list(load().chips.values()), listed()), width)
     assert max(map(len, lines)) <= width
     assert {line.split()[0] for line in lines if line} >= set(load().chips)
     assert ("NVIDIA T4" in "\n".join(lines)) == (width >= 160)
@@ -72,7 +73,7 @@ def test_chips_never_loses_the_chip(width):
 @pytest.mark.parametrize("width", (60, *WIDTHS))
 @pytest.mark.parametrize("chip", ["v5e", "h100"])
 def test_the_page_of_a_chip_stays_within_the_width(chip, width):
-    lines = drawn(chips._detail(load().chips[chip]), width)
+    lines = drawn(chips._detail(load().chips[chip], listed()), width)
     assert max(map(len, lines)) <= width and any("usable memory" in line for line in lines)
     assert any(("matrix units (MXUs)" if chip == "v5e" else "SMs") in line for line in lines)
 
