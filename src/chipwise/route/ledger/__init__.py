@@ -1,0 +1,1 @@
+"""The ledger: jobs, decisions, attempts and events, in SQLite or PostgreSQL."""

@@ -1,0 +1,112 @@
+"""The rows of the ledger, as plain data. Times are seconds since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.route.job import Job
+from chipwise.route.option import Option, Unable
+from chipwise.route.view import Decision
+
+# states of a job: it waits, has an attempt under way, has ended well, was given up with a reason, or was cancelled
+WAITING, ACTIVE, DONE, PARKED, CANCELLED = "waiting", "active", "done", "parked", "cancelled"
+OVER = frozenset({DONE, PARKED, CANCELLED})
+# states of an attempt: written down, handed to the engine, running; then how it ended
+INTENDED, SUBMITTED, RUNNING = "intended", "submitted", "running"
+UNDER_WAY = frozenset({INTENDED, SUBMITTED, RUNNING})
+ENDS = frozenset({"done", "failed", "lost", "cancelled", "preempted", "refused"})
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job with where it stands."""
+
+    id: str
+    job: Job
+    state: str
+    submitted: float
+    options: tuple[Option, ...]
+    unable: tuple[Unable, ...]
+    done: float = 0.0  # share of the work that checkpoints hold
+    spent: float = 0.0  # USD of the attempts so far
+    reason: str = ""  # why it waits, or why it was parked
+    failures: int = 0  # attempts that failed by the job's own fault
+    failed_at: tuple[str, str] | None = None  # pool and variant of the last attempt, if that failed or was lost
+    not_before: float = 0.0  # it waits until then before it is tried again
+    cancel: bool = False  # asked for, not yet carried out
+    changed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One try at running a job."""
+
+    id: str  # unique over all ledgers; carried by the engine's job
+    job_id: str
+    number: int
+    pool: str
+    variant: str
+    option: Option
+    state: str
+    router: str  # who looks after it, while its lease runs
+    lease: float
+    engine_id: str = ""
+    intended: float = 0.0
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    where: str = ""
+    reason: str = ""
+    restarts: int = 0  # by the engine itself
+    stop: str = ""  # asked for, not yet carried out: "cancel", "preempt" or "move"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """A decision with the policy that made it."""
+
+    id: int
+    at: float
+    policy: str
+    router: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    id: int
+    at: float
+    job_id: str
+    attempt: str
+    kind: str  # submitted, decided, intended, handed over, running, ended, parked, cancelled, retried, ...
+    text: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """How an engine has answered of late."""
+
+    name: str
+    ok: bool
+    since: float
+    failures: int = 0  # in a row
+    error: str = ""
+    next_try: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RouterRow:
+    """A router that has written to the ledger."""
+
+    id: str
+    host: str
+    pid: int
+    policy: str
+    started: float
+    seen: float
+    stopped: float | None = None

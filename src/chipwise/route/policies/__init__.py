@@ -1,0 +1,1 @@
+"""Policies: pure functions from a `View` to `Wishes`, by name."""
