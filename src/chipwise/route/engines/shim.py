@@ -175,7 +175,11 @@ class Program:
         held = {signal.SIGTERM, signal.SIGINT, signal.SIGALRM}
         argv, environment = octets(self.launch["argv"]), variables(self.launch)
         reader, writer = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, held)
+        signal.pthread_sigmask(signal.SIG_BLOCK, held)  # whoever tells it to stop finds it started, or not at all
+        if self.told:
+            return BY_SIGNAL + self.told, ""
+        if self.launch.get("time_limit"):
+            signal.setitimer(signal.ITIMER_REAL, float(self.launch["time_limit"]))
         self.pid = os.fork()
         if not self.pid:
             self._become(argv, environment, writer, held)
@@ -230,11 +234,7 @@ class Program:
 def run(folder: str, by: str, program: Program) -> int:
     """Run a program and write its end; its status."""
     program.output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    started, failed = time.time(), (BY_SIGNAL + program.told, "") if program.told else None
-    if failed is None:
-        if program.launch.get("time_limit"):
-            signal.setitimer(signal.ITIMER_REAL, float(program.launch["time_limit"]))
-        failed = program.start()
+    started, failed = time.time(), program.start()
     status, reason = failed if failed else (program.wait(), "")
     end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
            "told": program.told, "reason": program.why or reason}
