@@ -46,6 +46,7 @@ benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests
 	$(BIN)/python benchmarks/bench_sampling.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/estimates.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py
