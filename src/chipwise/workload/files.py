@@ -57,7 +57,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES) -> dict[str, Any]:
-    """A YAML mapping of at most so many entries; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
+    """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
+
+    `most` entries are read, and no more.
 
     >>> parse_yaml("a: 1e3\\nb: [2, no]")
     {'a': 1000.0, 'b': [2, 'no']}
