@@ -118,8 +118,8 @@ def take(db: Database, router: str, now: float, lease: float) -> list[AttemptRow
                   "ORDER BY job_id, number", router, now)
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
-    notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[7]} ran out", {})
-               for row in rows if row[7] != router])
+    notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})
+               for row in rows if row[5] != router])
     return taken
 
 
