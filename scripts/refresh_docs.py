@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
+HOME = "~/.local/share/chipwise"  # where a user's own data lie: shown for the folder that stands in for it
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def run_in(folder: str, command: str) -> tuple[int, str]:
     said = done.stdout + done.stderr
     for elsewhere, word in meant.items():
         said = said.replace(elsewhere, word)
-    return done.returncode, said
+    return done.returncode, said.replace(folder, HOME)
 
 
 def refreshed(page: Path) -> str:
