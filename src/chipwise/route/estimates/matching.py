@@ -15,6 +15,8 @@ def held(job: Job, variant: Variant, pool: Pool) -> tuple[int, str]:
     c = job.constraints
     if variant.on and pool.chip not in variant.on:
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
+    if pool.engine == "kubernetes" and not variant.image:
+        raise Refusal("the variant has no image, and Kubernetes runs nothing else", f"variants.{variant.name}.image")
     for what, allowed, here in (("chips", c.chips, pool.chip), ("pools", c.pools, pool.name),
                                 ("regions", c.regions, pool.region)):
         if allowed and here not in allowed:
