@@ -108,6 +108,7 @@ def test_kubernetes_needs_an_image(using: Estimator) -> None:
     _, unable = by_pool(using.options(plain(), [cluster]))
     assert "no image" in unable["h100"]
     assert using.options(plain(image="train:1"), [cluster])[0]
+    assert Estimator().options(plain(), [cluster])[0]  # a simulation launches nothing
 
 
 def test_the_power_cap_and_the_longest_run_of_a_pool_are_kept(using: Estimator) -> None:
