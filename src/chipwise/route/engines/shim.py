@@ -1,8 +1,10 @@
-"""Runs one attempt on the node where its engine put it, once: ``python3 shim.py FOLDER BY``.
+"""Runs one attempt on the node where its engine put it, once: ``python3 shim.py FOLDER BY [WORD...]``.
 
-FOLDER is the attempt's (see `chipwise.route.launch`), BY is the engine's id of this job. The first that comes makes
-the claim and runs the program; whoever finds the claim of another leaves with `TAKEN` and runs nothing. The same BY may
-come again when its engine starts the job anew. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
+FOLDER is the attempt's (see `chipwise.route.launch`), BY is the engine's id of this job, and the WORDs go before those
+of the program (srun, a container). The first that comes makes the claim and runs the program; whoever finds the claim
+of another leaves with `TAKEN` and runs nothing. The same BY may come again when its engine starts the job anew: what a
+signal ended then goes on, what ended by itself stays ended. Standard library alone, Python 3.8 or newer: nodes need no
+chipwise.
 
 No shell is involved: the program gets its arguments and variables byte for byte. Secrets are variables of this process,
 put there by the engine; they are handed on and never written. A SIGTERM or SIGINT is handed on to the program, which
@@ -111,10 +113,18 @@ def claim(folder: str, by: str) -> dict[str, Any] | bool:
     if found.get("by") != by:
         return False
     end = read(os.path.join(folder, "end"))
-    if end is not None:
+    if end is not None and not (end.get("exit_code") and (end.get("told") or end["exit_code"] > BY_SIGNAL)):
         return end
     whole(path, dict(mine, restarts=int(found.get("restarts", 0)) + 1))
+    if end is not None:
+        os.unlink(os.path.join(folder, "end"))
     return True
+
+
+def mine_still(folder: str, by: str) -> bool:
+    """Whether the claim is this process's: its engine may have given up this node and started the job on another."""
+    found, me = read(os.path.join(folder, "claim")) or {}, myself()
+    return found.get("by") == by and all(found.get(key) == me[key] for key in ("pid", "host"))
 
 
 def octets(words: list[str]) -> list[bytes]:
@@ -238,7 +248,8 @@ def run(folder: str, by: str, program: Program) -> int:
     status, reason = failed if failed else (program.wait(), "")
     end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
            "told": program.told, "reason": program.why or reason}
-    whole(os.path.join(folder, "end"), end)
+    if mine_still(folder, by):
+        whole(os.path.join(folder, "end"), end)
     return status
 
 
@@ -247,6 +258,7 @@ def main(arguments: list[str]) -> int:
     folder, by = os.path.abspath(arguments[0]), arguments[1]
     launch = read(os.path.join(folder, "launch.json")) or {}
     try:
+        launch["argv"] = [*arguments[2:], *launch["argv"]]
         octets(launch["argv"])
         variables(launch)
         os.fspath(launch["cwd"])
