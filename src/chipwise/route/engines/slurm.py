@@ -7,6 +7,7 @@ submitted, are both listed; `--dependency=singleton` holds the second back and t
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -19,13 +20,22 @@ from chipwise.route.engine import CANCELLED, DONE, ENDED, FAILED, LOST, EngineDo
 from chipwise.route.engines import shim
 from chipwise.route.engines.slurm_commands import Commands
 from chipwise.route.engines.slurm_read import STATES, SlurmJob, SlurmNode
-from chipwise.route.engines.slurm_request import SCRIPT, SCRIPT_NAME, SHIM_NAME, Request, gres_of, request_of, sbatch
-from chipwise.route.launch import claim_of, end_of, launch_file
+from chipwise.route.engines.slurm_request import (
+    BEFORE_NAME,
+    SCRIPT,
+    SCRIPT_NAME,
+    SETTINGS,
+    SHIM_NAME,
+    Request,
+    gres_of,
+    request_of,
+    sbatch,
+)
+from chipwise.route.launch import BURIED, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 from chipwise.whole import write_whole
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
-SETTINGS = frozenset({"conf", "timeout", "rest", "user"})
 # states of Slurm that say only what the program's status was
 BY_STATUS = frozenset({"COMPLETED", "FAILED"})
 
@@ -63,8 +73,9 @@ class SlurmEngine:
         request = request_of(launch, {**dict.fromkeys(launch.variant.secrets, ""), **os.environ})
         words = " \\\n    ".join(shlex.quote(each) for each in sbatch(request))
         told = launch_file(launch).decode("ascii")
+        before = f"# {BEFORE_NAME}\n{_before(request).decode()}\n\n" if request.before else ""
         secrets = "".join(f"# {name}: from the router's environment\n" for name in launch.variant.secrets)
-        return f"# {SCRIPT_NAME}\n{SCRIPT}\n# launch.json\n{told}\n\n{secrets}{words}\n"
+        return f"# {SCRIPT_NAME}\n{SCRIPT}\n# launch.json\n{told}\n\n{before}{secrets}{words}\n"
 
     def submit(self, launch: Launch) -> str:
         """Put the script and the shim into the attempt's folder, and hand it over."""
@@ -72,6 +83,8 @@ class SlurmEngine:
         try:
             write_whole(SCRIPT.encode(), launch.folder / SCRIPT_NAME, "the attempt's folder")
             write_whole(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
+            if request.before:
+                write_whole(_before(request), launch.folder / BEFORE_NAME, "the attempt's folder")
         except (OSError, InputError) as error:
             raise EngineDown(f"slurm: {error}") from None
         return self.link.submit(request)
@@ -115,8 +128,10 @@ class SlurmEngine:
         """How a job ended: the program's status is the folder's to say, what befell the job is Slurm's."""
         folder = self.folder_of(job.name)
         claim, end = claim_of(folder), end_of(folder)
+        if claim is not None and claim.by.startswith(BURIED):
+            claim = None  # a router has given it up: nothing ran, nothing will
         if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
-            return None  # it found the claim of another job and left: the attempt is that one's
+            return None  # it found the claim of another and left: the attempt is not this job's
         reason = "; ".join(filter(None, [reason, f"Slurm: {job.state}"])) if state != DONE else reason
         code, started, ended = job.exit_code, job.started, job.ended
         if end is not None and end.by == job.id and end.exit_code is not None:
@@ -128,6 +143,8 @@ class SlurmEngine:
             unseen = "it wrote nothing into its folder: do the nodes see that folder, and have they a Python 3.8?"
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
                 state, reason = FAILED, f"{unseen}; Slurm: {job.state}"
+        elif job.exit_code == shim.ONCE:
+            state, reason = LOST, "Slurm has started it again, and it is not restartable"
         elif state == DONE:
             state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
         return Seen(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
@@ -139,22 +156,41 @@ class SlurmEngine:
             state = end.state if end.state != CANCELLED else LOST  # who told it to stop, nobody knows any more
             return Seen(attempt, end.by, state, end.exit_code, end.started, end.ended, claim.host if claim else "",
                         end.reason, claim.restarts if claim else 0)
-        if claim is not None:
+        if claim is not None and not claim.by.startswith(BURIED):
             return Seen(attempt, claim.by, LOST, started=claim.at, where=claim.host, restarts=claim.restarts,
                         reason=f"Slurm no longer knows job {claim.by}, and its folder has no end")
         return None
 
 
-def link_of(settings: Mapping[str, str]) -> Link:
-    """The way to talk that the pools file's settings of the engine ask for."""
+def _before(request: Request) -> bytes:
+    return json.dumps({"argv": list(request.before)}, indent=1).encode("ascii")
+
+
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str,
+         given: Mapping[str, object] | None = None) -> SlurmEngine:
+    """The engine of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name.
+
+    `given` are the pools file's settings of the engine; a pool's address may say more.
+    """
+    settings = {key: str(value) for key, value in (given or {}).items()}
     if unknown := sorted(set(settings) - SETTINGS):
-        raise InputError(f"engines.slurm.{unknown[0]}", settings[unknown[0]], f"one of {', '.join(sorted(SETTINGS))}")
+        raise InputError(f"engines.{name}", unknown[0], f"one of {', '.join(sorted(SETTINGS))}")
+    for pool in pools:
+        for key, value in pool.address:
+            if key in SETTINGS and settings.setdefault(key, value) != value:
+                raise InputError(f"pools.{pool.name}.address.{key}", value,
+                                 f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`")
+    return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
+
+
+def link_of(settings: Mapping[str, str]) -> Link:
+    """The way to talk that the pools' address asks for."""
     try:
         timeout = float(settings.get("timeout", TIMEOUT_S))
-    except (TypeError, ValueError):
+    except ValueError:
         timeout = 0.0
     if not 0 < timeout <= 3600:
-        raise InputError("engines.slurm.timeout", settings["timeout"], "seconds, above 0 and at most 3600")
+        raise InputError("address.timeout", settings["timeout"], "seconds, above 0 and at most 3600")
     if settings.get("rest"):
         from chipwise.route.engines.slurm_rest import Rest
 

@@ -1,7 +1,7 @@
 """What Slurm is asked for: a launch as a request, and the request as the arguments of sbatch or as slurmrestd's JSON.
 
 No text of a user's is ever part of a script. The script is the same for all jobs; the attempt's folder and the program
-that reads it come by variables; the program's words and variables are in launch.json, which the shim reads.
+that reads it come by variables; the program's words and variables are in launch.json, words before them in before.json.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from chipwise.route.pool import Pool
 SCRIPT = """\
 #!/bin/sh
 # Runs one attempt of chipwise, once: what to run is in the folder's launch.json.
-exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SLURM_JOB_ID" "$@"
+exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SLURM_JOB_ID"
 """
-SCRIPT_NAME, SHIM_NAME, LOG_NAME = "slurm.sh", "shim.py", "slurm.log"
+SCRIPT_NAME, SHIM_NAME, BEFORE_NAME, LOG_NAME = "slurm.sh", "shim.py", "before.json", "slurm.log"
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
 HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE")
 # Slurm acts on time limits once a minute, and the signal of --signal comes up to 60 s early (sbatch(1), 22.05)
@@ -31,8 +31,9 @@ GRES = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 SECRET = re.compile(r"(?!(SLURM|SBATCH|CHIPWISE|LD)_|PATH$|IFS$|ENV$|BASH_ENV$)[A-Za-z_][A-Za-z0-9_]*")
 CONTAINERS = ("pyxis", "apptainer", "none")
 # keys of a pool's address that this engine reads; another one is a mistake that nobody would notice
-ADDRESS = frozenset({"partition", "account", "qos", "reservation", "constraint", "gres", "chips_per_node", "cpus",
-                     "memory", "exclusive", "container", "mounts", "python", "grace", "cwd", "nice"})
+SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user"})  # of the cluster
+ADDRESS = SETTINGS | {"partition", "account", "qos", "reservation", "constraint", "gres", "chips_per_node", "cpus",
+                      "memory", "exclusive", "container", "mounts", "python", "grace", "cwd", "nice"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,11 @@ def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
         raise EngineRefused(f"the router's environment has no {', '.join(missing)}, which the job needs as secrets")
     return {name: router[name] for name in (*HANDED_ON, *secrets) if name in router} | {
         "CHIPWISE_PYTHON": launch.pool.at("python") or "python3", "CHIPWISE_FOLDER": str(launch.folder),
-        "CHIPWISE_POOL": launch.pool.name}
+        "CHIPWISE_POOL": launch.pool.name, **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"})}
 
 
 def sbatch(request: Request) -> list[str]:
-    """The arguments of sbatch, each one word; the script and what is to precede the program come last."""
+    """The arguments of sbatch, each one word."""
     flags = {"memory": "mem"}
     return [
         "sbatch", "--parsable", f"--job-name={request.name}", f"--comment={request.comment}",
@@ -193,7 +194,7 @@ def sbatch(request: Request) -> list[str]:
         f"--signal=B:TERM@{request.warning}", "--requeue" if request.requeue else "--no-requeue",
         "--dependency=singleton", "--open-mode=append", "--export=ALL",
         f"--chdir={request.folder}", f"--output={request.log}",
-        f"{request.folder}/{SCRIPT_NAME}", *request.before]
+        f"{request.folder}/{SCRIPT_NAME}"]
 
 
 def clock(seconds: float) -> str:
