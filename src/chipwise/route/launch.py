@@ -6,6 +6,7 @@ An attempt's folder holds, each written whole or not at all:
     claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes
     output        what the program printed
     end           how it ended: {"by", "exit_code", "started", "ended", "told", "reason"}; absent: it runs, or was lost
+    progress      the share of the job's work that its checkpoints hold; a program may write it, from 0 to 1
 
 The claim is what makes an attempt run once: whoever finds the claim of another leaves without running the program.
 """
@@ -13,6 +14,9 @@ The claim is what makes an attempt run once: whoever finds the claim of another 
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 from chipwise.whole import write_whole
 
+BURIED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
 
 
@@ -112,6 +117,39 @@ def write_launch(launch: Launch, grace: float | None = None) -> None:
     target = launch.folder / "launch.json"
     if not target.exists():
         write_whole(data, target, "the attempt's folder")
+
+
+def bury(folder: Path, by: str) -> bool:
+    """Claim an attempt so that no program of it runs, now or later; False where another has claimed it.
+
+    Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
+    be about to submit it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".claim.{os.getpid()}.{threading.get_ident()}"
+    try:
+        with draft.open("wb") as out:
+            out.write(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode())
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(draft, folder / "claim")
+    except FileExistsError:
+        there = claim_of(folder)
+        return there is not None and there.by.startswith(BURIED)
+    except OSError as error:
+        raise EngineDown(f"{folder}: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def progress_of(folder: Path) -> float | None:
+    """The share of the job's work that its checkpoints hold, if the program wrote it to the file `progress`."""
+    try:
+        share = float((folder / "progress").read_text("utf-8", "replace")[:40])
+    except (OSError, ValueError):
+        return None
+    return share if 0 <= share <= 1 else None
 
 
 def claim_of(folder: Path) -> Claim | None:

@@ -53,7 +53,7 @@ def _space(pool: Pool, room: Room | None, held: int, there: int, drained: bool) 
         return Space(0, 0, 0, "its engine has not answered")
     total = min(room.total, pool.count)
     if drained:
-        return Space(total, 0, 0, "drained")
+        return Space(0, 0, 0, "drained")
     ours = min(room.free + there, total, powered(pool))
     note = room.note
     if powered(pool) < total:

@@ -15,8 +15,9 @@ from chipwise.route.engine import Seen
 from chipwise.route.ledger.records import CANCELLED, DONE, PARKED, WAITING, AttemptRow, JobRow
 
 BLAMELESS = frozenset({"lost", "preempted", "refused"})
+SOON_S = 60.0  # an attempt that was stopped later than that had its turn: policies that share stop jobs again and again
 MOST_BLAMELESS = 20  # in a row; a job that loses its place so often needs a person
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt: doubled each time, so that a broken pool is not hammered
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt, doubled each time: a broken pool is not hammered
 MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to say so
 
 
@@ -114,8 +115,8 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
-            return Ending(state, PARKED, f"{full}; {failures} attempts failed and {row.job.retries} retries are allowed",
-                          done=done, spent=spent)
+            many = f"{failures} attempts failed and {row.job.retries} retries are allowed"
+            return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
         return Ending(state, WAITING, full, now + wait(failures), done, spent)
     row_of = blameless(earlier) + 1
     if row_of > MOST_BLAMELESS:
@@ -128,10 +129,14 @@ def blameless(earlier: Sequence[AttemptRow]) -> int:
     """How many of the last attempts in a row ended without the job's fault."""
     count = 0
     for each in reversed(earlier):
-        if each.state not in BLAMELESS:
+        if each.state not in BLAMELESS or (each.state == "preempted" and _ran(each) > SOON_S):
             break
         count += 1
     return count
+
+
+def _ran(attempt: AttemptRow) -> float:
+    return 0.0 if attempt.started is None or attempt.ended is None else attempt.ended - attempt.started
 
 
 def wait(times: int) -> float:

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from chipwise.route.engine import EngineDown, EngineRefused
-from chipwise.route.ledger import Ledger, LedgerError
+from chipwise.route.engine import Engine, EngineDown, EngineRefused
+from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import EngineRow
 
-FIRST_S, LONGEST_S = 1.0, 120.0  # until the next try; doubled each time: an engine that restarts is found within its minutes
+FIRST_S, LONGEST_S = 1.0, 120.0  # until the next try, doubled each time: one that restarts is found within minutes
 JITTER = 0.25  # of the wait, either way: routers don't knock all at once
 T = TypeVar("T")
+
+
+class Guarded:
+    """An engine whose every failure but a refusal is `EngineDown`: one that answers nonsense must not stop others."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.name = engine, engine.name
+        self.queues = bool(getattr(engine, "queues", False))  # it has a queue of its own, and starts what waits there
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.engine, name)
+
+        def guarded(*arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except (EngineDown, EngineRefused):
+                raise
+            except Exception as error:
+                raise EngineDown(f"{type(error).__name__}: {error}") from error
+
+        return guarded
 
 
 class Health:
@@ -34,17 +55,11 @@ class Health:
         return name in self.errors or (row is not None and not row.ok and row.next_try > now)
 
     def ask(self, name: str, now: float, call: Callable[[], T]) -> T | None:
-        """What an engine answers; None, noted, where it doesn't. A refusal is an answer and is raised."""
+        """What a call to an engine gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""
         try:
             return call()
-        except EngineRefused:
-            raise
-        except LedgerError:
-            raise
         except EngineDown as error:
             self.down(name, str(error), now)
-        except Exception as error:  # an answer that the engine's module could not make sense of
-            self.down(name, f"{type(error).__name__}: {error}", now)
         return None
 
     def well(self, name: str, now: float) -> None:
