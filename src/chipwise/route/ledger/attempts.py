@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.route.engine import PENDING, Seen
 from chipwise.route.engine import RUNNING as SEEN_RUNNING
-from chipwise.route.ledger.codec import decode, encode
+from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
@@ -25,6 +25,7 @@ from chipwise.route.ledger.states import STOPS, step_after, step_attempt, step_j
 from chipwise.route.option import Option
 from chipwise.route.view import Decision
 
+_IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
 _FAILED = frozenset({"failed", "lost", "refused"})  # ends after which another option is tried first
 
 
@@ -38,20 +39,25 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     begun: list[AttemptRow] = []
     written: list[tuple[Any, ...]] = []
     when = stamp(db, now)
+    waiting = {str(job): rest for job, *rest in db.all(
+        "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting'")} if decisions else {}
     for decision in decisions:
-        kept = False
-        if decision.kind == "start" and decision.pool not in closed:
-            option = _startable(db, decision, now, room.get(decision.pool, 0) - held.get(decision.pool, 0))
+        kept, pool = False, storable(decision.pool)
+        if decision.kind == "start" and decision.job in waiting and pool not in closed:
+            option = _startable(db, decision, waiting[decision.job][0] <= now,
+                                room.get(decision.pool, 0) - held.get(pool, 0))
             if option is not None:
-                held[option.pool] = held.get(option.pool, 0) + option.chips
+                del waiting[decision.job]
+                held[pool] = held.get(pool, 0) + option.chips
                 begun.append(_begin(db, uid, router, decision, option, now, when, lease))
                 kept = True
         elif decision.kind == "stop":
             kept = _stop_for(db, decision, now)
-        elif decision.kind == "wait":
-            kept = _wait(db, decision, when)
+        elif decision.kind == "wait" and decision.job in waiting:
+            _, reason, waits_for = waiting[decision.job]
+            kept = _wait(db, decision, pool, reason, waits_for)
         if kept:
-            written.append((now, job_number(decision.job), policy, router, decision.kind, decision.pool,
+            written.append((now, job_number(decision.job), policy, router, decision.kind, pool,
                             encode(decision, Decision)))
     first = next_id(db, "decisions")
     db.many("INSERT INTO decisions (id, at, job_id, policy, router, kind, pool, decision) "
@@ -63,15 +69,12 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     return begun
 
 
-_IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
-
-
-def _startable(db: Database, decision: Decision, now: float, room: int) -> Option | None:
-    """The option to start, if its job still waits and there is room for it."""
-    found = db.one("SELECT state, not_before, options FROM jobs WHERE id = ?", job_number(decision.job))
-    if found is None or found[0] != WAITING or found[1] > now:
+def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
+    """The option to start, if its waiting job is due and there is room for it."""
+    found = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and room > 0 else None
+    if found is None:
         return None
-    options = decode(tuple[Option, ...], found[2])
+    options = decode(tuple[Option, ...], found[0])
     option = next((o for o in options if (o.pool, o.variant) == (decision.pool, decision.variant)), None)
     return option if option is not None and option.chips <= room else None
 
@@ -85,32 +88,28 @@ def _begin(db: Database, uid: str, router: str, decision: Decision, option: Opti
     row = AttemptRow(f"{uid}-{job}-{number}", str(job), number, option.pool, option.variant, option, INTENDED, router,
                      now + lease, intended=now)
     db.run("INSERT INTO attempts (id, job_id, number, pool, variant, chips, plan, state, router, lease, intended) "
-           "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id, job, number, row.pool, row.variant, option.chips,
-           encode(option, Option), INTENDED, router, row.lease, now)
+           "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id, job, number, storable(row.pool),
+           storable(row.variant), option.chips, encode(option, Option), INTENDED, router, row.lease, now)
     step_job(decision.job, WAITING, "active")
-    db.run("UPDATE jobs SET state = 'active', reason = ?, changed = ? WHERE id = ?", text_of(decision.reason), when,
-           job)
+    db.run("UPDATE jobs SET state = 'active', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
+           text_of(decision.reason), when, job)
     return row
 
 
 def _stop_for(db: Database, decision: Decision, now: float) -> bool:
     found = db.one(f"SELECT id, stop FROM attempts WHERE job_id = ? AND state IN {_IN}", job_number(decision.job))
     if found is None or found[1]:
-        return False
+        return False  # it has ended, or is being stopped already
     ask_stop(db, found[0], "preempt", now)
     return True
 
 
-def _wait(db: Database, decision: Decision, when: float) -> bool:
+def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: str | None) -> bool:
     """Note why a job waits. One decision is written as long as it waits for the same pool."""
-    job = job_number(decision.job)
-    found = db.one("SELECT state, reason FROM jobs WHERE id = ?", job)
-    if found is None or found[0] != WAITING:
-        return False
-    if found[1] != text_of(decision.reason):
-        db.run("UPDATE jobs SET reason = ? WHERE id = ?", text_of(decision.reason), job)
-    last = db.one("SELECT kind, pool FROM decisions WHERE job_id = ? ORDER BY id DESC LIMIT 1", job)
-    return last != ("wait", decision.pool)
+    if (reason, waits_for) != (text_of(decision.reason), pool):
+        db.run("UPDATE jobs SET reason = ?, waits_for = ? WHERE id = ?", text_of(decision.reason), pool,
+               job_number(decision.job))
+    return waits_for != pool
 
 
 def take(db: Database, router: str, now: float, lease: float) -> list[AttemptRow]:
@@ -119,14 +118,14 @@ def take(db: Database, router: str, now: float, lease: float) -> list[AttemptRow
                   "ORDER BY job_id, number", router, now)
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
-    notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[7]} ran out", {})
-               for row in rows if row[7] != router])
+    notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})
+               for row in rows if row[5] != router])
     return taken
 
 
 def handed_over(db: Database, attempt: str, engine_id: str, now: float) -> None:
     """The engine has taken an attempt, under an id of its own."""
-    row = one(db, attempt)
+    row, engine_id = one(db, attempt), storable(engine_id)
     if row.state != INTENDED and row.engine_id == engine_id:
         return  # said twice
     step_attempt(attempt, row.state, SUBMITTED)
@@ -146,7 +145,7 @@ def seen(db: Database, attempt: str, what: Seen, now: float) -> None:
         raise Conflict(f"attempt {attempt} is {row.state}: it can't become {state}")
     if state != row.state:
         step_attempt(attempt, row.state, state)
-    after = replace(row, state=state, engine_id=what.engine_id or row.engine_id,
+    after = replace(row, state=state, engine_id=storable(what.engine_id) or row.engine_id,
                     submitted=now if row.submitted is None else row.submitted,
                     started=what.started if what.started is not None else row.started or
                     (now if state == RUNNING else None), where=text_of(what.where) or row.where,
@@ -181,11 +180,11 @@ def end(db: Database, attempt: str, state: str, now: float, *, exit_code: int | 
     db.run("UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
            "WHERE id = ?", state, now if ended is None else ended, row.started if started is None else started,
            exit_code, text_of(reason), float(spent), attempt)
-    fault = (row.pool, row.variant) if state in _FAILED else (None, None)
-    db.run("UPDATE jobs SET state = ?, reason = ?, done = ?, failures = failures + ?, failed_pool = ?, "
-           "failed_variant = ?, not_before = ?, cancel = 0, changed = ?, "
+    fault = encode((row.pool, row.variant), tuple[str, str]) if state in _FAILED else None
+    db.run("UPDATE jobs SET state = ?, reason = ?, done = ?, failures = failures + ?, failed_at = ?, "
+           "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
            "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
-           then, "" if then == "done" else text_of(reason), share, int(state == "failed"), *fault, not_before,
+           then, "" if then == "done" else text_of(reason), share, int(state == "failed"), fault, not_before,
            stamp(db, now), int(row.job_id))
     note(db, now, int(row.job_id), "ended", f"{state}{f': {reason}' if reason else ''}", attempt, state=state,
          exit_code=exit_code, spent=float(spent), done=share)

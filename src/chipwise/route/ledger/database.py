@@ -194,5 +194,6 @@ def _told(error: Exception) -> tuple[str, str]:
         return (f"it can't be opened for writing ({text})",
                 f"{_KEPT}; make the file and its folder writable, or name another with --ledger")
     if name.startswith("SQLITE_IOERR"):
-        return f"the disk failed or is full ({name}: {text})", f"{_KEPT}; look at the disk and try again"
+        return f"the disk failed or is full ({name}: {text})", ("what was committed is kept; look at the "
+                                                                "disk, then try again")
     return f"{text} ({name or type(error).__name__})", f"{_KEPT}; see the message"

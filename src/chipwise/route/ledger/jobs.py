@@ -35,7 +35,7 @@ def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
         if not one.options:
             raise InputError(f"job {one.job.name}", "no option", "a job that can run in some pool")
         rows.append((number, key, digest, text_of(one.job.name), text_of(one.job.owner), WAITING, now, text,
-                     encode(one.options, tuple[Option, ...]), encode(one.unable, tuple[Unable, ...]),
+                     encode(tuple(one.options), tuple[Option, ...]), encode(tuple(one.unable), tuple[Unable, ...]),
                      "no router has looked at it yet", when))
         ids.append(str(number))
         if key:
@@ -82,8 +82,8 @@ def retry(db: Database, job_id: str, now: float) -> None:
     if state not in (PARKED, CANCELLED):
         raise Conflict(f"job {job_id} is {state}: only a job that was parked or cancelled is tried again")
     step_job(job_id, state, WAITING)
-    db.run("UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_pool = NULL, "
-           "failed_variant = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?", stamp(db, now), number)
+    db.run("UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_at = NULL, "
+           "waits_for = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?", stamp(db, now), number)
     note(db, now, number, "retried", f"it was {state}")
 
 
@@ -95,6 +95,19 @@ def park(db: Database, job_id: str, reason: str, now: float) -> None:
     db.run("UPDATE jobs SET state = 'parked', reason = ?, changed = ? WHERE id = ?", text_of(reason), stamp(db, now),
            number)
     note(db, now, number, "parked", reason)
+
+
+def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+    """Replace what a waiting job would take in each pool."""
+    number, state = _state(db, job_id)
+    if state != WAITING:
+        raise Conflict(f"job {job_id} is {state}: only a job that waits is estimated anew")
+    if not options:
+        raise Conflict(f"job {job_id} would have no pool left: park it instead")
+    db.run("UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
+           encode(tuple(options), tuple[Option, ...]), encode(tuple(unable), tuple[Unable, ...]), stamp(db, now),
+           number)
+    note(db, now, number, "estimated anew", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
 
 
 def _state(db: Database, job_id: str) -> tuple[int, str]:

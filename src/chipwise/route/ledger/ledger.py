@@ -37,6 +37,7 @@ from chipwise.route.ledger.rows import (
     text_of,
 )
 from chipwise.route.ledger.schema import TABLES, VERSION
+from chipwise.route.option import Option, Unable
 from chipwise.route.view import Decision
 
 
@@ -77,7 +78,7 @@ class Ledger:
              limit: int | None = None) -> list[JobRow]:
         """Jobs, newest first."""
         asked = {"state": state, "owner": owner, "name": name}
-        given = {k: storable(v) for k, v in asked.items() if v is not None}
+        given = {k: text_of(v) for k, v in asked.items() if v is not None}
         where = " AND ".join(f"{k} = ?" for k in given) or "1 = 1"
         rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE {where} ORDER BY id DESC LIMIT ?", *given.values(),
                             2**31 if limit is None else limit)
@@ -109,6 +110,11 @@ class Ledger:
         """Give a waiting job up, with the reason, until someone tries it again."""
         with self._db.write() as db:
             _jobs.park(db, job_id, reason, now)
+
+    def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+        """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
+        with self._db.write() as db:
+            _jobs.revise(db, job_id, options, unable, now)
 
     # attempts
 
@@ -224,8 +230,8 @@ class Ledger:
         """Let no job start in a pool, or let them again. What runs there goes on."""
         with self._db.write() as db:
             db.run("INSERT INTO pools (name, drained, reason, since) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
-                   "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since", pool, int(on),
-                   text_of(reason), now)
+                   "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since", storable(pool),
+                   int(on), text_of(reason), now)
 
     def drained(self) -> dict[str, str]:
         """Pools in which no job is to start, with the reason."""

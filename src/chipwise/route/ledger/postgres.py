@@ -27,12 +27,13 @@ class PostgreSQL(Database):
         super().__init__()
         self.where, self._url, self._busy_s = masked(url), url, busy_s
         self._link: psycopg.Connection[Row] | None = None
+        self._inside = False  # a transaction: it must not go on over another connection
         with self._typed():
             self._connect()
 
     def _connect(self) -> psycopg.Connection[Row]:
-        """The connection; a new one where the server has closed the old."""
-        if self._link is None or self._link.closed:
+        """The connection; a new one where the server has closed the old, but never inside a transaction."""
+        if self._link is None or (self._link.closed and not self._inside):
             self._link = _psycopg().connect(self._url, autocommit=True, connect_timeout=CONNECT_S,
                                             application_name="chipwise")
             self._link.execute(f"SET lock_timeout = {round(self._busy_s * 1000)}")
@@ -47,18 +48,33 @@ class PostgreSQL(Database):
         except psycopg.Error as error:
             raise LedgerError(self.where, *_told(error)) from None
 
+    def _begin(self, sql: str) -> psycopg.Connection[Row]:
+        try:
+            self._connect().execute(sql)
+        except _psycopg().OperationalError:
+            if self._link is not None and not self._link.closed:
+                raise
+            self._connect().execute(sql)  # the server was started again since: nothing was under way, so once more
+        self._inside = True
+        return self._connect()
+
     def _begin_write(self) -> None:
-        link = self._connect()
-        link.execute("BEGIN")
-        link.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        self._begin("BEGIN")
+        try:
+            self._connect().execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        except BaseException:
+            self._rollback()
+            raise
 
     def _begin_read(self) -> None:
-        self._connect().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def _commit(self) -> None:
         self._connect().execute("COMMIT")
+        self._inside = False
 
     def _rollback(self) -> None:
+        self._inside = False
         if self._link is not None and not self._link.closed:
             self._link.execute("ROLLBACK")
 

@@ -14,31 +14,31 @@ from chipwise.route.ledger.records import AttemptRow, DecisionRow, Event, JobRow
 from chipwise.route.option import Option, Unable
 from chipwise.route.view import Decision
 
-JOB = ("id, state, submitted, done, spent, reason, failures, failed_pool, failed_variant, not_before, cancel, changed, "
-       "job, options, unable")
-ATTEMPT = ("id, job_id, number, pool, variant, plan, state, router, lease, engine_id, intended, submitted, started, "
+JOB = ("id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, "
+       "options, unable")
+ATTEMPT = ("id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
            "ended, exit_code, place, reason, restarts, stop, spent")
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded
 
 
 class Decoded:
-    """Jobs with their options, decoded once: they never change while a ledger lives."""
+    """Jobs with their options, decoded once: those of most jobs never change."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str], tuple[Job, tuple[Option, ...], tuple[Unable, ...]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, str], tuple[Job, tuple[Option, ...], tuple[Unable, ...]]] = OrderedDict()
 
     def job(self, row: Row) -> JobRow:
         """The record of a row selected as JOB."""
-        (number, state, submitted, done, spent, reason, failures, pool, variant, not_before, cancel, changed,
-         *texts) = row
+        number, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, *texts = row
         job, options, unable = self._parts(number, *texts)
-        return JobRow(str(number), job, state, submitted, options, unable, done, spent, reason, failures,
-                      None if pool is None else (pool, variant), not_before, bool(cancel), changed)
+        failed = None if failed_at is None else decode(tuple[str, str], failed_at)
+        return JobRow(str(number), job, state, submitted, options, unable, done, spent, reason, failures, failed,
+                      not_before, bool(cancel), changed)
 
     def _parts(self, number: int, job: str, options: str,
                unable: str) -> tuple[Job, tuple[Option, ...], tuple[Unable, ...]]:
-        key = (number, options)
+        key = (number, options, unable)
         found = self._kept.get(key)
         if found is None:
             found = (decode(Job, job), decode(tuple[Option, ...], options), decode(tuple[Unable, ...], unable))
@@ -50,8 +50,9 @@ class Decoded:
 
 def attempt_of(row: Row) -> AttemptRow:
     """The record of a row selected as ATTEMPT."""
-    (name, job, number, pool, variant, plan, *rest) = row
-    return AttemptRow(name, str(job), number, pool, variant, decode(Option, plan), *rest)
+    name, job, number, plan, *rest = row
+    option = decode(Option, plan)
+    return AttemptRow(name, str(job), number, option.pool, option.variant, option, *rest)
 
 
 def decision_of(row: Row) -> DecisionRow:

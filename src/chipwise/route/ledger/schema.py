@@ -33,8 +33,8 @@ TABLES = (
         spent DOUBLE PRECISION NOT NULL DEFAULT 0,
         reason TEXT NOT NULL DEFAULT '',
         failures INTEGER NOT NULL DEFAULT 0,
-        failed_pool TEXT,
-        failed_variant TEXT,
+        failed_at TEXT,
+        waits_for TEXT,
         not_before DOUBLE PRECISION NOT NULL DEFAULT 0,
         cancel INTEGER NOT NULL DEFAULT 0,
         changed DOUBLE PRECISION NOT NULL

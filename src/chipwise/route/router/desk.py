@@ -85,8 +85,9 @@ class Desk:
         self.told.update(dict.fromkeys(jobs, now))
 
     def _drop(self, job: str) -> None:
-        for kept in (self.rows, self.later, self.told):
-            kept.pop(job, None)  # type: ignore[attr-defined]
+        self.rows.pop(job, None)
+        self.later.pop(job, None)
+        self.told.pop(job, None)
         self.running.discard(job)
         if job in self.board:
             self.board.remove(job)

@@ -35,18 +35,18 @@ def launch_of(row: JobRow, attempt: AttemptRow, pool: Pool, folder: Path) -> Lau
 class Handing:
     """Hands attempts over."""
 
-    def __init__(self, ledger: Ledger, folder: Path, reconciler: Reconciler, health: Health,
-                 clock: Callable[[], float]) -> None:
-        self.ledger, self.folder, self.reconciler, self.health, self.clock = ledger, folder, reconciler, health, clock
+    def __init__(self, ledger: Ledger, health: Health, clock: Callable[[], float]) -> None:
+        self.ledger, self.health, self.clock = ledger, health, clock
 
-    def over(self, name: str, engine: Engine, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
+    def over(self, engine: Engine, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
         """Hand one attempt over; what came of it: "handed over", "refused", "down" or "gone"."""
+        name = engine.name
         try:
-            launch = launch_of(row, attempt, pool, self.folder)
+            launch = launch_of(row, attempt, pool, own.folder)
             write_launch(launch)
             engine_id = self.health.ask(name, self.clock(), lambda: engine.submit(launch))
         except EngineRefused as error:
-            return "refused" if self.reconciler.refuse(attempt, row, str(error), self.clock()) else "down"
+            return "refused" if own.refuse(attempt, row, str(error), self.clock()) else "down"
         if engine_id is None:
             return "down"
         if engine_id.startswith(BURIED):  # another router has given it up, and says so in a moment
@@ -60,9 +60,9 @@ class Handing:
             return "gone"
         return "handed over"
 
-    def give_up(self, name: str, attempt: AttemptRow, row: JobRow) -> bool:
+    def give_up(self, name: str, own: Reconciler, attempt: AttemptRow, row: JobRow) -> bool:
         """Let a job whose engine has not answered for long go elsewhere; True if that is safe and was done."""
         if self.clock() - attempt.intended < DOWN_S:
             return False
         error = self.health.rows[name].error if name in self.health.rows else ""
-        return self.reconciler.refuse(attempt, row, f"engine {name} does not answer: {error}", self.clock())
+        return own.refuse(attempt, row, f"engine {name} does not answer: {error}", self.clock())

@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Guarded:
     """An engine whose every failure but a refusal is `EngineDown`: one that answers nonsense must not stop others."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.name = engine, engine.name
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.engine, self.name = engine, name
         self.queues = bool(getattr(engine, "queues", False))  # it has a queue of its own, and starts what waits there
 
     def __getattr__(self, name: str) -> Any:

@@ -56,17 +56,18 @@ class Router:
     """One router of a ledger."""
 
     def __init__(self, ledger: Ledger, engines: Mapping[str, Engine], pools: Sequence[Pool], policy: Policy,
-                 clock: Callable[[], float] = time.time, *, folder: Path, name: str, policy_name: str = "",
-                 lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None, seed: int | None = None) -> None:
-        """`folder` is the ledger's own state folder, `name` the router's; see `identity`."""
+                 clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str, policy_name: str = "",
+                 lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
+                 seed: int | None = None) -> None:
+        """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`."""
         self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
         self.policy_name = policy_name or getattr(policy, "__name__", "policy")
-        self.engines: dict[str, Guarded] = {key: Guarded(engine) for key, engine in engines.items()}
+        self.engines: dict[str, Guarded] = {key: Guarded(key, engine) for key, engine in engines.items()}
         self.health = Health(ledger, random.Random(seed))
-        self.reconciler = Reconciler(ledger, folder, name)
-        self.handing = Handing(ledger, folder, self.reconciler, self.health, clock)
+        self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in engines}
+        self.handing = Handing(ledger, self.health, clock)
         self.desk = Desk(ledger, self.pools)
-        self.planner = Planner(self.desk, policy, self.engines, folder, weights or {})
+        self.planner = Planner(self.desk, policy, self.engines, folders, weights or {})
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
         self._renewed = 0.0
@@ -109,7 +110,7 @@ class Router:
             pools = [p for p in self.pools if engine_name(p) == name]
             theirs = [a for a in mine if a.pool in {p.name for p in pools}]
             found = None if self.health.resting(name, now) else self.health.ask(
-                name, now, lambda e=engine, t=theirs, p=pools: self._ask(e, t, p, now))  # type: ignore[misc]
+                name, now, lambda e=engine, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now))  # type: ignore[misc]
             if found is None:
                 report.down[name] = self.health.rows[name].error
                 self._give_up(name, theirs, report)
@@ -125,15 +126,17 @@ class Router:
             report.strangers += seen.strangers
         return rooms, shown, again
 
-    def _ask(self, engine: Engine, theirs: Sequence[AttemptRow], pools: Sequence[Pool],
+    def _ask(self, engine: Engine, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool],
              now: float) -> tuple[Found, Mapping[str, Room]]:
-        found = self.reconciler.engine(engine, theirs, self.desk.rows, now)
+        found = self.reconcilers[name].engine(engine, theirs, self.desk.rows, now)
         return found, engine.capacity(pools)
 
     def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
         for attempt in theirs:
             row = self.desk.rows.get(attempt.job_id)
-            if attempt.state == INTENDED and row is not None and self.handing.give_up(name, attempt, row):
+            if attempt.state != INTENDED or row is None:
+                continue
+            if self.handing.give_up(name, self.reconcilers[name], attempt, row):
                 report.refused.append(attempt.id)
 
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
@@ -156,7 +159,7 @@ class Router:
         if self.health.resting(name, now):
             return
         row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        said = self.handing.over(name, self.engines[name], attempt, row, pool)
+        said = self.handing.over(self.engines[name], self.reconcilers[name], attempt, row, pool)
         if said == "handed over":
             report.started.append(attempt.id)
         elif said == "refused":

@@ -32,9 +32,10 @@ class Plan:
 class Planner:
     """Asks the policy."""
 
-    def __init__(self, desk: Desk, policy: Policy, engines: Mapping[str, Guarded], folder: Path,
-                 weights: Mapping[str, float]) -> None:
-        self.desk, self.policy, self.engines, self.folder, self.weights = desk, policy, engines, folder, dict(weights)
+    def __init__(self, desk: Desk, policy: Policy, engines: Mapping[str, Guarded],
+                 folders: Mapping[str, Path], weights: Mapping[str, float]) -> None:
+        self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
+        self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
 
     def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
@@ -91,9 +92,10 @@ class Planner:
                 continue
             attempt = f"{self.desk.ledger.uid}-{row.id}-0"
             asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
+            engine = engine_name(pool)
             try:
-                said: float | None = self.engines[engine_name(pool)].predicted_start(
-                    launch_of(row, asked, pool, self.folder))
+                said: float | None = self.engines[engine].predicted_start(
+                    launch_of(row, asked, pool, self.folders[engine]))
             except (EngineDown, EngineRefused):  # a prediction is a favour: its list says whether it is down
                 return None
             return said
