@@ -20,6 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
+from chipwise.route.engines.slurm import SlurmEngine
+
 NODES = {"h200-0": ("gpu", "h200", 8), "h200-1": ("gpu", "h200", 8),
          "v5e-0": ("tpu", "v5e", 4), "v5e-1": ("tpu", "v5e", 4)}
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
@@ -276,3 +280,32 @@ class SlurmCluster:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster for the tests of a file."""
+    if missing():
+        pytest.fail(f"{', '.join(missing())} not installed: run make packages")
+    with SlurmCluster() as started:
+        yield started
+
+
+@pytest.fixture
+def engine(cluster, tmp_path):
+    """An engine on an emptied cluster, with a ledger's folder of its own; it doesn't see the jobs of earlier tests."""
+    made = engine_on(cluster, tmp_path)
+    jobs = made.link.jobs
+    before = {job.id for job in jobs()}
+    made.link.jobs = lambda: [job for job in jobs() if job.id not in before]
+    yield made
+    cluster.cancel_all()
+    for node in cluster.nodes:
+        cluster.start_node(node, wait=False)
+        cluster.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)
+    cluster.wait_for_nodes()
+
+
+def engine_on(cluster, folder, **settings):
+    """An engine whose attempts lie under `folder`."""
+    return SlurmEngine("u", lambda attempt: folder / "attempts" / attempt, {"conf": str(cluster.conf), **settings})

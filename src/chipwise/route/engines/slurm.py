@@ -23,7 +23,6 @@ from chipwise.route.engines.slurm_read import STATES, SlurmJob, SlurmNode
 from chipwise.route.engines.slurm_request import (
     BEFORE_NAME,
     SCRIPT,
-    SCRIPT_NAME,
     SETTINGS,
     SHIM_NAME,
     Request,
@@ -62,6 +61,8 @@ class Link(Protocol):
 class SlurmEngine:
     """A Slurm cluster."""
 
+    queues = True  # what waits there is started by Slurm
+
     def __init__(self, ledger: str, folder_of: Callable[[str], Path], settings: Mapping[str, str] | None = None,
                  name: str = "slurm", link: Link | None = None) -> None:
         """`ledger` is its uid, with which its attempts' ids begin; `folder_of` gives the folder of an attempt."""
@@ -69,19 +70,18 @@ class SlurmEngine:
         self.link = link_of(settings or {}) if link is None else link
 
     def render(self, launch: Launch) -> str:
-        """The command with one word a line, the script, and what the shim is to run."""
+        """The command with one word a line, the script that it reads, and what the shim is to run."""
         request = request_of(launch, {**dict.fromkeys(launch.variant.secrets, ""), **os.environ})
         words = " \\\n    ".join(shlex.quote(each) for each in sbatch(request))
         told = launch_file(launch).decode("ascii")
         before = f"# {BEFORE_NAME}\n{_before(request).decode()}\n\n" if request.before else ""
         secrets = "".join(f"# {name}: from the router's environment\n" for name in launch.variant.secrets)
-        return f"# {SCRIPT_NAME}\n{SCRIPT}\n# launch.json\n{told}\n\n{before}{secrets}{words}\n"
+        return f"# launch.json\n{told}\n\n{before}{secrets}{words} <<'SCRIPT'\n{SCRIPT}SCRIPT\n"
 
     def submit(self, launch: Launch) -> str:
-        """Put the script and the shim into the attempt's folder, and hand it over."""
+        """Put the shim into the attempt's folder, and hand it over."""
         request = request_of(launch)
         try:
-            write_whole(SCRIPT.encode(), launch.folder / SCRIPT_NAME, "the attempt's folder")
             write_whole(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
             if request.before:
                 write_whole(_before(request), launch.folder / BEFORE_NAME, "the attempt's folder")

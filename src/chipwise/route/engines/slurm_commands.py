@@ -22,7 +22,7 @@ from chipwise.route.engines.slurm_read import (
     nodes_from_table,
     nonsense,
 )
-from chipwise.route.engines.slurm_request import HANDED_ON, Request, sbatch
+from chipwise.route.engines.slurm_request import HANDED_ON, SCRIPT, Request, sbatch
 
 # what says that Slurm can't answer now, in slurm_strerror's words (slurm_errno.c, 22.05 to 24.11); other errors of
 # sbatch are its answer
@@ -64,7 +64,7 @@ class Commands:
 
     def submit(self, request: Request) -> str:
         """The job's id, as `sbatch --parsable` says it."""
-        status, out, err = self._run(sbatch(request), request.environment)
+        status, out, err = self._run(sbatch(request), request.environment, script=SCRIPT)
         if status:
             raise self._refusal("sbatch", status, err)
         match = re.fullmatch(r"([0-9]+)(;[^\n]*)?\n?", out)
@@ -75,7 +75,8 @@ class Commands:
     def start(self, request: Request) -> float | None:
         """What `sbatch --test-only` predicts; None where it would refuse the job or says no time."""
         argv = [word for word in sbatch(request) if word != "--dependency=singleton"]  # its start is never foretold
-        status, out, err = self._run([argv[0], "--test-only", *argv[1:]], {**request.environment, **LOCAL})
+        argv = [argv[0], "--test-only", *argv[1:]]
+        status, out, err = self._run(argv, {**request.environment, **LOCAL}, script=SCRIPT)
         if status:
             error = self._refusal("sbatch --test-only", status, err)
             if isinstance(error, EngineDown):
@@ -113,9 +114,9 @@ class Commands:
         return out
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str],
-             encoding: str = "utf-8") -> tuple[int, str, str]:
+             encoding: str = "utf-8", script: str = "") -> tuple[int, str, str]:
         try:
-            done = subprocess.run(list(argv), env={**environment, **self._conf}, stdin=subprocess.DEVNULL,
+            done = subprocess.run(list(argv), env={**environment, **self._conf}, input=script.encode(),
                                   capture_output=True, timeout=self.timeout, check=False)
         except subprocess.TimeoutExpired:
             raise EngineDown(f"slurm: {argv[0]}: no answer within {self.timeout:g} s") from None

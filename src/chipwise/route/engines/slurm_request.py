@@ -21,7 +21,7 @@ SCRIPT = """\
 # Runs one attempt of chipwise, once: what to run is in the folder's launch.json.
 exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SLURM_JOB_ID"
 """
-SCRIPT_NAME, SHIM_NAME, BEFORE_NAME, LOG_NAME = "slurm.sh", "shim.py", "before.json", "slurm.log"
+SHIM_NAME, BEFORE_NAME, LOG_NAME = "shim.py", "before.json", "slurm.log"
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
 HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE")
 # Slurm acts on time limits once a minute, and the signal of --signal comes up to 60 s early (sbatch(1), 22.05)
@@ -181,7 +181,7 @@ def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
 
 
 def sbatch(request: Request) -> list[str]:
-    """The arguments of sbatch, each one word."""
+    """The arguments of sbatch, each one word; it reads the script from its standard input."""
     flags = {"memory": "mem"}
     return [
         "sbatch", "--parsable", f"--job-name={request.name}", f"--comment={request.comment}",
@@ -193,8 +193,7 @@ def sbatch(request: Request) -> list[str]:
         *([f"--time={clock(request.seconds)}"] if request.seconds is not None else []),
         f"--signal=B:TERM@{request.warning}", "--requeue" if request.requeue else "--no-requeue",
         "--dependency=singleton", "--open-mode=append", "--export=ALL",
-        f"--chdir={request.folder}", f"--output={request.log}",
-        f"{request.folder}/{SCRIPT_NAME}"]
+        f"--chdir={request.folder}", f"--output={request.log}"]
 
 
 def clock(seconds: float) -> str:
