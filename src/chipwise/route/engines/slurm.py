@@ -26,6 +26,7 @@ from chipwise.route.engines.slurm_request import (
     SETTINGS,
     SHIM_NAME,
     Request,
+    check_address,
     gres_of,
     request_of,
     sbatch,
@@ -166,16 +167,11 @@ def _before(request: Request) -> bytes:
     return json.dumps({"argv": list(request.before)}, indent=1).encode("ascii")
 
 
-def make(name: str, pools: Sequence[Pool], folder: Path, uid: str,
-         given: Mapping[str, object] | None = None) -> SlurmEngine:
-    """The engine of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name.
-
-    `given` are the pools file's settings of the engine; a pool's address may say more.
-    """
-    settings = {key: str(value) for key, value in (given or {}).items()}
-    if unknown := sorted(set(settings) - SETTINGS):
-        raise InputError(f"engines.{name}", unknown[0], f"one of {', '.join(sorted(SETTINGS))}")
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmEngine:
+    """The engine of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name."""
+    settings: dict[str, str] = {}
     for pool in pools:
+        check_address(pool)
         for key, value in pool.address:
             if key in SETTINGS and settings.setdefault(key, value) != value:
                 raise InputError(f"pools.{pool.name}.address.{key}", value,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf
 
+from chipwise.errors import InputError
 from chipwise.route.engine import EngineRefused, Launch
 from chipwise.route.engines import shim
 from chipwise.route.pool import Pool
@@ -69,9 +70,7 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
     pool = launch.pool
     if not ATTEMPT.fullmatch(launch.attempt):
         raise EngineRefused(f"attempt {launch.attempt!r}: Slurm's jobs are named by letters, digits and dashes alone")
-    if unknown := sorted({key for key, _ in pool.address} - ADDRESS):
-        raise EngineRefused(f"pool {pool.name}: address: {unknown[0]!r} is not accepted; "
-                            f"expected one of {', '.join(sorted(ADDRESS))}")
+    check_address(pool)
     nodes, chips = split(pool, launch.option.chips)
     gres = gres_of(pool)
     grace = _number(pool, "grace", shim.GRACE_S)
@@ -80,17 +79,32 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
     named = ("partition", "account", "qos", "reservation", "constraint", "memory", "nice")
     return Request(
         name=launch.attempt, folder=str(launch.folder), nodes=nodes, gres=f"{gres}:{chips}" if gres else "", cpus=cpus,
-        options=tuple((key, _word(pool, key)) for key in named if pool.at(key)),
+        options=tuple((key, pool.at(key)) for key in named if pool.at(key)),
         exclusive=pool.at("exclusive").lower() in ("true", "yes", "1"), requeue=launch.job.checkpoint.restartable,
         seconds=None if limit == inf else limit, warning=ceil(grace + MARGIN_S),
         before=_before(launch, nodes, cpus), environment=_environment(launch, os.environ if router is None else router))
+
+
+def check_address(pool: Pool) -> None:
+    """Refuse what this engine would pass over or could not use."""
+    for key, value in pool.address:
+        if key not in ADDRESS:
+            raise InputError(f"pools.{pool.name}.address", key, f"one of {', '.join(sorted(ADDRESS))}")
+        if not value.isprintable():
+            raise InputError(f"pools.{pool.name}.address.{key}", value, "one line of text")
+    for key in ("chips_per_node", "cpus", "grace"):
+        _number(pool, key, 0)
+    if pool.at("container", "none") not in CONTAINERS:
+        raise InputError(f"pools.{pool.name}.address.container", pool.at("container"),
+                         f"one of {', '.join(CONTAINERS)}")
+    gres_of(pool)
 
 
 def gres_of(pool: Pool) -> str:
     """The generic resource that a pool's chips are, by its address or by family and chip; empty for CPUs."""
     given = pool.at("gres") or ("" if pool.family == "cpu" else f"{pool.family}:{pool.chip}")
     if given and not GRES.fullmatch(given):
-        raise EngineRefused(f"pool {pool.name}: address: gres: {given!r} is not accepted; expected NAME or NAME:TYPE")
+        raise InputError(f"pools.{pool.name}.address.gres", given, "NAME or NAME:TYPE")
     return given
 
 
@@ -115,15 +129,7 @@ def _number(pool: Pool, key: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise EngineRefused(f"pool {pool.name}: address: {key}: {given!r} is not accepted; expected a number from 0")
-    return value
-
-
-def _word(pool: Pool, key: str) -> str:
-    """A part of the address that Slurm gets as it is."""
-    value = pool.at(key)
-    if not value.isprintable():
-        raise EngineRefused(f"pool {pool.name}: address: {key}: {value!r} is not accepted; expected one line of text")
+        raise InputError(f"pools.{pool.name}.address.{key}", given, "a number of at least 0")
     return value
 
 
@@ -150,10 +156,9 @@ def _container(launch: Launch) -> str:
     if not launch.variant.image:
         return "none"
     how = launch.pool.at("container")
-    if how not in CONTAINERS:
-        said = f"{how!r} is not accepted" if how else "not given, and the variant has an image"
-        raise EngineRefused(f"pool {launch.pool.name}: address: container: {said}; "
-                            f"expected one of {', '.join(CONTAINERS)}")
+    if not how:
+        raise EngineRefused(f"variant {launch.variant.name} has an image, and pool {launch.pool.name} doesn't say how "
+                            f"images run there; expected container: {', '.join(CONTAINERS)} in its address")
     if how != "none" and not (launch.variant.image.isprintable() and not launch.variant.image.startswith("-")):
         raise EngineRefused(f"variant {launch.variant.name}: image {launch.variant.image!r} is no name of an image")
     return how
