@@ -96,7 +96,7 @@ def until(true, what, seconds=PATIENCE, step=0.1):
         if answer:
             return answer
         if time.monotonic() > end:
-            raise TimeoutError(f"{what} after {seconds:g} s")
+            raise TimeoutError(f"{what() if callable(what) else what} after {seconds:g} s")
         time.sleep(step)
 
 

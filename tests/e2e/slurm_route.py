@@ -19,7 +19,7 @@ TRAIN = str(ROOT / "examples" / "jobs" / "tiny_train.py")
 class Site:
     """A team's site: its cluster, its pools file, its ledger."""
 
-    def __init__(self, cluster, folder, v5e=8, h200=16):
+    def __init__(self, cluster, folder, v5e=8, h200=16, shapes=("2x2",)):
         self.cluster, self.folder = cluster, folder
         self.pools, self.url = folder / "pools.yaml", str(folder / "ledger.db")
         address = {"python": sys.executable}
@@ -27,7 +27,7 @@ class Site:
         self.pools.write_text(json.dumps({
             "folder": str(folder / "shared"), "engines": {"slurm": {"conf": str(cluster.conf), "timeout": 30}},
             "pools": [
-                {"name": "v5e", "engine": "slurm", "chip": "v5e", "count": v5e, "shapes": ["2x2"], "terms": "owned", "price": 0.6,
+                {"name": "v5e", "engine": "slurm", "chip": "v5e", "count": v5e, "shapes": list(shapes), "terms": "owned", "price": 0.6,
                  "address": {"partition": "tpu", **address}},
                 {"name": "h200", "engine": "slurm", "chip": "h200", "count": h200, "terms": "owned", "price": 1.8,
                  "address": {"partition": "gpu", "chips_per_node": 8, **address}}]}))
@@ -69,12 +69,12 @@ class Site:
 
     def over(self, *jobs, seconds=120):
         """Wait until jobs are over."""
-        until(lambda: all(self.row(job).state in OVER for job in jobs), f"{jobs} are not over: {self.log()}", seconds)
+        until(lambda: all(self.row(job).state in OVER for job in jobs), lambda: f"{jobs} are not over: {self.log()}", seconds)
 
     def running(self, job, seconds=60):
         """Wait until a job runs; its attempt."""
         return until(lambda: next((a for a in self.attempts(job) if a.state == "running"), None),
-                     f"{job} does not run: {self.log()}", seconds)
+                     lambda: f"{job} does not run: {self.log()}", seconds)
 
     def log(self):
         """The last words of the routers."""
