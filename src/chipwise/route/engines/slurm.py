@@ -19,9 +19,10 @@ from chipwise.errors import InputError
 from chipwise.route.engine import CANCELLED, DONE, ENDED, FAILED, LOST, EngineDown, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines import shim
 from chipwise.route.engines.slurm_commands import Commands
-from chipwise.route.engines.slurm_read import STATES, SlurmJob, SlurmNode
+from chipwise.route.engines.slurm_read import STATES, SlurmJob, SlurmNode, line
 from chipwise.route.engines.slurm_request import (
     BEFORE_NAME,
+    LOG_NAME,
     SCRIPT,
     SETTINGS,
     SHIM_NAME,
@@ -38,6 +39,9 @@ from chipwise.whole import write_whole
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
 # states of Slurm that say only what the program's status was
 BY_STATUS = frozenset({"COMPLETED", "FAILED"})
+
+
+UNSEEN = "it wrote nothing into its folder: do the nodes see that folder, and have they a Python 3.8?"
 
 
 class Link(Protocol):
@@ -135,17 +139,16 @@ class SlurmEngine:
             return None  # it found the claim of another and left: the attempt is not this job's
         reason = "; ".join(filter(None, [reason, f"Slurm: {job.state}"])) if state != DONE else reason
         code, started, ended = job.exit_code, job.started, job.ended
-        if end is not None and end.by == job.id and end.exit_code is not None:
+        if job.exit_code == shim.ONCE and (end is None or end.exit_code not in (0, shim.ONCE)):
+            state, reason, code = LOST, "Slurm has started it again, and it is not restartable", None
+        elif end is not None and end.by == job.id and end.exit_code is not None:
             code, started, ended = end.exit_code, end.started, end.ended
             if code == 0 or job.state in BY_STATUS:
                 state, reason = DONE if code == 0 else FAILED, end.reason
         elif claim is None:
             code = code if code == shim.UNREADABLE else None  # it never ran
-            unseen = "it wrote nothing into its folder: do the nodes see that folder, and have they a Python 3.8?"
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
-                state, reason = FAILED, f"{unseen}; Slurm: {job.state}"
-        elif job.exit_code == shim.ONCE:
-            state, reason = LOST, "Slurm has started it again, and it is not restartable"
+                state, reason = FAILED, f"{_log(folder) or UNSEEN}; Slurm: {job.state}"
         elif state == DONE:
             state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
         return Seen(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
@@ -161,6 +164,15 @@ class SlurmEngine:
             return Seen(attempt, claim.by, LOST, started=claim.at, where=claim.host, restarts=claim.restarts,
                         reason=f"Slurm no longer knows job {claim.by}, and its folder has no end")
         return None
+
+
+def _log(folder: Path) -> str:
+    """The last line of what Slurm and the shim had to say."""
+    try:
+        said = (folder / LOG_NAME).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    return line(said.rpartition("\n")[2])
 
 
 def _before(request: Request) -> bytes:
