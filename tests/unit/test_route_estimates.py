@@ -193,7 +193,7 @@ def test_a_job_over_its_budget_everywhere_is_refused_and_somewhere_noted(using: 
     assert admit(made, options, unable, NOW).warnings == ()
     assert any("over the budget of $10.00" in o.note for o in options if o.pool == "h100")
     poor = replace(made, budget=0.5)
-    with pytest.raises(Refusal, match="costs more than its budget of \\$0.50 in every pool"):
+    with pytest.raises(Refusal, match=r"costs more than its budget of \$0\.50 in every pool"):
         admit(poor, *using.options(poor, POOLS), NOW)
 
 

@@ -42,7 +42,7 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
         here = f"the pool is in {pool.region}" if pool.region else "the pool names no region"
         raise Refusal(f"its data lie in {where}, {here}", "constraints.data.move allows to move them")
     clouds = {site.cloud for site in sites().values() if site.region in data.regions} or {""}
-    price = max((know("egress_usd_gb", cloud) for cloud in sorted(clouds)), key=lambda a: a.value)  # several: the dearest
+    price = max((know("egress_usd_gb", cloud) for cloud in sorted(clouds)), key=lambda a: a.value)  # the dearest
     usd = data.size / GIGA * price.value
     return usd, (f"{format_bytes(data.size)} moved from {where} at {price.value:g} USD/GB ({price.source}); the time "
                  "of that is not counted")

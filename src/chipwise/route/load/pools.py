@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
+from chipwise.catalog.measured import user_folder
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.market import unit_watts
 from chipwise.prices import PriceBook, is_stale, listed, price_of
@@ -86,9 +87,8 @@ def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook
 
 
 def default_folder() -> Path:
-    """Where attempts have their folders unless the file says: under the user's data folder."""
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data) / "chipwise" / "attempts"
+    """Where attempts have their folders unless the file says: under the user's own data."""
+    return user_folder().parent / "attempts"
 
 
 def _path(base: Path, text: str) -> Path:
