@@ -3,15 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 
-from command import ROOT
+from command import ROOT, chipwise
 from slurm_cluster import until
 
-from chipwise.route.estimates import admit, options
 from chipwise.route.ledger import open_ledger
-from chipwise.route.ledger.records import OVER, Submission
-from chipwise.route.load import load_jobs, load_pools
+from chipwise.route.ledger.records import OVER
 
 TRAIN = str(ROOT / "examples" / "jobs" / "tiny_train.py")
 
@@ -33,16 +30,17 @@ class Site:
                  "address": {"partition": "gpu", "chips_per_node": 8, **address}}]}))
 
     def submit(self, *jobs):
-        """Write jobs down; their ids."""
+        """Hand jobs in; their ids."""
         path = self.folder / "jobs.yaml"
         path.write_text(json.dumps({"jobs": list(jobs)}))
-        pools, now = load_pools(self.pools), time.time()
-        with open_ledger(self.url) as ledger:
-            made = []
-            for job in load_jobs(path, now):
-                found = admit(job, *options(job, pools.pools), now)
-                made.append(Submission(found.job, found.options, found.unable))
-            return ledger.submit(made, now)
+        answer = json.loads(self.said("jobs", "submit", path, "--pools", self.pools, "-o", "json"))
+        return [job["id"] for job in answer["jobs"]]
+
+    def said(self, *arguments):
+        """What a command that must succeed says of the ledger."""
+        done = chipwise(*arguments, "--ledger", self.url, env={**self.cluster.environment, "COLUMNS": "400"})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def router(self, *more, policy="fastest"):
         """A router's process."""
@@ -82,9 +80,5 @@ class Site:
         return path.read_text()[-3000:] if path.exists() else ""
 
     def explained(self, job):
-        """What `jobs explain` says."""
-        line = [sys.executable, "-m", "chipwise", "jobs", "explain", job, "--ledger", self.url]
-        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
-                              env={**self.cluster.environment, "COLUMNS": "300"})
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        """What `jobs explain` says, on one line."""
+        return " ".join(self.said("jobs", "explain", job).split())

@@ -123,6 +123,7 @@ def test_what_slurm_refuses_is_refused_in_its_words(site):
         engine.submit(shared(engine, folder, 1, ["true"], pool=replace(TPU, unit=1), chips=5))
 
 
+@pytest.mark.slow
 def test_a_job_that_is_not_restartable_is_lost_when_slurm_starts_it_again(site, rest):
     engine, folder = site
     made = shared(engine, folder, 1, ["sh", "-c", "echo run; sleep 60"])

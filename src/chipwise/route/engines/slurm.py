@@ -16,7 +16,19 @@ from pathlib import Path
 from typing import Protocol
 
 from chipwise.errors import InputError
-from chipwise.route.engine import CANCELLED, DONE, ENDED, FAILED, LOST, EngineDown, EngineRefused, Launch, Room, Seen
+from chipwise.route.engine import (
+    CANCELLED,
+    DONE,
+    ENDED,
+    FAILED,
+    LOST,
+    PENDING,
+    EngineDown,
+    EngineRefused,
+    Launch,
+    Room,
+    Seen,
+)
 from chipwise.route.engines import shim
 from chipwise.route.engines.slurm_commands import Commands
 from chipwise.route.engines.slurm_read import STATES, SlurmJob, SlurmNode, line
@@ -127,6 +139,10 @@ class SlurmEngine:
         reason = "; ".join(filter(None, [words, job.reason]))
         if state in ENDED:
             return self._ended(job, state, reason)
+        if state == PENDING and job.restarts:
+            times = f" for the {job.restarts + 1}. time" if job.restarts > 1 else " again"
+            back = f"taken off its nodes and put back into the queue by Slurm, to start{times}"
+            reason = f"{back}; {reason}" if reason else back
         return Seen(job.name, job.id, state, None, job.started, None, job.nodes, reason, job.restarts)
 
     def _ended(self, job: SlurmJob, state: str, reason: str) -> Seen | None:
