@@ -97,10 +97,10 @@ def run(
     elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any engine
     hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
     """
+    from chipwise.cli.pricing import read_pools
     from chipwise.cli.render import formats
     from chipwise.errors import InputError
     from chipwise.route.ledger import open_ledger
-    from chipwise.route.load import load_pools
     from chipwise.route.policies import policy_named
     from chipwise.route.router.endpoint import read_token
 
@@ -113,7 +113,7 @@ def run(
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
-    read = load_pools(pools)
+    read = read_pools(pools)
     with open_ledger(ledger) as book:
         _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, output, out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from math import inf, nextafter
 from typing import Any
 
@@ -19,6 +20,8 @@ JOB = ("id, state, submitted, done, spent, reason, failures, failed_at, not_befo
 ATTEMPT = ("id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
            "ended, exit_code, place, reason, restarts, stop, spent")
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
+_Parts = tuple[Job, tuple[Option, ...], tuple[Unable, ...]]
+_ALIKE = 4096  # texts of options that are kept decoded: jobs of one kind have the same
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded
 
 
@@ -26,7 +29,7 @@ class Decoded:
     """Jobs with their options, decoded once: those of most jobs never change."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str, str], tuple[Job, tuple[Option, ...], tuple[Unable, ...]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, str], _Parts] = OrderedDict()
 
     def job(self, row: Row) -> JobRow:
         """The record of a row selected as JOB."""
@@ -37,15 +40,25 @@ class Decoded:
                       not_before, bool(cancel), changed)
 
     def _parts(self, number: int, job: str, options: str,
-               unable: str) -> tuple[Job, tuple[Option, ...], tuple[Unable, ...]]:
+               unable: str) -> _Parts:
         key = (number, options, unable)
         found = self._kept.get(key)
         if found is None:
-            found = (decode(Job, job), decode(tuple[Option, ...], options), decode(tuple[Unable, ...], unable))
+            found = (decode(Job, job), _options(options), _unable(unable))
             self._kept[key] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+@lru_cache(_ALIKE)
+def _options(text: str) -> tuple[Option, ...]:
+    return decode(tuple[Option, ...], text)
+
+
+@lru_cache(_ALIKE)
+def _unable(text: str) -> tuple[Unable, ...]:
+    return decode(tuple[Unable, ...], text)
 
 
 def attempt_of(row: Row) -> AttemptRow:

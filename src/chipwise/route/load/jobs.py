@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from chipwise.workload.serve import ServingWorkload
 
 RESERVED = "CHIPWISE_"  # variables that say where a program runs
+MOST_BYTES, MOST_NODES = 5_000_000, 300_000  # of a file with ten thousand jobs, which takes seconds to parse
 EXACT = "as given, without low and high: taken as exact"
 
 
@@ -56,9 +58,9 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
 
 def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
     if isinstance(source, str) and ("\n" in source or ": " in source):
-        return parse_yaml(source), Path.cwd()
+        return parse_yaml(source, most=MOST_NODES), Path.cwd()
     path = Path(source)
-    return parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent.resolve()
+    return parse_yaml(read_text(path, MOST_BYTES), path.name, MOST_NODES), path.parent.resolve()
 
 
 def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
@@ -98,12 +100,12 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
     if isinstance(raw, str):
         path = base / raw
         try:
-            raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
+            raw, base = json.loads(_parsed(read_text(path, MAX_YAML_BYTES), path.name)), path.parent
         except InputError as e:
             raise InputError(f"{where}workload", e.value, e.accepted) from None
     text = json.dumps(_absolute(raw, base), sort_keys=True)
     try:
-        workload = load_any(text)
+        workload = _known(text)
     except InputError as e:
         inside = "" if e.field == "workload" else f" {e.field}"
         raise InputError(f"{where}workload{inside}", e.value, e.accepted) from None
@@ -112,6 +114,17 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
         raise InputError(f"{where}workload", "a service without an end",
                          "an end: serve.offline with its requests, or `estimates` that say how long it is to run")
     return text
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, name: str) -> str:
+    """A workload file as JSON; kept, since many jobs have one workload."""
+    return json.dumps(parse_yaml(text, name))
+
+
+@lru_cache(maxsize=64)
+def _known(text: str) -> Workload | ServingWorkload:
+    return load_any(text)
 
 
 def varied(text: str, batch: int | None, precision: str) -> Workload | ServingWorkload:
@@ -255,7 +268,7 @@ def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
 def _deadline(value: float | str | None, workload: str, now: float, field: str) -> float:
     """Seconds since 1970: what the job says, else the deadline of its offline workload after submission."""
     if value is None:
-        serve = getattr(load_any(workload), "serve", None) if workload else None
+        serve = getattr(_known(workload), "serve", None) if workload else None
         return now + serve.deadline_s if serve is not None and serve.deadline_s else inf
     if not isinstance(value, str):
         return now + value
