@@ -82,6 +82,14 @@ def test_bad_pools_are_one_line_and_nothing_is_written(place, text, words):
     assert words in line and "hunter2secret" not in line
 
 
+def test_pools_are_priced_by_ones_own_prices(place):
+    folder, told = place
+    (folder / "pools.yaml").write_text("pools:\n  - {name: p, engine: local, chip: h100, count: 16, cloud: aws, "
+                                       "region: us-east-1, terms: ondemand}\n")
+    told["CHIPWISE_PRICES"] = str(ROOT / "examples/prices/own.csv")
+    assert "own price" in good("pools", cwd=folder, env=told)
+
+
 def test_the_demo_routes_a_job_and_runs_it(tmp_path):
     program = tmp_path / "chipwise"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m chipwise "$@"\n')
