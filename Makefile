@@ -19,7 +19,7 @@ test: lint packages ## Run every check and every test but the slow ones; really 
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow"
 
-packages: ## Install the browser that the tests of reports need, where it is missing
+packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes

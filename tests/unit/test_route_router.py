@@ -1,5 +1,7 @@
 """One tick after another on a real ledger: what engines do on bad days, and what becomes of the jobs."""
 
+from itertools import pairwise
+
 import pytest
 from route_cases import job, option, pool, restartable, submission
 from route_engine import Scripted
@@ -97,7 +99,7 @@ def test_an_engine_that_is_down_is_left_alone_longer_each_time_and_keeps_its_sta
         stage.tick()
         if len(stage.engine.calls) > before:
             tries.append(stage.now)
-    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(tries)]
     assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
     row = standing(stage.ledger, stage.now).engines[0]
     assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
@@ -152,7 +154,7 @@ def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_anot
             if seen.state == RUNNING:
                 stage.end(FAILED, engine_id, exit_code=3)
     pools = [a.pool for a in stage.ledger.attempts("1")]
-    assert len(pools) == 6 and all(a != b for a, b in zip(pools, pools[1:], strict=False))
+    assert len(pools) == 6 and all(a != b for a, b in pairwise(pools))
     assert stage.job().state == "parked" and "6 attempts failed and 5 retries" in stage.job().reason
 
 
@@ -297,7 +299,7 @@ def test_a_job_that_left_because_another_has_the_claim_is_not_the_attempts_end(s
     stage.submit(job("run"))
     stage.tick()
     attempt = stage.attempt().id
-    (stage.path(attempt) / "claim").write_text('{"by": "elsewhere", "at": %f}' % stage.now)
+    (stage.path(attempt) / "claim").write_text(f'{{"by": "elsewhere", "at": {stage.now}}}')
     stage.end(FAILED, "1", exit_code=79)
     stage.tick()
     assert stage.attempt().state in ("submitted", "running")

@@ -128,6 +128,7 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.metrics import Metrics
 
+    _one_machine(book, read)
     own = identity(read.folder / book.uid)
     gauges = Metrics()
     endpoint = None if metrics is None else Endpoint(metrics, token, gauges.text)
@@ -149,6 +150,21 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         emit_json(told.record(), out)
     elif out is not None:
         emit(told.blocks(), out)
+
+
+def _one_machine(book: Ledger, read: Pools) -> None:
+    """Local pools are of one machine: a router elsewhere would take their processes for lost."""
+    import socket
+    import time
+
+    from chipwise.errors import InputError
+    from chipwise.route.router.status import pulse
+
+    now, here = time.time(), socket.gethostname()
+    others = [row for row in book.routers() if row.host != here and pulse(row, now) == "alive"]
+    if others and read.of("local"):
+        raise InputError("--pools", read.path, f"no local pools: router {others[0].id} works on this ledger on another "
+                                               "machine, and local pools are processes of one")
 
 
 def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool,

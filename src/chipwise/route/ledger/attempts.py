@@ -168,7 +168,8 @@ def seen(db: Database, attempt: str, what: Seen, now: float) -> None:
            after.reason, after.restarts, attempt)
     if state != row.state:
         db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-        note(db, now, int(row.job_id), "running" if state == RUNNING else "queued", after.where or after.reason,
+        note(db, now, int(row.job_id), "running" if state == RUNNING else "queued",
+             (after.where or after.reason) if state == RUNNING else (after.reason or after.where),
              attempt, restarts=after.restarts)
 
 
