@@ -32,8 +32,9 @@ class RayCluster:
         self.port = port or free_port()
         self.address = f"{HOST}:{self.port}"
         self.scratch = tempfile.mkdtemp(prefix="cwray")  # short: paths of sockets are bounded
-        self.log = Path(self.scratch, "cluster.log").open("wb")
-        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "CHIPWISE_TEST_SECRET": "from the node"}
+        self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
+        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "CHIPWISE_TEST_SECRET": "from the node",
+                            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's outer address for 127.0.0.1
         self.process = subprocess.Popen([sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,
                                         start_new_session=True)

@@ -22,7 +22,7 @@ def object_name(attempt: str) -> str:
     """The name of an attempt's object: always the same for the same attempt, never for another.
 
     >>> object_name("cw1-17-2"), object_name("7F-Ü")
-    ('cw1-17-2', 'cw-7f-93b5e2c95f42')
+    ('cw1-17-2', 'cw-7f-747a27842d19')
     """
     if len(attempt) <= NAME_LIMIT and _NAME.fullmatch(attempt):
         return attempt
@@ -48,7 +48,7 @@ def annotation(text: str) -> str:
 
 
 def literal(text: str, what: str) -> str:
-    """A string that a program gets unchanged: Kubernetes puts variables where it finds $(NAME), and $ where it finds $$.
+    """A string that a program gets unchanged: Kubernetes puts variables for $(NAME), and $ for $$.
 
     >>> literal("echo $(HOME) $$", "an argument")
     'echo $$(HOME) $$$$'

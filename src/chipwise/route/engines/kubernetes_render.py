@@ -257,8 +257,8 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
     if launch.pool.at("ray_version"):
         cluster["rayVersion"] = launch.pool.at("ray_version")
     spec: Manifest = {"entrypoint": RAY_ENTRY, "submissionMode": "HTTPMode", "backoffLimit": 0,
-                      "shutdownAfterJobFinishes": True, "ttlSecondsAfterFinished": _keep(launch.pool),
-                      "rayClusterSpec": cluster}
+                      "shutdownAfterJobFinishes": True, "rayClusterSpec": cluster}  # which frees the chips at once
+    _keep(launch.pool)  # said in the pools file; the engine deletes RayJobs itself
     if launch.time_limit is not None:
         spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
     if launch.pool.at("queue"):

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from chipwise.errors import InputError
 from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines.ray_link import RayLink
+from chipwise.route.launch import BURIED, claim_of
 from chipwise.route.pool import Pool
 
 RESOURCES = {"gpu": "GPU", "tpu": "TPU", "cpu": "CPU"}  # Ray's own names
@@ -24,13 +27,19 @@ _SHIM = Path(__file__).with_name("shim.py")
 _ENDS = {"done": DONE, "failed": FAILED, "lost": LOST, "cancelled": CANCELLED}
 
 
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayEngine:
+    """The engine of these pools. The attempts' folders are in each launch; `folder` is not needed."""
+    if find_spec("ray") is None:
+        raise InputError("engine", "ray", "a machine with its client: pip install 'chipwise[ray]'")
+    return RayEngine(pools, uid, name=name)
+
+
 class RayEngine:
     """All clusters that the pools name. Every call is bounded by the links' time-outs."""
 
-    name = "ray"
-
-    def __init__(self, pools: Sequence[Pool], uid: str, link: Callable[[str], RayLink] = RayLink) -> None:
-        self.uid = uid
+    def __init__(self, pools: Sequence[Pool], uid: str, link: Callable[[str], RayLink] = RayLink,
+                 name: str = "ray") -> None:
+        self.uid, self.name = uid, name
         self._pools = {pool.name: pool for pool in pools if pool.engine == "ray"}
         self._links = {at: link(at) for at in sorted({address(pool) for pool in self._pools.values()})}
 
@@ -49,6 +58,9 @@ class RayEngine:
 
     def submit(self, launch: Launch) -> str:
         """Make the attempt's actor; the id of the one that is there already, if it is."""
+        claim = claim_of(launch.folder)
+        if claim is not None and claim.by.startswith(BURIED):
+            return claim.by
         link, spec = self._link(launch.pool), self._spec(launch)
         nodes = matching(link.ask("nodes"), spec["labels"])
         alive = [node for node in nodes if node["alive"]]

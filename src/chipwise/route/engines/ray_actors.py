@@ -16,23 +16,32 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray.experimental import internal_kv
+ray: Any = import_module("ray")  # typed in part alone
+internal_kv: Any = import_module("ray.experimental.internal_kv")
 
 Spec = dict[str, Any]
 
 STORE = "chipwise"  # our namespace in the cluster's key-value store
-STORE_PATIENCE_S = 600.0  # the end of a program is worth waiting for a head that restarts; Ray itself gives up after 60 s
+STORE_PATIENCE_S = 600.0  # the end of a program is worth waiting for a head that restarts; Ray gives up after 60 s
 TAKEN = 79  # the shim's status where another has the claim
-# the program must end with the worker, however that ends: the kernel sends SIGTERM (15) when the thread that
-# started the shim is gone (PR_SET_PDEATHSIG is 1 in <linux/prctl.h>); the shim then stops the program
+# The program must end with the worker, however that ends: the kernel sends SIGTERM (15) to the shim when the thread
+# that started it is gone, and SIGKILL (9) to the program when the shim is (PR_SET_PDEATHSIG is 1 in <linux/prctl.h>).
+# Ray itself kills the shim of a worker that has died, and knows nothing of the program.
 DIES_WITH_WORKER = """import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 15)
+control = ctypes.CDLL(None).prctl
+control(1, 15)
 if os.getppid() != int(sys.argv.pop(1)):
     raise SystemExit(143)
+shim = os.getpid()
+def bind():
+    control(1, 9)
+    if os.getppid() != shim:
+        os._exit(137)
+os.register_at_fork(after_in_child=bind)
 exec(compile(sys.stdin.read(), "shim.py", "exec"), {"__name__": "__main__"})
 """
 
@@ -206,7 +215,7 @@ class Attempt:
             stop()
 
     def _running(self, hosts: list[str], shared: bool) -> None:
-        note = "" if shared else f"{self.spec['folder']} is not seen from the node: output is in the log of Ray's worker"
+        note = "" if shared else f"{self.spec['folder']} is not seen from the node: its output is in Ray's own logs"
         self.record |= {"state": "running", "started": time.time(), "where": hosts, "note": note}
         keep(record_key(self.spec["attempt"]), self.record)
 
@@ -256,7 +265,7 @@ class Attempt:
     def _members(self, group: Any) -> tuple[list[Any], list[str]]:
         """An actor on each host, in the order of the slice's workers where nodes know it, and their addresses."""
         strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
-        members = [ray.remote(Member).options(max_concurrency=3, max_restarts=0,  # type: ignore[call-overload]
+        members = [ray.remote(Member).options(max_concurrency=3, max_restarts=0,
                                               scheduling_strategy=strategy(group, i),
                                               **share(self.spec["resource"], n)).remote()
                    for i, n in enumerate(self.spec["bundles"])]
@@ -276,7 +285,8 @@ class Attempt:
             if ray.wait(runs, timeout=0.1)[0]:
                 return self._outcome(ray.get(runs[0]))
         runs += [member.run.remote(self.spec, by, rank, hosts) for rank, member in enumerate(members) if rank]
-        waiting, worst = list(runs), {}
+        waiting = list(runs)
+        worst: dict[str, Any] = {}
         while waiting:
             over, waiting = ray.wait(waiting, num_returns=1)
             try:

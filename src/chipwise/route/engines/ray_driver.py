@@ -13,14 +13,15 @@ import queue
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import Any
 
-import ray
-import ray._private.state as state
-from ray import cloudpickle
-from ray.experimental import internal_kv
-
 from chipwise.route.engines import ray_actors
+
+ray: Any = import_module("ray")  # typed in part alone
+cloudpickle: Any = import_module("ray.cloudpickle")
+internal_kv: Any = import_module("ray.experimental.internal_kv")
+state: Any = import_module("ray._private.state")  # has no public counterpart without Ray's dashboard
 
 Request = dict[str, Any]
 
@@ -88,7 +89,8 @@ def forget(attempt: str) -> None:
 
 def sweep(listed: list[dict[str, Any]]) -> None:
     """Give back the chips of gangs whose actor is dead: Ray keeps their group while the process that asked lives."""
-    dead = {a["attempt"] for a in listed if a["state"] == "DEAD"} - {a["attempt"] for a in listed if a["state"] != "DEAD"}
+    live = {a["attempt"] for a in listed if a["state"] != "DEAD"}
+    dead = {a["attempt"] for a in listed} - live
     if not dead:
         return
     for key, group in ray.util.placement_group_table().items():
@@ -126,7 +128,7 @@ def submit(spec: Request) -> dict[str, Any]:
     if len(json.dumps(spec)) > SPEC_LIMIT:
         raise Refused(f"its arguments and variables take {len(json.dumps(spec))} bytes; {SPEC_LIMIT} can be sent")
     held = ray_actors.share(spec["resource"], wanted[0]) if len(wanted) == 1 else {"num_cpus": 0}
-    maker = ray.remote(ray_actors.Attempt).options(  # type: ignore[call-overload]
+    maker = ray.remote(ray_actors.Attempt).options(
         name=attempt, namespace=f"chipwise-{uid}", lifetime="detached", max_restarts=0, max_concurrency=4,
         label_selector=spec["labels"], **held)
     try:
@@ -172,7 +174,7 @@ def answer(request: Request, client: bool) -> dict[str, Any]:
     """The answer to one request: what was asked for, a refusal, or that the cluster can't be reached."""
     try:
         if client:  # through Ray's client the cluster's tables can't be seen: look from inside
-            return {"ok": ray.get(ray.remote(operate).options(num_cpus=0, max_retries=0).remote(request),  # type: ignore[call-overload]
+            return {"ok": ray.get(ray.remote(operate).options(num_cpus=0, max_retries=0).remote(request),
                                   timeout=request["timeout"])}
         return {"ok": operate(request)}
     except Refused as refusal:
