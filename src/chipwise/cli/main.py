@@ -29,6 +29,7 @@ from chipwise.cli import (
     predict,
     prices,
     report,
+    router,
     schema,
     serving,
     validate,
@@ -54,6 +55,7 @@ VERBS: dict[str, Any] = {
 GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
     "prices": prices.app,
     "fleet": fleet.app,
+    "router": router.app,
     "serving": serving.app,
     "bench": bench.app,
     "calibrate": calibrate.app,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -21,12 +21,12 @@ def engine_name(pool: Pool) -> str:
     return f"{pool.engine}/{cluster}" if cluster else pool.engine
 
 
-def engines_of(pools: Sequence[Pool], folder: Path, uid: str) -> dict[str, Engine]:
-    """An engine for each that the pools name. `folder` is the ledger's own state folder, `uid` its name."""
+def engines_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) -> dict[str, Engine]:
+    """An engine for each that the pools name. `folders`: of each, where this ledger's attempts lie; `uid` names it."""
     by_name: dict[str, list[Pool]] = {}
     for pool in pools:
         by_name.setdefault(engine_name(pool), []).append(pool)
-    return {name: _engine(name, theirs, folder, uid) for name, theirs in by_name.items()}
+    return {name: _engine(name, theirs, folders[name], uid) for name, theirs in by_name.items()}
 
 
 def _engine(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Engine:

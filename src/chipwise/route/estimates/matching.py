@@ -41,9 +41,8 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     if not data.move:
         here = f"the pool is in {pool.region}" if pool.region else "the pool names no region"
         raise Refusal(f"its data lie in {where}, {here}", "constraints.data.move allows to move them")
-    clouds = {site.cloud for site in sites().values() if site.region in data.regions}
-    cloud = clouds.pop() if len(clouds) == 1 else ""
-    price = know("egress_usd_gb", cloud)
+    clouds = {site.cloud for site in sites().values() if site.region in data.regions} or {""}
+    price = max((know("egress_usd_gb", cloud) for cloud in sorted(clouds)), key=lambda a: a.value)  # several: the dearest
     usd = data.size / GIGA * price.value
     return usd, (f"{format_bytes(data.size)} moved from {where} at {price.value:g} USD/GB ({price.source}); the time "
                  "of that is not counted")

@@ -97,12 +97,16 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
     raw = spec.workload
     if isinstance(raw, str):
         path = base / raw
-        raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
+        try:
+            raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
+        except InputError as e:
+            raise InputError(f"{where}workload", e.value, e.accepted) from None
     text = json.dumps(_absolute(raw, base), sort_keys=True)
     try:
         workload = load_any(text)
     except InputError as e:
-        raise InputError(f"{where}workload {e.field}", e.value, e.accepted) from None
+        inside = "" if e.field == "workload" else f" {e.field}"
+        raise InputError(f"{where}workload{inside}", e.value, e.accepted) from None
     serve = getattr(workload, "serve", None)
     if serve is not None and spec.estimates is None and (serve.arrival.kind != "offline" or not serve.requests):
         raise InputError(f"{where}workload", "a service without an end",
@@ -266,6 +270,8 @@ def _checkpoint(spec: JobSpec, base: Path) -> Checkpoint:
     c = spec.checkpoint
     if c is None:
         return Checkpoint(restart=restart)
-    folder = "" if c.folder is None else c.folder if "://" in c.folder else os.path.normpath(base / Path(c.folder).expanduser())
+    folder = c.folder or ""
+    if folder and "://" not in folder:
+        folder = os.path.normpath(base / Path(folder).expanduser())
     return Checkpoint(c.restartable, inf if c.every is None else c.every, folder,
                       restart if c.restart is None else c.restart)

@@ -56,8 +56,8 @@ class Router:
     """One router of a ledger."""
 
     def __init__(self, ledger: Ledger, engines: Mapping[str, Engine], pools: Sequence[Pool], policy: Policy,
-                 clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str, policy_name: str = "",
-                 lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
+                 clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str,
+                 policy_name: str = "", lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
                  seed: int | None = None) -> None:
         """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`."""
         self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
@@ -172,6 +172,7 @@ def run(router: Router, interval: float = 2.0, *, once: bool = False, until_idle
 
     What the ledger raises ends the loop: whatever was decided is written, whatever was not is decided again.
     """
+    router.planner.warm()
     ticks = 0
     while not router.stopping.is_set():
         report = router.tick()

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chipwise.predict.estimate import Estimate
+from chipwise.route.board import Board, Candidate
 from chipwise.route.engine import EngineDown, EngineRefused
 from chipwise.route.engines.named import engine_name
 from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
+from chipwise.route.option import Option
 from chipwise.route.place import place
 from chipwise.route.router.capacity import Space
 from chipwise.route.router.desk import Desk
@@ -37,6 +40,15 @@ class Planner:
         self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
+
+    def warm(self) -> None:
+        """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
+        pool = self.desk.pools[0]
+        board = Board(self.desk.pools)
+        never = Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0)
+        board.add(Candidate("nobody", 0.0, (never,)))
+        view = board.view(0.0, {pool.name: 1}, {pool.name: 1}, weights=self.weights)
+        place(view, self.policy(view), board.option)
 
     def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
