@@ -130,7 +130,7 @@ class SQLite(Database):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             elif not path.exists():
                 raise LedgerError(self.where, "there is none", "`chipwise jobs submit` or `chipwise router run` makes "
-                                  "one; --ledger or CHIPWISE_LEDGER names another")
+                                  "one; --ledger or CHIPWISE_LEDGER names another", missing=True)
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
                 for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):

@@ -10,8 +10,9 @@ from chipwise.errors import ChipwiseError
 class LedgerError(ChipwiseError):
     """The ledger can't be read or written: why, what has become of the records, what to do."""
 
-    def __init__(self, where: str, problem: str, remedy: str) -> None:
+    def __init__(self, where: str, problem: str, remedy: str, missing: bool = False) -> None:
         self.where, self.problem, self.remedy = masked(where), masked(problem), remedy
+        self.missing = missing  # there is none yet
         super().__init__(" ".join(f"ledger {self.where}: {self.problem}; {remedy}".split()))
 
 

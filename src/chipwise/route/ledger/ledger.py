@@ -106,6 +106,13 @@ class Ledger:
         with self._db.write() as db:
             _jobs.retry(db, job_id, now)
 
+    def change(self, what: str, job_ids: Sequence[str], now: float) -> None:
+        """Cancel several jobs ("cancel"), or try them again ("retry"): all of them, or none."""
+        step = {"cancel": _jobs.ask_cancel, "retry": _jobs.retry}[what]
+        with self._db.write() as db:
+            for job_id in job_ids:
+                step(db, job_id, now)
+
     def park(self, job_id: str, reason: str, now: float) -> None:
         """Give a waiting job up, with the reason, until someone tries it again."""
         with self._db.write() as db:

@@ -19,6 +19,7 @@ JOB = ("id, state, submitted, done, spent, reason, failures, failed_at, not_befo
 ATTEMPT = ("id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
            "ended, exit_code, place, reason, restarts, stop, spent")
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
+_Parts = tuple[Job, tuple[Option, ...], tuple[Unable, ...]]
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded
 
 
@@ -26,7 +27,7 @@ class Decoded:
     """Jobs with their options, decoded once: those of most jobs never change."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str, str], tuple[Job, tuple[Option, ...], tuple[Unable, ...]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, str], _Parts] = OrderedDict()
 
     def job(self, row: Row) -> JobRow:
         """The record of a row selected as JOB."""
@@ -37,7 +38,7 @@ class Decoded:
                       not_before, bool(cancel), changed)
 
     def _parts(self, number: int, job: str, options: str,
-               unable: str) -> tuple[Job, tuple[Option, ...], tuple[Unable, ...]]:
+               unable: str) -> _Parts:
         key = (number, options, unable)
         found = self._kept.get(key)
         if found is None:
