@@ -1,15 +1,20 @@
 """The Ray engine on a real cluster of several nodes: crash-safe, idempotent, honest about what is lost."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command import good
 from ray_cluster import RayCluster, free_port, strays
 
+from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.route.engine import (
     CANCELLED,
@@ -23,18 +28,19 @@ from chipwise.route.engine import (
     EngineRefused,
     Launch,
 )
-from chipwise.route.engines.ray import RayEngine
+from chipwise.route.engines.ray import RayEngine, make
 from chipwise.route.engines.ray_link import RayLink
 from chipwise.route.job import Job, Variant
 from chipwise.route.launch import write_launch
+from chipwise.route.ledger import open_ledger
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
 UID = "u7"
 LIMIT_S = 240
 NODES = {
-    "h200-0": {"resources": {"chips": 8}, "labels": {"pool": "h200"}},
-    "h200-1": {"resources": {"chips": 8}, "labels": {"pool": "h200"}},
+    "h200-0": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-0"}},
+    "h200-1": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-1"}},
     "v5e-0": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "1"}},
     "v5e-1": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "0"}},
 }
@@ -209,7 +215,12 @@ def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
     big = launch("", environment={"X": "x" * 100_000})
     with pytest.raises(EngineRefused, match="bytes"):
         engine.submit(big)
-    assert not any(s.attempt in (one.attempt, big.attempt) for s in engine.list())
+    image = launch("")
+    with pytest.raises(EngineRefused, match="container: none"):
+        engine.submit(replace(image, variant=replace(image.variant, image="img")))
+    with pytest.raises(UnknownName, match="did you mean label"):
+        make("ray", [replace(stray, address=(("lable", "a=b"),))], one.folder, UID)
+    assert not any(s.attempt in (one.attempt, big.attempt, image.attempt) for s in engine.list())
 
 
 def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, launch):
@@ -348,3 +359,84 @@ def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
                 engine.list()
     finally:
         engine.close()
+
+
+class Site:
+    """A pools file, a ledger and a router on the cluster, all through the command line."""
+
+    def __init__(self, cluster, folder):
+        self.folder = folder
+        ray = {"address": cluster.address, "resource": "chips"}
+        self.pools = folder / "pools.yaml"
+        self.pools.write_text(json.dumps({"folder": str(folder / "shared"), "engines": {"ray": ray}, "pools": [  # JSON is YAML
+            {"name": "v5e", "engine": "ray", "chip": "v5e", "count": 8, "shapes": ["2x4"], "terms": "owned", "price": 0.6, "address": {"label": {"pool": "v5e"}}},
+            {"name": "h200", "engine": "ray", "chip": "h200", "count": 16, "terms": "owned", "price": 1.8, "address": {"label": {"pool": "h200"}}}]}))
+        self.ledger = str(folder / "ledger.db")
+        self.options = ("--pools", self.pools, "--ledger", self.ledger)
+
+    def submit(self, **job):
+        file = self.folder / f"{job['name']}.yaml"
+        file.write_text(json.dumps(job))
+        good("jobs", "submit", file, *self.options)
+        with open_ledger(self.ledger) as ledger:
+            return next(row.id for row in ledger.jobs() if row.job.name == job["name"])
+
+    def until(self, identity, state):
+        """The attempts of a job when it, or one of them, is in that state."""
+        end = time.time() + LIMIT_S
+        while True:
+            with open_ledger(self.ledger) as ledger:
+                job, attempts = ledger.job(identity), ledger.attempts(identity)
+            if state in (job.state, *(a.state for a in attempts)):
+                return attempts
+            assert time.time() < end, (job, attempts, (self.folder / "router.log").read_text()[-2000:])
+            time.sleep(0.2)
+
+    @contextmanager
+    def router(self):
+        with (self.folder / "router.log").open("ab") as log:
+            process = subprocess.Popen([sys.executable, "-m", "chipwise", "router", "run", *map(str, self.options), "--policy", "fastest", "--interval", "0.5s"],
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.mark.slow
+def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_when_its_node_dies(cluster, tmp_path):
+    site = Site(cluster, tmp_path)
+    hold = site.submit(name="hold", variants={"tpu": {"chips": 8, "command": ["sleep", "600"]}}, estimates={"tpu": "600s"})
+    with site.router() as router:
+        site.until(hold, "running")
+        mine = site.submit(name="mine", variants={"tpu": {"chips": 8, "command": ["echo", "tpu words"]}, "gpu": {"chips": 8, "command": ["sleep", "600"]}},
+                           estimates={"tpu": "10s", "gpu": "30s"}, checkpoint={"folder": str(tmp_path / "kept"), "every": "1s"})
+        (attempt,) = site.until(mine, "running")
+        assert (attempt.pool, attempt.variant) == ("h200", "gpu")
+        router.kill()  # the work must not notice
+        router.wait()
+    where = held_node(site)
+    with site.router():
+        cluster.say("kill", where)
+        try:
+            site.until(mine, "lost")
+            good("jobs", "cancel", hold, *site.options[2:])
+            site.until(hold, "cancelled")
+            first, second = site.until(mine, "done")
+        finally:
+            cluster.say("add", where)
+    assert (first.state, first.pool, second.state, second.pool, second.variant) == ("lost", "h200", "done", "v5e", "tpu")
+    (output,) = (tmp_path / "shared").rglob(f"attempts/{second.id}/output")
+    assert output.read_text() == "tpu words\n"
+    told = good("jobs", "explain", mine, *site.options[2:])
+    assert "its node has died" in told and "as gpu" in told
+
+
+def held_node(site):
+    """The name of the node on which a job of 8 chips runs: the one whose chips are all taken."""
+    link = RayLink(json.loads(site.pools.read_text())["engines"]["ray"]["address"])
+    taken = {node["labels"]["node"] for node in link.ask("nodes") if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")}
+    link.close()
+    (name,) = taken
+    return name

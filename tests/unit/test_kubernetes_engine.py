@@ -7,6 +7,7 @@ import pytest
 from kubernetes_cases import a_launch, a_pool, core, own
 from kubernetes_server import failure, now_text, serving
 
+from chipwise.errors import UnknownName
 from chipwise.route.engine import DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, EngineRefused
 from chipwise.route.engines.kubernetes import KubernetesEngine, make
 from chipwise.route.engines.kubernetes_api import Cluster
@@ -267,5 +268,7 @@ def test_an_attempt_that_was_given_up_is_not_submitted(server, engine, tmp_path)
     bury(launch.folder, "router-2")
     assert engine.submit(launch).startswith(BURIED) and posted(server) == []
     assert make("kubernetes/x", [engine.pool], tmp_path, "cw1").name == "kubernetes/x"
+    with pytest.raises(UnknownName, match="did you mean queue"):
+        make("kubernetes", [a_pool(queu="team")], tmp_path, "cw1")
     with pytest.raises(EngineRefused, match="not among the pools"):
         engine.submit(a_launch(a_pool("other", kubeconfig="elsewhere"), 1))

@@ -30,7 +30,7 @@ def test_a_job_on_gpus_tries_once_and_tells_disruption_from_failure():
 @pytest.mark.parametrize(("topology", "chips", "hosts", "each"), [
     ("1x1", 1, 1, 1), ("2x2", 4, 1, 4), ("2x4", 8, 1, 8), ("4x4", 16, 4, 4), ("16x16", 256, 64, 4), ("2x2x1", 4, 1, 4), ("2x2x2", 8, 2, 4)])
 def test_a_slice_becomes_hosts_with_chips(topology, chips, hosts, each):
-    made = checked(a_launch(a_pool("v5e", "tpu", 256, **V5E), chips, topology))
+    made = checked(a_launch(a_pool("v5e", "tpu", 256), chips, topology))
     job = made["spec"] if hosts == 1 else made["spec"]["replicatedJobs"][0]["template"]["spec"]
     assert made["kind"] == ("Job" if hosts == 1 else "JobSet")
     assert (job["parallelism"], job["completions"], job["completionMode"]) == (hosts, hosts, "Indexed")
@@ -67,7 +67,7 @@ def test_spot_pools_ask_for_spot_nodes():
 
 
 def test_secrets_are_references_and_nothing_else():
-    made = checked(a_launch(a_pool(secret="vault", volume="data:/data", cpu="8", memory="64Gi", service_account="runner", priority="high"),
+    made = checked(a_launch(a_pool(secret_name="vault", volume="data:/data", cpu="8", memory="64Gi", service_account="runner", priority="high"),
                             secrets=["HF_TOKEN"], environment={"HF_TOKEN": "must not be here", "CHIPWISE_FOLDER": "/data/x"}))
     assert "must not" not in json.dumps(made)
     (container,) = containers(made)
@@ -95,7 +95,7 @@ def test_a_rayjob_gives_no_string_of_ours_to_a_shell():
     ({"pool": a_pool(kind="pod")}, "kind 'pod'"), ({"pool": a_pool(kind="job", unit=4)}, "headless service"),
     ({"pool": a_pool(selector="zone")}, "KEY=VALUE"), ({"pool": a_pool(volume="x")}, "CLAIM:/PATH"), ({"pool": a_pool(keep="soon")}, "seconds"),
     ({"pool": a_pool(host="many")}, "chips of a host"), ({"pool": a_pool("v5e", "tpu", **V5E), "topology": "2x2"}, "is not 8 chips"),
-    ({"pool": a_pool(kind="rayjob"), "command": ()}, "needs one")])
+    ({"pool": a_pool(kind="rayjob"), "command": ()}, "needs one"), ({"pool": a_pool("v2", "tpu")}, "GKE's name of v2")])
 def test_what_kubernetes_could_not_take_is_refused_in_words(change, words):
     settings = {"pool": a_pool(), "chips": 8} | change
     with pytest.raises(EngineRefused, match=words):

@@ -1,7 +1,7 @@
 """Kubernetes: attempts as Jobs, JobSets or RayJobs that carry the attempt's id in their name.
 
-The pool's address, beside what `chipwise.route.engines.kubernetes_render` reads: `kubeconfig` (a file; in-cluster; the
-user's own where absent), `context`, `namespace`, `flavor` (of Kueue, where the queue has several).
+The name is what makes a second submission find the first. What the keys of a pool's address say is in
+docs/kubernetes.md.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from pathlib import Path
 
 import yaml
 
+from chipwise.errors import UnknownName
 from chipwise.route.engine import EngineDown, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines.kubernetes_api import Answered, Cluster, needs_client
 from chipwise.route.engines.kubernetes_names import label_value, object_name
 from chipwise.route.engines.kubernetes_render import (
     KEEP_S,
+    KEYS,
     KINDS,
     LEDGER,
     kind_of,
@@ -36,6 +38,10 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> KubernetesEngine:
     """The engine of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
     needs_client()
+    for pool in pools:
+        unknown = [key for key, _ in pool.address if key not in KEYS]
+        if unknown:
+            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
     return KubernetesEngine(pools, uid, name=name)
 
 
@@ -50,7 +56,8 @@ class KubernetesEngine:
 
     def render(self, launch: Launch) -> str:
         """The object that would be made, as YAML for kubectl."""
-        return yaml.safe_dump(manifest(launch, self.uid), sort_keys=False, allow_unicode=False, width=110)
+        made = manifest(launch, self.uid)
+        return yaml.dump(made, Dumper=_Plain, sort_keys=False, allow_unicode=False, width=110)
 
     def submit(self, launch: Launch) -> str:
         """Make the attempt's object; the one that is there already, if it is."""
@@ -167,6 +174,13 @@ class KubernetesEngine:
             return room_of_queue(pool, cluster.get((*KUEUE, "", "clusterqueues"), queue))
         except Answered as answer:
             raise EngineDown(str(answer)) from None
+
+
+class _Plain(yaml.SafeDumper):
+    """YAML without anchors: what is the same is written twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def _server(pool: Pool) -> tuple[str, str]:

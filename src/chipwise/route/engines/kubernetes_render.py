@@ -1,9 +1,6 @@
 """From an attempt to the object that Kubernetes gets: a Job, a JobSet for several hosts, or a RayJob.
 
-The pool's address: `kind` (job, jobset, rayjob; by default job on one host and jobset on several), `accelerator` (the
-value of GKE's label for the chip), `selector` and `tolerations` of nodes, `host` (chips of a host), `queue` (a local
-queue of Kueue), `secret` (the Secret that holds the jobs' secrets), `volume` (CLAIM:/PATH), `service_account`, `cpu`
-and `memory` of a host's pod, `priority` (a class), `keep` (seconds for which ended objects stay).
+What the keys of a pool's address say is in docs/kubernetes.md.
 """
 
 from __future__ import annotations
@@ -26,6 +23,10 @@ from chipwise.route.pool import Pool
 
 Manifest = dict[str, Any]
 
+KEYS = frozenset({"accelerator", "cluster", "context", "cpu", "flavor", "host", "keep", "kind", "kubeconfig", "memory",
+                  "namespace", "priority", "queue", "ray_version", "secret_name", "selector", "service",
+                  "service_account", "tolerations", "volume"})  # of a pool's address
+
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
 KINDS = {"job": ("batch", "v1", "jobs", "Job"), "jobset": ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
          "rayjob": ("ray.io", "v1", "rayjobs", "RayJob")}
@@ -37,6 +38,9 @@ WORKERS = "w"  # the replicated job of a JobSet
 # machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e, whose topologies have
 # two dimensions. https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus, 2026-11-15
 TPU_HOST, TPU_HOST_FLAT = 4, 8
+# the values of GKE's label for TPUs (the page above); of GPUs, where a chip has several, the pool says which
+TPU_ACCELERATORS = {"v4": "tpu-v4-podslice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice",
+                    "v6e": "tpu-v6e-slice", "v7x": "tpu7x"}
 # KubeRay gives the entry point to a shell. This text is always the same; the program and its arguments are data.
 RAY_ENTRY = "python -c 'import json, os; a = json.loads(os.environ[\"CHIPWISE_ARGV\"]); os.execvp(a[0], a)'"
 
@@ -100,10 +104,18 @@ def hosts_of(launch: Launch) -> int:
     return ceil(chips / host)
 
 
+def accelerator_of(pool: Pool) -> str:
+    """GKE's name of a pool's chip: as the pool says, else by the chip where it is a TPU; empty: not asked for."""
+    named = pool.at("accelerator") or (TPU_ACCELERATORS.get(pool.chip, "") if pool.family == "tpu" else "")
+    if pool.family == "tpu" and not named and not pool.at("selector"):
+        raise EngineRefused(f"kubernetes: pool {pool.name} must say GKE's name of {pool.chip} (accelerator: NAME)")
+    return named
+
+
 def selector_of(pool: Pool, topology: str = "") -> dict[str, str]:
     """Labels of the nodes that a pool's pods go to."""
     chosen = pairs(pool.at("selector"), "selector")
-    accelerator = pool.at("accelerator")
+    accelerator = accelerator_of(pool)
     if accelerator and pool.family == "tpu":
         chosen["cloud.google.com/gke-tpu-accelerator"] = accelerator
         if topology:
@@ -119,7 +131,7 @@ def _tolerations(pool: Pool) -> list[dict[str, str]]:
     found = []
     if pool.family != "cpu":
         found.append({"key": RESOURCES[pool.family], "operator": "Exists", "effect": "NoSchedule"})
-    if pool.at("accelerator") and pool.spot:
+    if accelerator_of(pool) and pool.spot:
         found.append({"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"})
     for key, value in pairs(pool.at("tolerations"), "tolerations").items():
         found.append({"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
@@ -146,12 +158,14 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
     taken = dict(launch.environment)
     if not launch.pool.at("volume"):
         taken.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
+    placed = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
+    ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
     found: list[Manifest] = [{"name": variable(k), "value": literal(v, f"variable {k}")}
-                             for k, v in taken.items() if k not in launch.variant.secrets]
+                             for k, v in taken.items() if k not in ours]
     for name in launch.variant.secrets:
-        if not launch.pool.at("secret"):
-            raise EngineRefused(f"kubernetes: secret {name} is asked for, and the pool names no Secret (secret: NAME)")
-        source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
+        if not launch.pool.at("secret_name"):
+            raise EngineRefused(f"kubernetes: {name} is asked for, and the pool names no Secret (secret_name: NAME)")
+        source = {"name": launch.pool.at("secret_name"), "key": secret_key(name)}
         found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     if len(hosts) > 1:
         rank = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
@@ -227,7 +241,7 @@ def _jobset(launch: Launch, uid: str) -> Manifest:
     hosts = [f"{name}-{WORKERS}-0-{i}.{name}" for i in range(count)]
     # hosts of a slice are the nodes of one node pool
     exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-    apart = launch.pool.family == "tpu" and bool(launch.pool.at("accelerator")) and count > 1
+    apart = launch.pool.family == "tpu" and bool(accelerator_of(launch.pool)) and count > 1
     spec: Manifest = {
         "failurePolicy": {"maxRestarts": 0},
         "network": {"enableDNSHostnames": True, "subdomain": name},

@@ -1,8 +1,6 @@
 """Ray: attempts as detached, named actors on a cluster that is already there.
 
-The pool's address: `address` (host:port of the head from one of its own machines, or ray://host:port from anywhere,
-or auto), `label` (selectors such as pool=h200, several by commas), `resource` (chips, GPU, TPU, ...; by default GPU,
-TPU or CPU after the pool's family), `host` (chips of a host, where nodes differ).
+What the keys of a pool's address say is in docs/ray.md.
 """
 
 from __future__ import annotations
@@ -15,12 +13,13 @@ from typing import Any
 
 import yaml
 
-from chipwise.errors import InputError
+from chipwise.errors import InputError, UnknownName
 from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines.ray_link import RayLink
 from chipwise.route.launch import BURIED, claim_of
 from chipwise.route.pool import Pool
 
+KEYS = frozenset({"address", "cluster", "container", "cwd", "host", "label", "resource"})  # of a pool's address
 RESOURCES = {"gpu": "GPU", "tpu": "TPU", "cpu": "CPU"}  # Ray's own names
 TOPOLOGY, SLICE = "ray.io/tpu-topology", "ray.io/tpu-slice-name"  # labels that Ray gives to hosts of TPU slices
 _SHIM = Path(__file__).with_name("shim.py")
@@ -29,6 +28,10 @@ _ENDS = {"done": DONE, "failed": FAILED, "lost": LOST, "cancelled": CANCELLED}
 
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayEngine:
     """The engine of these pools. The attempts' folders are in each launch; `folder` is not needed."""
+    for pool in pools:
+        unknown = [key for key, _ in pool.address if key not in KEYS]
+        if unknown:
+            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
     if find_spec("ray") is None:
         raise InputError("engine", "ray", "a machine with its client: pip install 'chipwise[ray]'")
     return RayEngine(pools, uid, name=name)
@@ -51,10 +54,7 @@ class RayEngine:
         told = {"address": address(launch.pool), "actor": {
             "name": launch.attempt, "namespace": f"chipwise-{self.uid}", "lifetime": "detached", "max_restarts": 0,
             **held}, "program": program}
-        text = yaml.safe_dump(told, sort_keys=False, allow_unicode=False)
-        if launch.variant.image:
-            text += f"# image {launch.variant.image!r} is not used: programs run in the environment of Ray's nodes\n"
-        return text
+        return yaml.safe_dump(told, sort_keys=False, allow_unicode=False)
 
     def submit(self, launch: Launch) -> str:
         """Make the attempt's actor; the id of the one that is there already, if it is."""
@@ -114,12 +114,15 @@ class RayEngine:
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
         if not launch.variant.command:
-            raise EngineRefused(f"ray: variant {launch.variant.name} has no command, and Ray runs no images")
+            raise EngineRefused(f"ray: variant {launch.variant.name} has no command")
+        if launch.variant.image and launch.pool.at("container") != "none":
+            raise EngineRefused(f"ray: variant {launch.variant.name} has an image, and programs run in what Ray's "
+                                "nodes have; container: none in the pool's address passes it over")
         return {
             "attempt": launch.attempt, "uid": self.uid, "family": launch.pool.family,
             "resource": resource(launch.pool), "chips": launch.option.chips,
             "host": launch.pool.at("host", "0"), "labels": selectors(launch.pool.at("label")), "together": "",
-            "argv": list(launch.variant.command), "environment": dict(launch.environment),
+            "cwd": launch.pool.at("cwd"), "argv": list(launch.variant.command), "environment": dict(launch.environment),
             "secrets": list(launch.variant.secrets), "time_limit": launch.time_limit, "folder": str(launch.folder),
         }
 

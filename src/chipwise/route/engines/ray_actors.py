@@ -105,7 +105,8 @@ class Program:
 
     def _lay_out(self, cwd: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        told = {k: self.spec[k] for k in ("attempt", "argv", "environment", "time_limit")} | {"cwd": str(cwd)}
+        told = {k: self.spec[k] for k in ("attempt", "argv", "environment", "time_limit")} | {
+            "cwd": self.spec["cwd"] or str(cwd)}
         (self.folder / "launch.json").write_text(json.dumps(told), encoding="ascii")
 
     def start(self) -> None:
