@@ -266,6 +266,21 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     assert seen.state == FAILED and "time limit" in seen.reason
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_words_reach_the_program_byte_for_byte(engine, launch, tmp_path, shared):
+    words = ["$(HOME)", "`id`", "; exit 3 #", "'", '"', "\\", "\n", "", " ", "é😀", "\udcff", "--", "{{.}}", "%s", "-c"]
+    found = tmp_path / "words"
+    script = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_bytes(b'\\0'.join([*map(os.fsencode, sys.argv[2:]), os.environb[b'W']]))"
+    one = launch("", shared=False, environment={"W": "".join(words)})
+    one = replace(one, variant=replace(one.variant, command=(sys.executable, "-c", script, str(found), *words)))
+    if shared:
+        write_launch(one)
+    engine.submit(one)
+    seen = until(engine, one, ENDED)
+    assert seen.state == DONE, seen
+    assert found.read_bytes().split(b"\0") == [os.fsencode(word) for word in (*words, "".join(words))]
+
+
 def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, engine, launch, pools):
     gang = launch("import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)", "h200", 16)
     engine.submit(gang)
@@ -280,10 +295,10 @@ def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(clus
             assert time.time() < end, left
             time.sleep(0.2)
         end = time.time() + LIMIT_S
-        while (room := engine.capacity([pools["h200"]])["h200"]).free != 8:
+        while ((room := engine.capacity([pools["h200"]])["h200"]).total, room.free, room.down) != (8, 8, 8):
             assert time.time() < end, room
             time.sleep(0.2)
-        assert (room.total, room.down) == (8, 8) and "1 dead" in room.note
+        assert "1 dead" in room.note
         again = launch("pass", "h200", 8)
         engine.submit(again)
         assert until(engine, again, ENDED).state == DONE
