@@ -84,3 +84,21 @@ def test_a_variant_that_fails_at_its_start_gives_way_to_the_next(site):
     assert "attempt 1 (v5e, variant tpu) failed: '/no/such/program': No such file or directory" in told
     assert "v5e failed last" in told and "fallback from v5e, variant tpu" in told and "done, at attempt 2 in h200 as gpu" in told
     assert (second.pool, second.variant, second.state) == ("h200", "gpu", "done") and site.output(second) == "gpu words\n"
+
+
+def test_a_job_goes_on_with_gpus_when_no_tpu_node_is_left(site, tmp_path):
+    kept = tmp_path / "kept"
+    train = [sys.executable, TRAIN, "100"]
+    mine, = site.submit(job("train", train, train, checkpoint={"every": "0.1s", "folder": str(kept)}))
+    first = site.running(mine)
+    until(lambda: (kept / "train.json").exists(), "no checkpoint")
+    for node in ("v5e-0", "v5e-1"):
+        site.cluster.node_down(node)
+    site.over(mine, seconds=240)
+    attempts = site.attempts(mine)
+    assert [(a.pool, a.state) for a in attempts] == [("v5e", "preempted"), ("h200", "done")] and first.pool == "v5e"
+    starts = [int(line.split("step ")[1].split(" of")[0]) for a in attempts for line in site.output(a).splitlines() if " of 100" in line]
+    assert len(starts) == 2 and starts[0] == 0 < starts[1]
+    told = site.explained(mine)
+    assert "put back into the queue by Slurm" in told and "moves from v5e (no longer possible) to h200" in told
+    assert "start in h200 as gpu" in told and "fallback from v5e, variant tpu" in told

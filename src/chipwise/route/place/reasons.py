@@ -9,6 +9,7 @@ import numpy as np
 from chipwise.route.view import Floats, View, Wishes
 from chipwise.units import format_seconds
 
+NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see grants)
 OTHERS = 2  # pools named beside the chosen one
 
 
@@ -63,6 +64,8 @@ def amount(value: float, unit: str) -> str:
     """
     if not np.isfinite(value):
         return "not wanted"
+    if value >= NO_MORE:
+        return "no longer possible"
     if unit == "s" and value >= 0:
         return format_seconds(float(value))
     return f"{float(value):,.3g} {unit}" if abs(value) < 1000 else f"{float(value):,.0f} {unit}"
