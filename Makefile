@@ -11,14 +11,15 @@ EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
 
-demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
+demo: $(VENV)/installed ## Install chipwise, compare every chip on an example, route a job and run it here
 	$(BIN)/chipwise compare $(EXAMPLE)
+	@sh scripts/demo.sh $(BIN)/chipwise
 
 test: lint packages ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow"
 
-packages: ## Install the browser that the tests of reports need, where it is missing
+packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes
@@ -46,6 +47,7 @@ benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests
 	$(BIN)/python benchmarks/bench_sampling.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/estimates.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py
@@ -69,5 +71,5 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	@touch $(VENV)/installed $@
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

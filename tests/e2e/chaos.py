@@ -187,9 +187,10 @@ def _judged(ledger, ids, logs, seconds, kills, said, engine_attempts):
         if len(good) != 1:
             problems.append(f"job {row.id} has {len(good)} attempts that are done")
         problems += [f"attempt {a.id} is done, and its program wrote {starts[a.id]} starts and {ends[a.id]} ends"
-                     for a in good if (starts[a.id], ends[a.id]) != (1, 1)]
+                     for a in good if ends[a.id] != 1 or not 1 <= starts[a.id] <= 1 + a.restarts]
     known = {a.id: a for a in attempts}
-    problems += [f"attempt {each} ran {n} times" for each, n in starts.items() if n > 1 and not known[each].restarts]
+    problems += [f"attempt {each} ran {n} times, and its engine started it again {known[each].restarts} times"
+                 for each, n in starts.items() if each in known and n > 1 + known[each].restarts]
     problems += [f"attempt {each} ran and is not in the ledger" for each in starts if each not in known]
     problems += [f"attempt {each} is {known[each].state} and its program ran" for each in starts
                  if each in known and known[each].state == "refused"]

@@ -17,8 +17,7 @@ from chipwise.route.engines.local import LocalEngine
 from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
-from chipwise.route.router import Router, run
-from chipwise.route.router import handing, reconcile
+from chipwise.route.router import Router, handing, reconcile, run
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
 # object, method, how often it has been called by then: every word that changes the ledger, the folders or the engine

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.errors import Refusal
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.load import load_jobs, load_pools
 
@@ -30,12 +31,19 @@ def test_pools_load_and_say_what_they_assume(file: Path) -> None:
         assert pool.watts_chip > 0 or any(text.startswith(f"{pool.name}: no power") for text in pools.said)
 
 
-@pytest.mark.parametrize("file", JOBS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("file", [file for file in JOBS if file.stem != "too-large"], ids=lambda p: p.stem)
 def test_jobs_load_and_run_in_the_local_pools(file: Path) -> None:
     pools, using = load_pools(ROOT / "examples/pools/local.yaml"), estimator()
     for job in load_jobs(file, NOW):
         admitted = admit(job, *using.options(job, pools.pools), NOW)
         assert admitted.options and not admitted.warnings
+
+
+def test_the_job_that_is_too_large_is_refused() -> None:
+    pools = load_pools(ROOT / "examples/pools/local.yaml")
+    [job] = load_jobs(ROOT / "examples/jobs/too-large.yaml", NOW)
+    with pytest.raises(Refusal, match="does not fit"):
+        admit(job, *estimator().options(job, pools.pools), NOW)
 
 
 def test_the_schema_named_at_the_top_of_each_is_there() -> None:

@@ -1,4 +1,4 @@
-"""scripts/packages.sh installs what the tests of reports need as root, tells others what to run, and is silent when all is there."""
+"""scripts/packages.sh installs what the tests of reports and of routing need as root, tells others what to run, and is silent when all is there."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def machine(tmp_path):
         command("apt-get", f'echo "$DEBIAN_FRONTEND $*" >> {tmp_path}/log')
         for name in extra:
             command(name, "exit 0")
-        done = subprocess.run([shutil.which("sh"), str(SCRIPT)], env={"PATH": str(commands)}, capture_output=True, text=True, check=False)
+        done = subprocess.run([shutil.which("sh"), str(SCRIPT)], env={"PATH": str(commands), "CHIPWISE_SBIN": str(tmp_path), "CHIPWISE_POSTGRES": str(tmp_path)}, capture_output=True, text=True, check=False)
         log = tmp_path / "log"
         return done, log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 
@@ -49,6 +49,16 @@ def test_others_are_told_the_exact_command(machine):
 def test_nothing_is_done_where_the_browser_is_there(machine):
     done, log = machine(0, "chromium")
     assert done.returncode == 0 and not any("chromium" in line for line in log)
+
+
+def test_slurm_and_postgresql_are_installed_where_they_are_missing(machine):
+    done, log = machine(0, "chromium", "sbatch", "initdb")
+    assert done.returncode == 0 and log[1].endswith(" munge slurmctld slurmd slurmrestd")
+
+
+def test_nothing_of_slurm_is_installed_where_all_is_there(machine):
+    done, log = machine(1000, "chromium", "munged", "sbatch", "slurmctld", "slurmd", "slurmrestd", "initdb")
+    assert log == [] and not {"slurmd", "munge", "postgresql"} & set(done.stderr.split())
 
 
 def test_make_test_runs_the_script():

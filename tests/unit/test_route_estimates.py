@@ -22,7 +22,7 @@ from chipwise.route.pool import Pool
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]
 H100 = Pool("h100", "slurm", "h100", "gpu", 64, 8, usd_chip_hour=3.0, region="us-east1", watts_chip=1000, cloud="gcp")
-V5E = Pool("v5e", "kubernetes", "v5e", "tpu", 64, shapes=((4, "2x2"), (8, "2x4"), (16, "4x4"), (64, "8x8")),
+V5E = Pool("v5e", "slurm", "v5e", "tpu", 64, shapes=((4, "2x2"), (8, "2x4"), (16, "4x4"), (64, "8x8")),
            usd_chip_hour=1.2, region="us-central1", watts_chip=200, cloud="gcp")
 SPOT = replace(V5E, name="spot", terms="spot", interruptions=0.05, usd_chip_hour=0.4)
 CPU = Pool("cpu", "local", "cpu", "cpu", 2)
@@ -101,6 +101,14 @@ def test_a_variant_may_be_for_some_chips_alone(using: Estimator) -> None:
     made = plain(estimates={"gpu": "1h", "tpu": "1h"}, variants={"gpu": {"on": ["a100"]}, "tpu": {}})
     options, unable = by_pool(using.options(made, POOLS))
     assert set(options) == {"v5e", "spot"} and "runs on a100" in unable["h100"]
+
+
+def test_kubernetes_needs_an_image(using: Estimator) -> None:
+    cluster = replace(H100, engine="kubernetes")
+    _, unable = by_pool(using.options(plain(), [cluster]))
+    assert "no image" in unable["h100"]
+    assert using.options(plain(image="train:1"), [cluster])[0]
+    assert Estimator().options(plain(), [cluster])[0]  # a simulation launches nothing
 
 
 def test_the_power_cap_and_the_longest_run_of_a_pool_are_kept(using: Estimator) -> None:
@@ -193,7 +201,7 @@ def test_a_job_over_its_budget_everywhere_is_refused_and_somewhere_noted(using: 
     assert admit(made, options, unable, NOW).warnings == ()
     assert any("over the budget of $10.00" in o.note for o in options if o.pool == "h100")
     poor = replace(made, budget=0.5)
-    with pytest.raises(Refusal, match="costs more than its budget of \\$0.50 in every pool"):
+    with pytest.raises(Refusal, match=r"costs more than its budget of \$0\.50 in every pool"):
         admit(poor, *using.options(poor, POOLS), NOW)
 
 

@@ -250,3 +250,9 @@ def test_text_that_is_no_job_is_refused() -> None:
 def test_the_committed_schema_is_that_of_the_code(file: str) -> None:
     committed = resources.files("chipwise.route").joinpath(f"data/{file}.schema.json")
     assert committed.read_text(encoding="utf-8") == schema_text(file)
+
+
+def test_a_file_may_hold_thousands_of_jobs(tmp_path: Path) -> None:
+    each = "  - {name: j, command: [a, b], estimates: {cpu: 5s}}\n"
+    (tmp_path / "jobs.yaml").write_text("jobs:\n" + each * 3000)
+    assert len(load_jobs(tmp_path / "jobs.yaml", NOW)) == 3000

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from route_cases import launch, pool
@@ -268,7 +269,7 @@ def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, 
             "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
             "os.posix_spawn = killed\n"
             "local.LocalEngine(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n")
-    done = subprocess.run([PYTHON, "-c", code, str(tmp_path), os.path.dirname(__file__)], check=False,
+    done = subprocess.run([PYTHON, "-c", code, str(tmp_path), str(Path(__file__).parent)], check=False,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.returncode == -signal.SIGKILL
     assert ended(engine).state == DONE  # its shim went on alone
@@ -279,8 +280,7 @@ def test_the_shim_needs_nothing_but_the_standard_library(tmp_path):
     """It is read by whatever Python a node has, from 3.8 on."""
     import ast
 
-    with open(shim.__file__, encoding="utf-8") as file:
-        text = file.read()
+    text = Path(shim.__file__).read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 8))
     names = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     names |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}

@@ -73,6 +73,10 @@ def test_pools_share_what_their_engine_says_and_paths_start_at_the_file() -> Non
     assert own.pool("h100").at("conf") == "/other"
 
 
+def test_an_address_may_name_where_secrets_lie() -> None:
+    assert made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").at("secret") == "training-keys"
+
+
 def test_an_engine_may_have_a_folder_of_its_own() -> None:
     pools = made(changed("engines.slurm", {"folder": "nfs"}))
     assert pools.folder_of("slurm") == BASE / "nfs" and pools.folder_of("local") == BASE / "shared"
@@ -154,7 +158,8 @@ def test_a_pool_that_is_not_there_is_named() -> None:
     ("pools.1.shapes", "all", "pools[1].shapes", ""),
     ("engines.pbs", {}, "engines.pbs", "one of local"),
     ("engines.slurm.token", "x", "engines.slurm", "no secret in the file"),
-    ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "secrets"),
+    ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "no secret in the file"),
+    ("pools.0.address", {"api_token": "hunter2"}, "pools[0].address", "no secret in the file"),
     ("enginse", {}, "enginse", "did you mean engines"),
 ])
 def test_what_cannot_be_used_is_refused_by_name(path: str, value: Any, field: str, words: str) -> None:

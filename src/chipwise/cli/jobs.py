@@ -91,21 +91,23 @@ def submit(
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
+    from chipwise.cli.pricing import read_pools
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.estimates import admit, estimator
     from chipwise.route.ledger import Submission, open_ledger
-    from chipwise.route.load import load_jobs, load_pools
+    from chipwise.route.load import load_jobs
     from chipwise.route.policies import policy_named
 
     formats(output, "table", "json")
     if policy is not None:
         policy_named(policy)
     now = time.time()
-    read = load_pools(pools)
+    read = read_pools(pools)
     wanted = [job for file in files for job in load_jobs(file, now)]
     with progress("jobs submit") as line:
-        using, admitted = estimator(check), []
+        using = estimator(check, lambda chips, stage, seconds: line.say(f"{chips}: {stage}, {seconds:.0f} s"))
+        admitted = []
         for i, job in enumerate(wanted):
             line(i + 1, len(wanted), job.name)
             admitted.append(admit(job, *using.options(job, read.pools), now))

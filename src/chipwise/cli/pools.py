@@ -167,12 +167,12 @@ def _rooms(read: Pools, uid: str) -> tuple[dict[str, Room], dict[str, str]]:
 
 
 def _read(pools: Path | None) -> Pools:
+    from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
-    from chipwise.route.load import load_pools
 
     if pools is None:
         raise InputError("--pools", "nothing", "a pools file, or CHIPWISE_POOLS naming one")
-    return load_pools(pools)
+    return read_pools(pools)
 
 
 def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, output: str, out: Path | None) -> None:

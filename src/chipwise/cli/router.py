@@ -97,10 +97,10 @@ def run(
     elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any engine
     hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
     """
+    from chipwise.cli.pricing import read_pools
     from chipwise.cli.render import formats
     from chipwise.errors import InputError
     from chipwise.route.ledger import open_ledger
-    from chipwise.route.load import load_pools
     from chipwise.route.policies import policy_named
     from chipwise.route.router.endpoint import read_token
 
@@ -113,7 +113,7 @@ def run(
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
-    read = load_pools(pools)
+    read = read_pools(pools)
     with open_ledger(ledger) as book:
         _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, output, out)
 
@@ -128,6 +128,7 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.metrics import Metrics
 
+    _one_machine(book, read)
     own = identity(read.folder / book.uid)
     gauges = Metrics()
     endpoint = None if metrics is None else Endpoint(metrics, token, gauges.text)
@@ -149,6 +150,21 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         emit_json(told.record(), out)
     elif out is not None:
         emit(told.blocks(), out)
+
+
+def _one_machine(book: Ledger, read: Pools) -> None:
+    """Local pools are of one machine: a router elsewhere would take their processes for lost."""
+    import socket
+    import time
+
+    from chipwise.errors import InputError
+    from chipwise.route.router.status import pulse
+
+    now, here = time.time(), socket.gethostname()
+    others = [row for row in book.routers() if row.host != here and pulse(row, now) == "alive"]
+    if others and read.of("local"):
+        raise InputError("--pools", read.path, f"no local pools: router {others[0].id} works on this ledger on another "
+                                               "machine, and local pools are processes of one")
 
 
 def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool,

@@ -47,17 +47,14 @@ class Told:
         at = datetime.fromtimestamp(report.at, UTC).strftime("%H:%M:%S")
         for attempt, end in report.ended:
             self._count(end)
-            row = self.router.ledger.attempt(attempt)
-            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {end}"
-                     + (f" ({row.reason})" if row.reason else ""))
+            self.say(f"{at} {self._ended(attempt, end)}")
         for attempt in report.started:
             self._count("started")
             row = self.router.ledger.attempt(attempt)
             self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}, variant {row.variant}: handed over")
         for attempt in report.refused:
             self._count("refused")
-            row = self.router.ledger.attempt(attempt)
-            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {row.state} ({row.reason})")
+            self.say(f"{at} {self._ended(attempt, 'refused')}")
         for engine_id in report.stopped:
             self.say(f"{at} told to stop: {engine_id}")
         for attempt in report.strangers:
@@ -81,6 +78,12 @@ class Told:
     def blocks(self) -> list[Block]:
         """All that was said."""
         return [Text(line) for line in self.lines]
+
+    def _ended(self, attempt: str, end: str) -> str:
+        row = self.router.ledger.attempt(attempt)
+        if row.reason.startswith("attempt "):  # it says which, where and how
+            return f"job {row.job_id}: {row.reason}"
+        return f"job {row.job_id}: attempt {row.number} in {row.pool}: {end}" + (f" ({row.reason})" if row.reason else "")
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1

@@ -59,7 +59,7 @@ class LocalEngine:
         """Every attempt that has been claimed here."""
         self._reap()
         try:
-            names = sorted(each.name for each in os.scandir(self.attempts))
+            names = sorted(each.name for each in os.scandir(self.attempts) if each.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return []
         except OSError as error:

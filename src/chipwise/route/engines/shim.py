@@ -2,7 +2,9 @@
 
 FOLDER is the attempt's (see `chipwise.route.launch`), BY is the engine's id of this job. The first that comes makes
 the claim and runs the program; whoever finds the claim of another leaves with `TAKEN` and runs nothing. The same BY may
-come again when its engine starts the job anew. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
+come again when its engine starts the job anew: what a signal ended then goes on, what ended by itself stays ended, and
+where CHIPWISE_ONCE is set nothing is run again (`ONCE`). An engine may put words before those of the program (srun, a
+container): before.json. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
 
 No shell is involved: the program gets its arguments and variables byte for byte. Secrets are variables of this process,
 put there by the engine; they are handed on and never written. A SIGTERM or SIGINT is handed on to the program, which
@@ -24,7 +26,7 @@ from types import FrameType
 from typing import Any
 
 # statuses of its own; outside those of sysexits.h (64-78) and of shells (126 and up)
-TAKEN, UNREADABLE = 79, 80
+TAKEN, UNREADABLE, ONCE = 79, 80, 81
 NOT_FOUND, NOT_STARTED, BY_SIGNAL = 127, 126, 128  # as shells have it
 GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slurm's KillWait is 30 s too
 # what the engine handed out is not the job's to change
@@ -111,10 +113,20 @@ def claim(folder: str, by: str) -> dict[str, Any] | bool:
     if found.get("by") != by:
         return False
     end = read(os.path.join(folder, "end"))
-    if end is not None:
+    if end is not None and not (end.get("exit_code") and (end.get("told") or end["exit_code"] > BY_SIGNAL)):
         return end
+    if os.environ.get("CHIPWISE_ONCE"):
+        return {"exit_code": ONCE}
     whole(path, dict(mine, restarts=int(found.get("restarts", 0)) + 1))
+    if end is not None:
+        os.unlink(os.path.join(folder, "end"))
     return True
+
+
+def mine_still(folder: str, by: str) -> bool:
+    """Whether the claim is this process's: its engine may have given up this node and started the job on another."""
+    found, me = read(os.path.join(folder, "claim")) or {}, myself()
+    return found.get("by") == by and all(found.get(key) == me[key] for key in ("pid", "host"))
 
 
 def octets(words: list[str]) -> list[bytes]:
@@ -238,7 +250,8 @@ def run(folder: str, by: str, program: Program) -> int:
     status, reason = failed if failed else (program.wait(), "")
     end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
            "told": program.told, "reason": program.why or reason}
-    whole(os.path.join(folder, "end"), end)
+    if mine_still(folder, by):
+        whole(os.path.join(folder, "end"), end)
     return status
 
 
@@ -247,6 +260,8 @@ def main(arguments: list[str]) -> int:
     folder, by = os.path.abspath(arguments[0]), arguments[1]
     launch = read(os.path.join(folder, "launch.json")) or {}
     try:
+        before = read(os.path.join(folder, "before.json"))
+        launch["argv"] = [*(before["argv"] if before is not None else ()), *launch["argv"]]
         octets(launch["argv"])
         variables(launch)
         os.fspath(launch["cwd"])

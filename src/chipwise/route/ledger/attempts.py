@@ -26,6 +26,7 @@ from chipwise.route.option import Option
 from chipwise.route.view import Decision
 
 _IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
+_AT_ONCE = 500  # values of one query: SQLite takes 999 at the least
 _FAILED = frozenset({"failed", "lost", "refused"})  # ends after which another option is tried first
 
 
@@ -39,8 +40,7 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     begun: list[AttemptRow] = []
     written: list[tuple[Any, ...]] = []
     when = stamp(db, now)
-    waiting = {str(job): rest for job, *rest in db.all(
-        "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting'")} if decisions else {}
+    waiting = _waiting(db, [job_number(decision.job) for decision in decisions])
     for decision in decisions:
         kept, pool = False, storable(decision.pool)
         if decision.kind == "start" and decision.job in waiting and pool not in closed:
@@ -67,6 +67,17 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     notes(db, [(now, int(a.job_id), a.id, "intended", f"{a.pool}, variant {a.variant}", {"number": a.number})
                for a in begun])
     return begun
+
+
+def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
+    """Of these jobs those that wait: until when, why, and for which pool."""
+    found: dict[str, list[Any]] = {}
+    for i in range(0, len(jobs), _AT_ONCE):
+        some = jobs[i:i + _AT_ONCE]
+        found |= {str(job): rest for job, *rest in db.all(
+            "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting' AND "
+            f"id IN ({', '.join('?' * len(some))})", *some)}
+    return found
 
 
 def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
@@ -157,7 +168,8 @@ def seen(db: Database, attempt: str, what: Seen, now: float) -> None:
            after.reason, after.restarts, attempt)
     if state != row.state:
         db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-        note(db, now, int(row.job_id), "running" if state == RUNNING else "queued", after.where or after.reason,
+        note(db, now, int(row.job_id), "running" if state == RUNNING else "queued",
+             (after.where or after.reason) if state == RUNNING else (after.reason or after.where),
              attempt, restarts=after.restarts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from math import inf, nextafter
 from typing import Any
 
@@ -20,6 +21,7 @@ ATTEMPT = ("id, job_id, number, plan, state, router, lease, engine_id, intended,
            "ended, exit_code, place, reason, restarts, stop, spent")
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
 _Parts = tuple[Job, tuple[Option, ...], tuple[Unable, ...]]
+_ALIKE = 4096  # texts of options that are kept decoded: jobs of one kind have the same
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded
 
 
@@ -42,11 +44,21 @@ class Decoded:
         key = (number, options, unable)
         found = self._kept.get(key)
         if found is None:
-            found = (decode(Job, job), decode(tuple[Option, ...], options), decode(tuple[Unable, ...], unable))
+            found = (decode(Job, job), _options(options), _unable(unable))
             self._kept[key] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+@lru_cache(_ALIKE)
+def _options(text: str) -> tuple[Option, ...]:
+    return decode(tuple[Option, ...], text)
+
+
+@lru_cache(_ALIKE)
+def _unable(text: str) -> tuple[Unable, ...]:
+    return decode(tuple[Unable, ...], text)
 
 
 def attempt_of(row: Row) -> AttemptRow:

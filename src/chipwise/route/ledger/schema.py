@@ -67,6 +67,7 @@ TABLES = (
     )""",
     # the database itself refuses a second attempt beside one under way, whatever a program may do
     f"CREATE UNIQUE INDEX attempts_under_way ON attempts (job_id) WHERE state IN {_UNDER_WAY}",
+    f"CREATE INDEX attempts_held ON attempts (pool, chips) WHERE state IN {_UNDER_WAY}",
     """CREATE TABLE decisions (
         id {id},
         at DOUBLE PRECISION NOT NULL,

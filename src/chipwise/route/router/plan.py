@@ -20,6 +20,7 @@ from chipwise.route.router.health import Guarded
 from chipwise.route.view import Decision, Policy
 
 PENDING_S = 60.0  # in an engine's own queue, after which a job may leave it for a pool with room
+FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
 PREDICTED_S = 30.0  # for which an engine's predicted start holds; asking costs it a pass of its scheduler
 
 
@@ -40,6 +41,7 @@ class Planner:
         self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
+        self._full: dict[str, float] = {}  # pools that others fill, since when
 
     def warm(self) -> None:
         """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
@@ -58,7 +60,7 @@ class Planner:
         total = {name: each.total for name, each in space.items()}
         room = {name: each.ours for name, each in space.items()}
         pending = self._pending(under_way, now)
-        start = self._starts(free, total, now)
+        start = self._starts(space, [a.job_id for a in pending], now)
         with self.desk.aside(pending, now):
             view = self.desk.view(now, free, total, start, self.weights)
             wishes = self.policy(view)
@@ -82,25 +84,30 @@ class Planner:
         name = next((engine_name(p) for p in self.desk.pools if p.name == pool), "")
         return name in self.engines and self.engines[name].queues
 
-    def _starts(self, free: Mapping[str, int], total: Mapping[str, int], now: float) -> dict[str, float]:
-        """When full pools have room, as their engines predict for the job that has waited for longest there."""
+    def _starts(self, space: Mapping[str, Space], pending: Sequence[str], now: float) -> dict[str, float]:
+        """When pools that others fill have room: as their engines predict for the job that has waited for longest
+        there; where they can't, as long again as they have been full."""
         found = {}
-        for pool in self.desk.pools:
-            if not total.get(pool.name) or not self._queues(pool.name):
-                continue
-            at, said = self._predicted.get(pool.name, (0.0, None))
-            if now - at > PREDICTED_S:
-                said = self._ask_start(pool.name, free.get(pool.name, 0), now)
-                self._predicted[pool.name] = (now, said)
+        for name, each in space.items():
+            if each.free or each.ours >= each.total:  # room, or none but our own jobs there: the board knows their ends
+                self._full.pop(name, None)
+                if not self._queues(name):
+                    continue
+            at, said = self._predicted.get(name, (0.0, None))
+            if self._queues(name) and each.total and now - at > PREDICTED_S:
+                said = self._ask_start(name, each.free, pending, now)
+                self._predicted[name] = (now, said)
             if said is not None and said > now:
-                found[pool.name] = said
+                found[name] = said
+            elif not each.free and each.ours < each.total:
+                found[name] = now + max(FULL_S, now - self._full.setdefault(name, now))
         return found
 
-    def _ask_start(self, name: str, free: int, now: float) -> float | None:
+    def _ask_start(self, name: str, free: int, pending: Sequence[str], now: float) -> float | None:
         pool = next(p for p in self.desk.pools if p.name == name)
         for row in self.desk.rows.values():
             option = next((o for o in row.options if o.pool == name and o.chips > free), None)
-            if row.state != WAITING or option is None:
+            if option is None or (row.state != WAITING and row.id not in pending):
                 continue
             attempt = f"{self.desk.ledger.uid}-{row.id}-0"
             asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)

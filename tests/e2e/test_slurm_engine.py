@@ -1,0 +1,271 @@
+# ruff: noqa: F401, F811 - fixtures are imported
+"""The Slurm engine on a real cluster of GPU and TPU nodes: what is asked for runs, once, and its end is known."""
+
+import json
+import os
+import re
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from slurm_cluster import SlurmCluster, cluster, engine, engine_on, until
+from slurm_jobs import GPU, TPU, launch
+
+from chipwise.route.engine import EngineDown, EngineRefused
+
+HOSTILE = ["", " ", "a b", "$(touch pwned)", "`id`", "; rm -rf x", "'\"", "\\", "\n#SBATCH --nodes=9\n", "%j%%", "*",
+           "--help", "-", "é\u202e💥", "a=b", "\udcff\udc80"]
+DUMP = "import sys, os; open('dump', 'wb').write(b'\\0'.join([os.fsencode(a) for a in sys.argv[1:]] + [os.environb[b'HOSTILE']]))"
+
+
+def seen(engine, attempt):
+    """The jobs of an attempt."""
+    return [each for each in engine.list() if each.attempt == attempt]
+
+
+def ended(engine, attempt, seconds=60):
+    """An attempt once it has ended."""
+    def over():
+        found = seen(engine, attempt)
+        return found[0] if found and found[0].state in ("done", "failed", "lost", "cancelled") else None
+    return until(over, f"{attempt} has not ended", seconds)
+
+
+def running(engine, attempt):
+    """An attempt once its program has claimed it."""
+    return until(lambda: next((s for s in seen(engine, attempt) if s.state == "running"
+                               and (engine.folder_of(attempt) / "claim").exists()), None), f"{attempt} does not run")
+
+
+def test_a_job_runs_on_its_own_chips_and_leaves_its_output(engine, tmp_path):
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo on $SLURMD_NODENAME with $CHIPWISE_CHIPS"])
+    job = engine.submit(made)
+    found = ended(engine, "u-1-1")
+    assert (found.state, found.exit_code, found.engine_id, found.restarts) == ("done", 0, job, 0)
+    assert re.fullmatch(r"v5e-[01]", found.where) and found.started <= found.ended <= time.time()
+    assert (made.folder / "output").read_text() == f"on {found.where} with 4\n"
+
+
+@pytest.mark.parametrize(("command", "code", "words"), [
+    (["sh", "-c", "exit 3"], 3, ""),
+    (["/no/such/program"], 127, "No such file"),
+    (["sh", "-c", "kill -9 $$"], 137, ""),
+], ids=["by its own status", "not found", "killed"])
+def test_a_failure_has_the_programs_own_status(engine, tmp_path, command, code, words):
+    engine.submit(launch(tmp_path, "u-1-1", command))
+    found = ended(engine, "u-1-1")
+    assert (found.state, found.exit_code) == ("failed", code) and words in found.reason
+
+
+def test_a_gang_runs_once_on_each_of_its_nodes(engine, tmp_path):
+    made = launch(tmp_path, "u-2-1", ["sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME \"$1\"", "x", "a  'b"],
+                  pool=GPU, chips=16)
+    engine.submit(made)
+    assert ended(engine, "u-2-1").where == "h200-[0-1]"
+    assert sorted((made.folder / "output").read_text().splitlines()) == ["0 of 2 on h200-0 a  'b", "1 of 2 on h200-1 a  'b"]
+
+
+def test_capacity_is_what_working_nodes_have_left(engine, cluster, tmp_path):
+    assert engine.capacity([GPU, TPU])["h200"].free == 16
+    engine.submit(launch(tmp_path, "u-1-1", ["sleep", "60"]))
+    engine.submit(launch(tmp_path, "u-2-1", ["sleep", "60"], pool=GPU, chips=3))
+    running(engine, "u-1-1"), running(engine, "u-2-1")
+    rooms = engine.capacity([GPU, replace(GPU, name="hosts", unit=8), TPU, replace(GPU, name="few", count=4)])
+    assert [(rooms[n].total, rooms[n].free, rooms[n].down) for n in ("h200", "hosts", "v5e", "few")] == [
+        (16, 13, 0), (16, 8, 0), (8, 4, 0), (4, 4, 0)]
+    assert rooms["h200"].note == "at most 8 free on one node"
+    cluster.node_down("h200-1")
+    room = engine.capacity([GPU])["h200"]
+    assert (room.total, room.down) == (8, 8) and room.free <= 8
+    assert "no node of Slurm's has" in engine.capacity([replace(TPU, address=(("partition", "gpu"),))])["v5e"].note
+
+
+def test_tables_say_the_same_as_json(engine, cluster, tmp_path):
+    for number, command in enumerate((["true"], ["false"], ["sleep", "60"]), 1):
+        engine.submit(launch(tmp_path, f"u-{number}-1", command))
+    cluster.node_down("h200-0")
+    ended(engine, "u-1-1"), ended(engine, "u-2-1"), running(engine, "u-3-1")
+    jobs, rooms = engine.list(), engine.capacity([GPU, TPU])
+    engine.link._json = {"squeue": False, "sinfo": False}
+    assert engine.list() == jobs and len(jobs) == 3
+    assert engine.capacity([GPU, TPU]) == rooms
+
+
+def test_what_slurm_can_never_place_is_refused_in_its_words(engine, tmp_path):
+    with pytest.raises(EngineRefused, match="Requested node configuration is not available"):
+        engine.submit(launch(tmp_path, "u-1-1", ["true"], pool=replace(TPU, unit=1), chips=5))
+    nowhere = replace(TPU, address=(("partition", "nowhere"),))
+    with pytest.raises(EngineRefused, match="Invalid partition name"):
+        engine.submit(launch(tmp_path, "u-2-1", ["true"], pool=nowhere))
+    assert engine.predicted_start(launch(tmp_path, "u-3-1", ["true"], pool=nowhere)) is None
+
+
+def test_a_start_is_predicted_from_the_time_limits_of_what_runs(engine, tmp_path):
+    now = time.time()
+    assert abs(engine.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now) < 60
+    for number in (1, 2):
+        engine.submit(launch(tmp_path, f"u-{number}-1", ["sleep", "60"], time_limit=3600))
+    running(engine, "u-1-1"), running(engine, "u-2-1")
+    assert 3000 < engine.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now < 4500
+
+
+def test_cancelled_is_cancelled_whether_it_waits_or_runs(engine, tmp_path):
+    jobs = [engine.submit(launch(tmp_path, f"u-{n}-1", ["sleep", "60"])) for n in (1, 2, 3)]
+    running(engine, "u-1-1"), running(engine, "u-2-1")
+    assert seen(engine, "u-3-1")[0].state == "pending"
+    for job in (jobs[2], jobs[0], jobs[0]):
+        engine.cancel(job)
+    assert ended(engine, "u-3-1").state == ended(engine, "u-1-1").state == "cancelled"
+    engine.cancel(jobs[0])
+    engine.cancel("999999")
+    with pytest.raises(EngineRefused, match="is no id of a job"):
+        engine.cancel("1; scancel --user=root")
+
+
+def test_two_jobs_of_one_attempt_are_both_listed_and_run_once(engine, tmp_path):
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 3"])
+    first, second = engine.submit(made), engine.submit(made)
+    assert {s.engine_id for s in seen(engine, "u-1-1")} == {first, second}
+    until(lambda: [s.engine_id for s in seen(engine, "u-1-1")] == [first] and seen(engine, "u-1-1")[0].state == "done",
+          "the second did not leave")
+    assert (made.folder / "output").read_text() == "run\n"
+
+
+def test_hostile_words_arrive_byte_for_byte(engine, tmp_path):
+    folder = tmp_path / "a 'b' $(touch pwned) %j \"é"
+    engine.folder_of = lambda attempt: folder / "attempts" / attempt
+    for number, pool in ((1, TPU), (2, replace(GPU, address=(*GPU.address, ("cpus", "2"))))):
+        made = launch(folder, f"u-{number}-1", [sys.executable, "-c", DUMP, *HOSTILE], pool=pool,
+                      chips=4 if pool is TPU else 16, variables=[("HOSTILE", "".join(HOSTILE))], name="\n#SBATCH -N9 $(x)")
+        engine.submit(made)
+        assert ended(engine, f"u-{number}-1").state == "done", (made.folder / "output").read_text()
+        words = [os.fsencode(word) for word in (*HOSTILE, "".join(HOSTILE))]
+        assert (made.folder / "dump").read_bytes().split(b"\0") == words
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("A_TOKEN", "hush-4711")
+    monkeypatch.setenv("ANOTHER", "hush-4712")
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", 'test "${A_TOKEN%-*}" = hush -a "${A_TOKEN#*-}" = 4711 -a -z "$ANOTHER"'], secrets=["A_TOKEN"])
+    assert "hush-47" not in engine.render(made)
+    engine.submit(made)
+    assert ended(engine, "u-1-1").state == "done"
+    assert "hush-47" not in cluster.command("scontrol", "show", "job", "-dd")
+    assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
+    with pytest.raises(EngineRefused, match="the router's environment has no MISSING_TOKEN"):
+        engine.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
+
+
+def test_a_time_limit_ends_the_program(engine, tmp_path):
+    engine.submit(launch(tmp_path, "u-1-1", ["sleep", "60"], time_limit=1.0))
+    found = ended(engine, "u-1-1")
+    assert found.state == "failed" and "time limit of 1 s" in found.reason
+
+
+def test_a_requeued_job_is_the_same_attempt_and_goes_on(engine, cluster, tmp_path):
+    script = 'echo "restart ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", script], restartable=True)
+    job = engine.submit(made)
+    first = running(engine, "u-1-1")
+    cluster.node_down(first.where)
+    until(lambda: seen(engine, "u-1-1")[0].state == "pending", "it is not back in the queue")
+    assert seen(engine, "u-1-1")[0].restarts == 1
+    found = ended(engine, "u-1-1", 90)
+    assert (found.state, found.engine_id, found.restarts) == ("done", job, 1) and found.where != first.where
+    assert (made.folder / "output").read_text() == f"restart 0 on {first.where}\nrestart 1 on {found.where}\n"
+
+
+def test_a_job_that_is_not_restartable_is_lost_with_its_node(engine, cluster, tmp_path):
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 60"])
+    engine.submit(made)
+    cluster.node_down(running(engine, "u-1-1").where)
+    found = ended(engine, "u-1-1")
+    assert found.state == "lost" and "node failed" in found.reason and "NODE_FAIL" in found.reason
+    assert (made.folder / "output").read_text() == "run\n"
+
+
+def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
+    with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}, min_job_age=2) as short:
+        engine = engine_on(short, tmp_path)
+        for number, command in enumerate((["true"], ["sh", "-c", "exit 7"]), 1):
+            engine.submit(launch(tmp_path, f"u-{number}-1", command))
+        until(lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not engine.list(),
+              "Slurm does not forget", 180)
+        found = {s.attempt: s for s in engine.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
+        assert {k: (s.state, s.exit_code) for k, s in found.items()} == {"u-1-1": ("done", 0), "u-2-1": ("failed", 7)}
+        (tmp_path / "attempts/u-2-1/end").unlink()
+        lost, = engine.status([("u-2-1", "2")])
+        assert lost.state == "lost" and "no longer knows" in lost.reason
+
+
+def test_a_controller_that_is_away_is_never_an_empty_queue(tmp_path):
+    with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}, extra="MessageTimeout=3\n") as small:
+        engine = engine_on(small, tmp_path)
+        made = launch(tmp_path, "u-1-1", ["sleep", "60"])
+        job = engine.submit(made)
+        running(engine, "u-1-1")
+        small._end("slurmctld")
+        for ask in (engine.list, lambda: engine.capacity([TPU]), lambda: engine.submit(made)):
+            with pytest.raises(EngineDown, match=r"slurm: (squeue|sinfo|sbatch)"):
+                ask()
+        quick = engine_on(small, tmp_path, timeout="0.5")
+        for ask in (quick.list, lambda: quick.cancel(job), lambda: quick.predicted_start(made)):
+            with pytest.raises(EngineDown, match=r"no answer within 0.5 s"):
+                ask()
+        small._daemon("slurmctld", ["slurmctld", "-D"])
+        small.wait_for_nodes()
+        assert [(s.engine_id, s.state) for s in engine.list()] == [(job, "running")]
+
+
+@pytest.mark.parametrize("answer", [
+    "echo garbage", "echo '[]'", "echo '{\"jobs\": 3}'", "echo '{\"jobs\": [{\"job_id\": 1}]}'", "true", "exit 9",
+    "echo '{\"jobs\": [], \"errors\": [{\"error\": \"Unable to contact slurm controller\"}]}'", "kill -9 $$",
+    "head -c 100000 /dev/urandom", "echo '{\"jobs\": [{\"job_id\": 1, \"name\": \"u-1-1\", \"job_state\": \"DANCING\"}]}'",
+])
+def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
+    for command in ("squeue", "sbatch"):
+        (tmp_path / command).write_text(f"#!/bin/sh\n{answer}\n")
+        (tmp_path / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    engine = engine_on(type("Nothing", (), {"conf": "/nowhere"}), tmp_path)
+    with pytest.raises(EngineDown, match=r"^slurm: squeue") as error:
+        engine.list()
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+    with pytest.raises(EngineDown, match=r"^slurm: sbatch"):
+        engine.submit(launch(tmp_path, "u-1-1", ["true"]))
+
+
+def test_missing_commands_say_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineDown, match="slurm-client"):
+        engine_on(type("Nothing", (), {"conf": "/nowhere"}), tmp_path).list()
+
+
+def test_a_render_is_what_is_submitted(engine, cluster, tmp_path):
+    made = launch(tmp_path, "u-1-1", ["sleep", "60"], restartable=True, time_limit=600)
+    engine.submit(made)
+    text = engine.render(made)
+    shown = cluster.command("scontrol", "show", "job", running(engine, "u-1-1").engine_id)
+    for asked, got in (("--job-name=u-1-1", "JobName=u-1-1"), ("--time=0-00:11:30", "TimeLimit=00:12:00"),
+                       ("--requeue", "Requeue=1"), ("--gres=tpu:v5e:4", "TresPerNode=gres:tpu:v5e:4"),
+                       ("'--comment=chipwise u-1-1'", "Comment=chipwise u-1-1"), ("--partition=tpu", "Partition=tpu")):
+        assert asked in text and got in shown
+    assert json.loads(text.split("# launch.json\n")[1].split("\n\n")[0])["argv"] == ["sleep", "60"]
+
+
+@pytest.mark.slow
+def test_a_node_that_loses_power_gives_its_job_to_another(engine, cluster, tmp_path):
+    for number, restartable in ((1, True), (2, False)):
+        script = 'echo run; [ -n "$SLURM_RESTART_COUNT" ] || sleep 300'
+        engine.submit(launch(tmp_path, f"u-{number}-1", ["sh", "-c", script], restartable=restartable))
+    nodes = {running(engine, f"u-{n}-1").where for n in (1, 2)}
+    for node in nodes:
+        cluster.kill_node(node)
+    assert ended(engine, "u-2-1", 180).state == "lost"
+    for node in nodes:
+        cluster.start_node(node)
+    found = ended(engine, "u-1-1", 180)
+    assert (found.state, found.restarts) == ("done", 1)
+    assert [(tmp_path / f"attempts/u-{n}-1/output").read_text() for n in (1, 2)] == ["run\nrun\n", "run\n"]

@@ -1,0 +1,160 @@
+"""slurmrestd of a real cluster, through its unix socket, as a user who is not root: it refuses to run as root."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from slurm_cluster import SlurmCluster, until
+from slurm_jobs import GPU, TPU, launch
+
+from chipwise.route.engine import EngineDown, EngineRefused
+from chipwise.route.engines.slurm import SlurmEngine
+
+NOBODY = 65534  # of every Linux
+OTHER = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+
+
+@pytest.fixture(scope="module")
+def rest():
+    """A cluster with a slurmrestd, which runs as nobody where the tests run as root."""
+    path = os.pathsep.join([os.environ["PATH"], "/usr/sbin"])
+    if shutil.which("slurmrestd", path=path) is None:
+        pytest.fail("slurmrestd is not installed: run make packages")
+    with SlurmCluster() as cluster:
+        place = cluster.scratch / "rest"
+        place.mkdir()
+        (cluster.scratch / "jobs").chmod(0o777)
+        if OTHER:
+            os.chown(place, NOBODY, NOBODY)
+        line = ["slurmrestd", "-a", "rest_auth/local", "-s", "openapi/v0.0.38", f"unix:{place}/socket"]
+        with (cluster.scratch / "log" / "rest.out").open("ab") as out:
+            daemon = subprocess.Popen(line, env=cluster.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                      start_new_session=True, **OTHER)
+        try:
+            until(lambda: (place / "socket").exists() or daemon.poll() is not None, "slurmrestd made no socket")
+            yield cluster, f"unix:{place}/socket"
+        finally:
+            os.killpg(daemon.pid, signal.SIGTERM)
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(daemon.pid, signal.SIGKILL)
+                daemon.wait()
+
+
+@pytest.fixture
+def site(rest, request):
+    """An engine, and a folder that the user of slurmrestd may write to."""
+    cluster, address = rest
+    folder = cluster.scratch / "jobs" / request.node.name
+    folder.mkdir()
+    uid = f"r{len(list((cluster.scratch / 'jobs').iterdir()))}"
+    return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, {"rest": address, "timeout": "20"}), folder
+
+
+def python():
+    """A Python that the user of slurmrestd may run: root's own often lies in root's home."""
+    for each in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        line = [each, "-c", "import sys; sys.exit(sys.version_info < (3, 8))"]
+        with suppress(OSError):
+            if subprocess.run(line, cwd="/", capture_output=True, check=False, **OTHER).returncode == 0:
+                return each
+    pytest.skip("no Python that another user may run")
+
+
+def shared(engine, folder, number, command, pool=TPU, **more):
+    """A launch in a folder that everybody may write to."""
+    pool = replace(pool, address=tuple((k, python() if k == "python" else v) for k, v in pool.address))
+    made = launch(folder, f"{engine.ledger}-{number}-1", command, pool=pool, **more)
+    for each in (folder, made.folder.parent, made.folder):
+        Path(each).chmod(0o777)
+    return made
+
+
+def ended(engine, attempt):
+    """An attempt once it has ended."""
+    return until(lambda: next((s for s in engine.list() if s.attempt == attempt and s.state not in ("pending", "running")), None),
+                 f"{attempt} has not ended")
+
+
+def test_jobs_are_submitted_listed_and_their_ends_known(site):
+    engine, folder = site
+    words = ["a  b", "$(id)", "\n", "'\"", "é"]
+    good = shared(engine, folder, 1, [python(), "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
+    bad = shared(engine, folder, 2, ["sh", "-c", "exit 3"], pool=GPU, chips=2)
+    jobs = engine.submit(good), engine.submit(bad)
+    found = ended(engine, good.attempt), ended(engine, bad.attempt)
+    assert [(s.engine_id, s.state, s.exit_code) for s in found] == [(jobs[0], "done", 0), (jobs[1], "failed", 3)]
+    assert (good.folder / "output").read_text() == f"{words!a}\n"
+    assert found[0].where.startswith("v5e-") and found[1].where.startswith("h200-")
+
+
+def test_a_gang_runs_on_each_node(site):
+    engine, folder = site
+    made = shared(engine, folder, 1, ["sh", "-c", "echo $SLURMD_NODENAME"], pool=GPU, chips=16)
+    engine.submit(made)
+    assert ended(engine, made.attempt).state == "done"
+    assert sorted((made.folder / "output").read_text().split()) == ["h200-0", "h200-1"]
+
+
+def test_capacity_falls_with_what_runs_and_cancelling_gives_it_back(site):
+    engine, folder = site
+    made = shared(engine, folder, 1, ["sleep", "60"], pool=GPU, chips=3)
+    job = engine.submit(made)
+    until(lambda: [s.state for s in engine.list()] == ["running"], "it does not run")
+    assert [(r.total, r.free) for r in engine.capacity([GPU, TPU]).values()] == [(16, 13), (8, 8)]
+    engine.cancel(job)
+    assert ended(engine, made.attempt).state == "cancelled"
+    engine.cancel(job)
+    engine.cancel("999999")
+    until(lambda: engine.capacity([GPU])["h200"].free == 16, "chips are still held")
+    assert engine.predicted_start(made) is None
+
+
+def test_what_slurm_refuses_is_refused_in_its_words(site):
+    engine, folder = site
+    with pytest.raises(EngineRefused, match="Requested node configuration is not available"):
+        engine.submit(shared(engine, folder, 1, ["true"], pool=replace(TPU, unit=1), chips=5))
+
+
+@pytest.mark.slow
+def test_a_job_that_is_not_restartable_is_lost_when_slurm_starts_it_again(site, rest):
+    engine, folder = site
+    made = shared(engine, folder, 1, ["sh", "-c", "echo run; sleep 60"])
+    job = engine.submit(made)
+    until(lambda: (made.folder / "output").exists() and (made.folder / "output").read_text(), "it does not run")
+    rest[0].command("scontrol", "requeue", job)
+    found = ended(engine, made.attempt)
+    assert found.state == "lost" and "not restartable" in found.reason and (made.folder / "output").read_text() == "run\n"
+
+
+def test_a_daemon_that_answers_nonsense_or_nothing_is_down(site, rest, tmp_path):
+    import http.server
+    import threading
+
+    class Nonsense(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>proxy</html>")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Nonsense)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        for address in (f"http://127.0.0.1:{server.server_port}", f"unix:{tmp_path}/nothing"):
+            with pytest.raises(EngineDown, match="slurmrestd"):
+                SlurmEngine("u", lambda a: tmp_path / a, {"rest": address, "timeout": "5"}).list()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
