@@ -99,7 +99,8 @@ def test_the_same_key_is_one_job_and_other_contents_are_refused(at):
 
 
 def test_cancel_and_retry_are_all_or_none(at):
-    at("jobs", "submit", HELLO, HELLO)
+    with open_ledger(at.ledger) as ledger:
+        ledger.submit([submission(), submission()], 1.0)
     assert "cancelled by its owner" in at("jobs", "cancel", "1")
     assert "job 2 is waiting" in at("jobs", "retry", "1", "2", status=2)
     assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["waiting", "cancelled"]
@@ -210,7 +211,8 @@ def test_an_engine_that_does_not_answer_is_named_and_the_others_are_shown(at):
     (("pools", "drain", "h100", "--reason", " "), "--reason"), (("pools", "drain", "h100"), "--reason"), (("pools", "-o", "xml"), "one of table, json, csv"),
 ], ids=lambda a: " ".join(a)[:40] if isinstance(a, tuple) else "")
 def test_bad_input_is_one_line(arguments, words, at):
-    at("jobs", "submit", HELLO)
+    with open_ledger(at.ledger) as ledger:
+        ledger.submit([submission()], 1.0)
     line = at(*arguments, status=2)
     assert words in line and line.startswith("chipwise: ") and line.count("\n") == 1
 

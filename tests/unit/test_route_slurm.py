@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,6 +244,17 @@ def test_a_job_without_an_end_is_not_taken_for_done(tmp_path):
     leave(tmp_path)
     seen, = shown(tmp_path, job_row(7, "COMPLETED"))
     assert seen.state == "lost" and "no end" in seen.reason
+
+
+def test_a_program_has_time_to_end_before_its_job_counts_as_lost(tmp_path):
+    leave(tmp_path)
+    now = int(time.time())
+    for ended, state in ((now, "running"), (now - 120, "lost")):
+        seen, = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=ended))
+        assert seen.state == state and "its node failed" in seen.reason
+    leave(tmp_path, exit_code=143, told=15)
+    seen, = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=now))
+    assert seen.state == "lost"
 
 
 def test_a_job_that_never_reached_its_folder_says_so(tmp_path):

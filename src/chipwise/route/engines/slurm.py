@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +24,7 @@ from chipwise.route.engine import (
     FAILED,
     LOST,
     PENDING,
+    RUNNING,
     EngineDown,
     EngineRefused,
     Launch,
@@ -49,6 +51,9 @@ from chipwise.route.pool import Pool
 from chipwise.whole import write_whole
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
+# Slurm gives up a job on a node that is down at once; a node that still works ends the program within this time (KillWait
+# of Slurm and the grace of the shim are 30 s). Until then another attempt would run beside it.
+ENDING_S = shim.GRACE_S + 5.0
 # states of Slurm that say only what the program's status was
 BY_STATUS = frozenset({"COMPLETED", "FAILED"})
 
@@ -85,6 +90,7 @@ class SlurmEngine:
         """`ledger` is its uid, with which its attempts' ids begin; `folder_of` gives the folder of an attempt."""
         self.name, self.ledger, self.folder_of = name, ledger, folder_of
         self.link = link_of(settings or {}) if link is None else link
+        self._over: dict[SlurmJob, Seen] = {}  # what has ended and left its end doesn't change
 
     def render(self, launch: Launch) -> str:
         """The command with one word a line, the script that it reads, and what the shim is to run."""
@@ -109,6 +115,7 @@ class SlurmEngine:
     def list(self) -> Sequence[Seen]:
         """Every job of this ledger; those of one attempt in the order in which they were submitted."""
         mine = [job for job in self.link.jobs() if job.name.startswith(f"{self.ledger}-")]
+        self._over = {job: self._over[job] for job in mine if job in self._over}
         return [seen for job in sorted(mine, key=lambda job: int(job.id)) if (seen := self._seen(job)) is not None]
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[Seen]:
@@ -135,6 +142,8 @@ class SlurmEngine:
         return self.link.start(request_of(launch))
 
     def _seen(self, job: SlurmJob) -> Seen | None:
+        if job in self._over:
+            return self._over[job]
         state, words = STATES[job.state]
         reason = "; ".join(filter(None, [words, job.reason]))
         if state in ENDED:
@@ -165,9 +174,15 @@ class SlurmEngine:
             code = code if code == shim.UNREADABLE else None  # it never ran
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
                 state, reason = FAILED, f"{_log(folder) or UNSEEN}; Slurm: {job.state}"
+        elif state == LOST and job.ended is not None and time.time() - job.ended < ENDING_S:
+            words = f"{reason}; its program may still be ending"
+            return Seen(job.name, job.id, RUNNING, None, started, None, job.nodes, words, job.restarts)
         elif state == DONE:
             state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
-        return Seen(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
+        seen = Seen(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
+        if end is not None:
+            self._over[job] = seen
+        return seen
 
     def _forgotten(self, attempt: str, job: str) -> Seen | None:
         folder = self.folder_of(attempt)
