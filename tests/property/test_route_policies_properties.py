@@ -180,7 +180,7 @@ def test_shares_do_not_depend_on_units_and_solving_again_gives_the_same(seed):
     view = view_of(board, places, 60.0, free)
     again = replace(view, seconds=view.seconds * 60)
     rate, normal, able = gains(view)
-    got = [np.sort(((rate * max_min_shares(v)).sum(axis=1)[able] / normal[able] / view.weight[able]))[:1]
+    got = [np.sort((rate * max_min_shares(v)).sum(axis=1)[able] / normal[able] / view.weight[able])[:1]
            for v in (view, again, view)]
     assert got[0] == pytest.approx(got[1], rel=1e-5) and (got[0] == got[2]).all()
 
