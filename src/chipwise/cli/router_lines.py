@@ -63,8 +63,8 @@ class Told:
         for attempt in report.homeless:
             if attempt not in self.homeless:
                 row = self.router.ledger.attempt(attempt)
-                self.say(f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: left to "
-                         "a router that knows it")
+                self.say(f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
+                         "left to a router that knows it")
         self.homeless = set(report.homeless)
         self._engines(report, at)
 
