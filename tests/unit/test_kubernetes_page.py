@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 from kubernetes_cases import a_launch, checked
 
 from chipwise.route.engines.kubernetes import KubernetesEngine
+from chipwise.route.engines.named import engines_of
 from chipwise.route.load import load_pools
 
 PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"
@@ -23,3 +25,13 @@ def test_the_manifest_on_the_page_is_rendered_from_the_pools_on_the_page(tmp_pat
     rendered = KubernetesEngine([pool], "qvuq0jmkhn").render(launch)
     assert shown == rendered, rendered
     assert yaml.safe_load(shown) == checked(launch, "qvuq0jmkhn")
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "ray", "mixed"])
+def test_engines_take_the_pools_of_the_examples(name, tmp_path):
+    pools = load_pools(PAGE.parents[1] / "examples" / "pools" / f"{name}.yaml").pools
+    engines = engines_of([p for p in pools if p.engine != "slurm"], tmp_path, "cw1")
+    assert set(engines) == {p.engine for p in pools} - {"slurm"}
+    for pool in pools:
+        if pool.engine == "kubernetes":
+            checked(a_launch(pool, 16, "4x4" if pool.chip == "v5e" else "2x2x4" if pool.family == "tpu" else "", secrets=["X"] if pool.at("secret") else []))

@@ -67,7 +67,7 @@ def test_spot_pools_ask_for_spot_nodes():
 
 
 def test_secrets_are_references_and_nothing_else():
-    made = checked(a_launch(a_pool(secret_name="vault", volume="data:/data", cpu="8", memory="64Gi", service_account="runner", priority="high"),
+    made = checked(a_launch(a_pool(secret="vault", volume="data:/data", cpu="8", memory="64Gi", service_account="runner", priority="high"),
                             secrets=["HF_TOKEN"], environment={"HF_TOKEN": "must not be here", "CHIPWISE_FOLDER": "/data/x"}))
     assert "must not" not in json.dumps(made)
     (container,) = containers(made)

@@ -24,7 +24,7 @@ from chipwise.route.pool import Pool
 Manifest = dict[str, Any]
 
 KEYS = frozenset({"accelerator", "cluster", "context", "cpu", "flavor", "host", "keep", "kind", "kubeconfig", "memory",
-                  "namespace", "priority", "queue", "ray_version", "secret_name", "selector", "service",
+                  "namespace", "priority", "queue", "ray_version", "secret", "selector", "service",
                   "service_account", "tolerations", "volume"})  # of a pool's address
 
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
@@ -163,9 +163,9 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
     found: list[Manifest] = [{"name": variable(k), "value": literal(v, f"variable {k}")}
                              for k, v in taken.items() if k not in ours]
     for name in launch.variant.secrets:
-        if not launch.pool.at("secret_name"):
-            raise EngineRefused(f"kubernetes: {name} is asked for, and the pool names no Secret (secret_name: NAME)")
-        source = {"name": launch.pool.at("secret_name"), "key": secret_key(name)}
+        if not launch.pool.at("secret"):
+            raise EngineRefused(f"kubernetes: {name} is asked for, and the pool names no Secret (secret: NAME)")
+        source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
         found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     if len(hosts) > 1:
         rank = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
