@@ -53,4 +53,5 @@ class Chance:
 
 
 def _wait(per_hour: float, name: str) -> float:
-    return Random(name).expovariate(per_hour / HOUR) if per_hour > 0 else inf
+    rate = per_hour / HOUR  # a denormal rate would divide to nothing
+    return Random(name).expovariate(rate) if rate > 1e-300 else inf

@@ -259,14 +259,16 @@ class _Replay:
         if not self.desk.moves and not self._could():
             return
         self.decisions += 1
+        acted = False
         for decision in self.desk.decide(now):
             live = self.by_id[decision.job]
+            acted = acted or decision.kind != "wait"
             if decision.kind == "stop":
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":
                 self._start(live, self._option(live, decision), now)
         if self.waiting and self.next_tick == inf and (self.desk.moves or self._could()):
-            if self._idle():
+            if not acted and self._idle():
                 self._strand()
                 return
             self.next_tick = now + self.terms.tick
