@@ -1,0 +1,235 @@
+"""The job file read: one job or a list of them, paths made absolute, workloads checked, nothing kept that is secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.catalog import exact_chip, load
+from chipwise.catalog.economics import economics
+from chipwise.errors import InputError
+from chipwise.predict.estimate import Estimate
+from chipwise.route.job import FAMILIES, Checkpoint, Constraints, Data, Given, Job, Variant
+from chipwise.route.load.explain import checked
+from chipwise.route.load.secrecy import refuse_arguments, refuse_secrets
+from chipwise.units import format_seconds
+from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+from chipwise.workload.load import load_any
+
+if TYPE_CHECKING:
+    from chipwise.route.spec.job import ConstraintSpec, GivenSpec, JobSpec, RunsSpec, VariantSpec
+
+RESERVED = "CHIPWISE_"  # variables that say where a program runs
+EXACT = "as given, without low and high: taken as exact"
+
+
+def load_jobs(source: str | Path, now: float) -> list[Job]:
+    """The jobs of a file, or of YAML text; deadlines that are durations count from `now` (seconds since 1970).
+
+    >>> [job] = load_jobs("name: hello\\ncommand: [echo, hello]\\nestimates: {cpu: 5s}", now=0.0)
+    >>> job.variants[0].command, job.given[0].seconds.value, job.variants[0].family
+    (('echo', 'hello'), 5.0, 'cpu')
+    """
+    raw, base = _read(source)
+    return jobs_of(raw, base, now)
+
+
+def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
+    """The jobs that a mapping holds: one, or several under `jobs`."""
+    from chipwise.route.spec.job import JobSpec, JobsSpec
+
+    if "jobs" not in raw:
+        return [_job(checked(JobSpec, raw, "job"), base, now, "")]
+    listed = raw["jobs"]
+    if set(raw) == {"jobs"} and isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed):
+        return [_job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].")
+                for i, one in enumerate(listed)]
+    return [_job(one, base, now, f"jobs[{i}].") for i, one in enumerate(checked(JobsSpec, raw, "job").jobs)]
+
+
+def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
+    if isinstance(source, str) and ("\n" in source or ": " in source):
+        return parse_yaml(source), Path.cwd()
+    path = Path(source)
+    return parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent.resolve()
+
+
+def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
+    workload = _workload(spec, base, where)
+    given = tuple(_given(on, each, f"{where}estimates.{on}") for on, each in (spec.estimates or {}).items())
+    if not workload and not given:
+        raise InputError(f"{where}workload", "nothing", "a workload to predict, or estimates of what it takes by pool, "
+                                                        "chip or family")
+    return Job(
+        name=spec.name,
+        variants=_variants(spec, given, base, where),
+        owner=spec.owner or "",
+        workload=workload,
+        given=given,
+        constraints=_constraints(spec.constraints, f"{where}constraints"),
+        deadline=_deadline(spec.deadline, now, f"{where}deadline"),
+        confidence=spec.confidence,
+        budget=inf if spec.budget is None else spec.budget,
+        priority=spec.priority,
+        checkpoint=_checkpoint(spec, base),
+        retries=spec.retries,
+        key=spec.key or "",
+    )
+
+
+# what it takes
+
+
+def _workload(spec: JobSpec, base: Path, where: str) -> str:
+    """A workload's contents as JSON, with the paths inside made absolute; empty where there is none."""
+    if spec.workload is None:
+        return ""
+    raw = spec.workload
+    if isinstance(raw, str):
+        path = base / raw
+        raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
+    text = json.dumps(_absolute(raw, base), sort_keys=True)
+    try:
+        workload = load_any(text)
+    except InputError as e:
+        raise InputError(f"{where}workload {e.field}", e.value, e.accepted) from None
+    serve = getattr(workload, "serve", None)
+    if serve is not None and spec.estimates is None and (serve.arrival.kind != "offline" or not serve.requests):
+        raise InputError(f"{where}workload", "a service without an end",
+                         "an end: serve.offline with its requests, or `estimates` that say how long it is to run")
+    return text
+
+
+def _absolute(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    out = {key: dict(value) if isinstance(value, dict) else value for key, value in raw.items()}
+    for section, key in (("model", "hf"), ("serve", "trace")):
+        inner = out.get(section)
+        if isinstance(inner, dict) and isinstance(inner.get(key), str):
+            inner[key] = str((base / inner[key]).resolve())
+    return out
+
+
+def _given(on: str, spec: GivenSpec | float, field: str) -> Given:
+    if isinstance(spec, float | int):
+        return Given(on, Estimate(spec, spec, spec, "given", EXACT))
+    low, high = spec.low or spec.time, spec.high or spec.time
+    if not low <= spec.time <= high:
+        raise InputError(field, f"{low:g} to {high:g} s", f"an interval that holds {format_seconds(spec.time)}")
+    because = "as given" if spec.low or spec.high else EXACT
+    return Given(on, Estimate(spec.time, low, high, "given", because), spec.watts)
+
+
+# how it runs
+
+
+def _variants(spec: JobSpec, given: Iterable[Given], base: Path, where: str) -> tuple[Variant, ...]:
+    if spec.variants is None:
+        families = _families(given) if spec.workload is None else FAMILIES[:2]
+        return tuple(_variant(family, family, spec, spec, base, where) for family in families)
+    out = []
+    for name, variant in spec.variants.items():
+        family = variant.family or (name if name in FAMILIES else None)
+        field = f"{where}variants.{name}"
+        if family is None:
+            raise InputError(f"{field}.family", "nothing", f"one of {', '.join(FAMILIES)}")
+        if name in FAMILIES and family != name:
+            raise InputError(f"{field}.family", family, f"{name}, as the variant is called, or a variant of another "
+                                                        "name")
+        out.append(_variant(name, family, spec, variant, base, f"{field}."))
+    return tuple(out)
+
+
+def _families(given: Iterable[Given]) -> list[str]:
+    """Families that estimates speak of; all where one names something else, which must be a pool."""
+    known = {chip.id: chip.family for chip in load().chips.values()} | {family: family for family in FAMILIES}
+    meant = {known.get(each.on) for each in given}
+    return [family for family in FAMILIES if None in meant or family in meant] or list(FAMILIES)
+
+
+def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, where: str) -> Variant:
+    own: VariantSpec | None = spec if spec is not job else None  # type: ignore[assignment]
+    command = spec.command or job.command
+    if command is None:
+        raise InputError(f"{where}command", "nothing", "a list such as [python, train.py], here or for the whole job")
+    chips = spec.chips or job.chips
+    if chips is None:
+        if job.workload is not None:
+            raise InputError(f"{where}chips", "nothing", "how many chips, here or for the whole job")
+        chips = 1  # a plain command
+    refuse_arguments(command, f"{where}command")
+    environment = {**job.environment, **spec.environment}
+    refuse_secrets(environment, f"{where}environment")
+    secrets = tuple(dict.fromkeys([*job.secrets, *spec.secrets]))
+    for variable in (*environment, *secrets):
+        if variable.startswith(RESERVED):
+            raise InputError(f"{where}environment", variable, f"a variable that does not begin with {RESERVED}: those "
+                                                              "tell a program where it runs")
+    twice = next((name for name in secrets if name in environment), None)
+    if twice is not None:
+        raise InputError(f"{where}secrets", twice, "either a secret or a value under environment")
+    return Variant(
+        name, family, chips, frozenset(_chips(own.on, family, f"{where}on")) if own and own.on else frozenset(),
+        tuple(command), spec.image or job.image or "", tuple(environment.items()), secrets,
+        (own.layout if own else None) or "", own.batch if own else None, (own.precision if own else None) or "",
+        tuple(own.flags) if own else (), _program((own.program if own else None) or "", base),
+    )
+
+
+def _program(text: str, base: Path) -> str:
+    """A program whose file lies relative to the job file, by its whole path; packages and other names as they are."""
+    module, colon, function = text.rpartition(":")
+    if colon and module.endswith(".py"):
+        return f"{(base / module).resolve()}:{function}"
+    return text
+
+
+def _chips(names: Iterable[str], family: str, field: str) -> list[str]:
+    out = []
+    for name in names:
+        try:
+            chip = exact_chip(name)
+        except InputError as e:
+            raise InputError(field, name, e.accepted) from None
+        if family and chip.family != family:
+            raise InputError(field, name, f"a chip of the family {family}")
+        out.append(chip.id)
+    return out
+
+
+# promises
+
+
+def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
+    chips = ["cpu"] if spec.chips == ["cpu"] else _chips(
+        [c for c in spec.chips or () if c != "cpu"], "", f"{field}.chips") + ["cpu"] * ("cpu" in (spec.chips or ()))
+    data = None
+    if spec.data is not None:
+        if spec.data.move and spec.data.size is None:
+            raise InputError(f"{field}.data.size", "nothing", "bytes that would be moved, such as 500G")
+        data = Data(tuple(spec.data.regions), float(spec.data.size or 0), spec.data.move)
+    return Constraints(frozenset(chips), frozenset(spec.pools or ()), frozenset(spec.regions or ()), spec.spot, data)
+
+
+def _deadline(value: float | str | None, now: float, field: str) -> float:
+    if value is None:
+        return inf
+    if not isinstance(value, str):
+        return now + value
+    when = datetime.fromisoformat(value).timestamp()
+    if when <= now:
+        raise InputError(field, value, "a time that is not over")
+    return when
+
+
+def _checkpoint(spec: JobSpec, base: Path) -> Checkpoint:
+    restart = economics().value("restart_s")
+    c = spec.checkpoint
+    if c is None:
+        return Checkpoint(restart=restart)
+    folder = "" if c.folder is None else c.folder if "://" in c.folder else str(base / Path(c.folder).expanduser())
+    return Checkpoint(c.restartable, inf if c.every is None else c.every, folder,
+                      restart if c.restart is None else c.restart)
