@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import nan
 
+from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Job
 from chipwise.route.option import Option, Unable
 from chipwise.route.pool import Pool
@@ -13,14 +14,14 @@ from chipwise.route.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A job that arrives: `calm` are the seconds of each option with no interruption at all."""
+    """A job that arrives. `calm` is what each option takes while its chips are not taken away."""
 
     id: str
     at: float  # seconds since the trace's start
     job: Job
     options: tuple[Option, ...]
     unable: tuple[Unable, ...] = ()
-    calm: tuple[float, ...] = ()  # as `options`; empty: their values
+    calm: tuple[Estimate, ...] = ()  # as `options`; empty: the same as they
 
     @property
     def alone(self) -> float:

@@ -187,10 +187,8 @@ class _Replay:
     def _pace(self, arrival: Arrival, place: int) -> float:
         """Seconds of the whole work there: as estimated, or drawn, then without the interruptions in expectation."""
         option = arrival.options[place]
-        if self.chance.seed is None or not arrival.calm:
-            return self.chance.seconds(option.seconds, arrival.id, option.pool)
-        factor = arrival.calm[place] / option.seconds.value
-        return self.chance.seconds(option.seconds.scaled(factor), arrival.id, option.pool)
+        drawn = self.chance.seed is not None and arrival.calm
+        return self.chance.seconds(arrival.calm[place] if drawn else option.seconds, arrival.id, option.pool)
 
     def _stop(self, live: _Live, now: float, how: str) -> None:
         """Free a job's chips, count what it took, and see what it keeps of its work."""
