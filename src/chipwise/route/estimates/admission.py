@@ -39,16 +39,12 @@ def admit(job: Job, options: Sequence[Option], unable: Sequence[Unable], now: fl
 
 
 def _reasons(unable: Sequence[Unable]) -> str:
-    """The reason of each pool: of several variants, those that are for its chips."""
+    """The reasons, pool by pool."""
     by_pool: dict[str, list[str]] = {}
     for u in unable:
-        text = f"{u.variant}: {u.reason}" + (f" ({u.unlock})" if u.unlock else "")
-        by_pool.setdefault(u.pool, []).append(text)
-    parts = []
-    for pool, reasons in by_pool.items():
-        own = [r for r in reasons if "the variant is for" not in r] or reasons
-        parts.append(f"{pool}: {', '.join(own)}")
-    return "; ".join(parts) or "there are no pools"
+        who = f"{u.variant}: " if u.variant else ""
+        by_pool.setdefault(u.pool, []).append(f"{who}{u.reason}" + (f" ({u.unlock})" if u.unlock else ""))
+    return "; ".join(f"{pool}: {', '.join(reasons)}" for pool, reasons in by_pool.items()) or "there are no pools"
 
 
 def _warnings(job: Job, options: Sequence[Option], now: float) -> list[str]:

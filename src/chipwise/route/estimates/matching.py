@@ -13,9 +13,6 @@ from chipwise.units import GIGA, format_bytes
 def held(job: Job, variant: Variant, pool: Pool) -> tuple[int, str]:
     """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there."""
     c = job.constraints
-    if variant.family != pool.family:
-        raise Refusal(f"the variant is for {variant.family} chips, the pool has {pool.chip}",
-                      f"a variant of the family {pool.family}")
     if variant.on and pool.chip not in variant.on:
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
     for what, allowed, here in (("chips", c.chips, pool.chip), ("pools", c.pools, pool.name),

@@ -9,7 +9,7 @@ from chipwise.catalog.economics import Economics, economics
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.route.estimates.matching import given_for, held, moved
-from chipwise.route.estimates.predicted import Predicted, Predictor
+from chipwise.route.estimates.predicted import Predicted, Predictor, Progress
 from chipwise.route.estimates.stretch import stretched
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option, Unable
@@ -27,9 +27,13 @@ class Estimator:
     def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Unable]]:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
         found: list[Option] = []
-        unable: list[Unable] = []
+        families = {variant.family for variant in job.variants}
+        unable = [Unable(pool.name, "", f"no variant is for {pool.family} chips such as {pool.chip}",
+                         f"a variant of the family {pool.family}") for pool in pools if pool.family not in families]
         for variant in job.variants:
             for pool in pools:
+                if pool.family != variant.family:
+                    continue
                 try:
                     found.append(self._option(job, variant, pool))
                 except Refusal as refusal:
@@ -49,17 +53,16 @@ class Estimator:
                           f"{format_seconds(pool.max_seconds)}", "more chips, or a pool that allows longer runs")
         late = "" if run.seconds.high <= pool.max_seconds else "may pass the pool's longest run"
         usd_hour = chips * pool.usd_chip_hour
-        return Option(
-            pool.name, variant.name, chips, topology, run.seconds, usd_hour,
-            chips * pool.watts_chip if work.watts is None else work.watts, variant.layout or work.layout, usd_once,
-            "; ".join(part for part in (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
-                      if part))
+        watts = chips * pool.watts_chip * work.share if work.watts is None else work.watts
+        said = (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
+        return Option(pool.name, variant.name, chips, topology, run.seconds, usd_hour, watts,
+                      work.layout or variant.layout, usd_once, "; ".join(part for part in said if part))
 
     def _work(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """What the job takes without interruptions: as given where something is, else as predicted."""
         given = given_for(job, pool)
         if given is not None:
-            return Predicted(given.seconds, watts=given.watts, note=f"given for {given.on}: {given.seconds.because}")
+            return Predicted(given.seconds, watts=given.watts, note=f"given for {given.on}")
         if not job.workload:
             said = ", ".join(each.on for each in job.given)
             raise Refusal(f"no estimate for {pool.name}, {pool.chip} or {pool.family} (there are some for {said})",
@@ -72,10 +75,15 @@ def _dear(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:
     return f"over the budget of ${job.budget:,.2f}" if usd > job.budget else ""
 
 
+def estimator(check: bool = False, progress: Progress | None = None) -> Estimator:
+    """An estimator with the catalog's own knowledge; with `check` it compiles programs that were not checked yet."""
+    return Estimator(predictor=Predictor(check=check, progress=progress))
+
+
 _usual: list[Estimator] = []
 
 
-def options(job: Job, pools: Sequence[Pool], estimator: Estimator | None = None) -> tuple[list[Option], list[Unable]]:
+def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> tuple[list[Option], list[Unable]]:
     """The ways to run a job, and those that can't be; with the catalog's own knowledge unless told.
 
     >>> from chipwise.route.load import load_jobs
@@ -84,8 +92,8 @@ def options(job: Job, pools: Sequence[Pool], estimator: Estimator | None = None)
     >>> found[0].pool, found[0].chips, [u.pool for u in unable]
     ('here', 1, ['v5e'])
     """
-    if estimator is None:
+    if using is None:
         if not _usual:
-            _usual.append(Estimator())
-        estimator = _usual[0]
-    return estimator.options(job, pools)
+            _usual.append(estimator())
+        using = _usual[0]
+    return using.options(job, pools)

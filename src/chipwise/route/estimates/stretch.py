@@ -67,7 +67,7 @@ def _quantile(mean: float) -> int:
 
 
 def _note(work: Estimate, seconds: Estimate, rate: float, chips: int, pool: Pool, keeps: bool) -> str:
-    if seconds.value < work.value * 1.001:
+    if seconds.value < work.value * 1.005:
         return ""
     what = "failures and spot interruptions" if pool.interruptions else "failures"
     how = "its checkpoints" if keeps else "starting over"

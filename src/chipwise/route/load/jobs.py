@@ -22,6 +22,8 @@ from chipwise.workload.load import load_any
 
 if TYPE_CHECKING:
     from chipwise.route.spec.job import ConstraintSpec, GivenSpec, JobSpec, RunsSpec, VariantSpec
+    from chipwise.workload.model import Workload
+    from chipwise.workload.serve import ServingWorkload
 
 RESERVED = "CHIPWISE_"  # variables that say where a program runs
 EXACT = "as given, without low and high: taken as exact"
@@ -64,14 +66,17 @@ def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
     if not workload and not given:
         raise InputError(f"{where}workload", "nothing", "a workload to predict, or estimates of what it takes by pool, "
                                                         "chip or family")
+    variants = _variants(spec, given, base, where)
+    if workload:
+        _check_variants(variants, workload, where)
     return Job(
         name=spec.name,
-        variants=_variants(spec, given, base, where),
+        variants=variants,
         owner=spec.owner or "",
         workload=workload,
         given=given,
         constraints=_constraints(spec.constraints, f"{where}constraints"),
-        deadline=_deadline(spec.deadline, now, f"{where}deadline"),
+        deadline=_deadline(spec.deadline, workload, now, f"{where}deadline"),
         confidence=spec.confidence,
         budget=inf if spec.budget is None else spec.budget,
         priority=spec.priority,
@@ -102,6 +107,17 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
         raise InputError(f"{where}workload", "a service without an end",
                          "an end: serve.offline with its requests, or `estimates` that say how long it is to run")
     return text
+
+
+def varied(text: str, batch: int | None, precision: str) -> Workload | ServingWorkload:
+    """A job's workload with the batch and the precision of a variant."""
+    changes: dict[str, Any] = {}
+    section = "serve" if "serve" in json.loads(text) else "train"
+    if batch is not None:
+        changes["train.global_batch"] = batch
+    if precision:
+        changes[f"{section}.precision"] = precision
+    return load_any(text, changes)
 
 
 def _absolute(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
@@ -141,6 +157,23 @@ def _variants(spec: JobSpec, given: Iterable[Given], base: Path, where: str) -> 
                                                         "name")
         out.append(_variant(name, family, spec, variant, base, f"{field}."))
     return tuple(out)
+
+
+def _check_variants(variants: Iterable[Variant], workload: str, where: str) -> None:
+    """Refuse what a variant changes of the workload and can't."""
+    served = "serve" in json.loads(workload)
+    for v in variants:
+        field = f"{where}variants.{v.name}"
+        if served and (v.batch is not None or v.layout):
+            key, value = ("layout", v.layout) if v.layout else ("batch", str(v.batch))
+            raise InputError(f"{field}.{key}", value, "nothing: how a model is served is searched")
+        if v.batch is not None or v.precision:
+            try:
+                varied(workload, v.batch, v.precision)
+            except InputError as e:
+                key = "precision" if e.field.endswith("precision") else "batch"
+                raise InputError(f"{field}.{key}", v.precision if key == "precision" else v.batch,
+                                 e.accepted) from None
 
 
 def _families(given: Iterable[Given]) -> list[str]:
@@ -214,9 +247,11 @@ def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
     return Constraints(frozenset(chips), frozenset(spec.pools or ()), frozenset(spec.regions or ()), spec.spot, data)
 
 
-def _deadline(value: float | str | None, now: float, field: str) -> float:
+def _deadline(value: float | str | None, workload: str, now: float, field: str) -> float:
+    """Seconds since 1970: what the job says, else the deadline of its offline workload after submission."""
     if value is None:
-        return inf
+        serve = getattr(load_any(workload), "serve", None) if workload else None
+        return now + serve.deadline_s if serve is not None and serve.deadline_s else inf
     if not isinstance(value, str):
         return now + value
     when = datetime.fromisoformat(value).timestamp()
