@@ -31,6 +31,7 @@ from chipwise.cli import (
     report,
     schema,
     serving,
+    simulate,
     validate,
 )
 from chipwise.cli.render import PipeClosed
@@ -47,6 +48,7 @@ VERBS: dict[str, Any] = {
     "report": report.report,
     "check": check.check,
     "numerics": numerics.numerics,
+    "simulate": simulate.simulate,
     "doctor": doctor.doctor,
     "validate": validate.validate,
     "schema": schema.schema,

@@ -219,15 +219,15 @@ def _chance(seed: int | None, failures: float, repair: float) -> Chance:
 
 def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chance, tick: float,
                speed: Mapping[str, float], weights: Mapping[str, float], line: Progress) -> Replayed:
-    from chipwise.route.load import read_pools
+    from chipwise.route.load import load_pools
     from chipwise.route.policies import policy_named
     from chipwise.route.simulate.desk import PolicyDesk
     from chipwise.route.simulate.events import Terms, replay
     from chipwise.route.simulate.measures import measure
     from chipwise.route.simulate.trace import read_trace
 
-    pools = read_pools(pools_file)
-    trace = read_trace(file, pools, speed, say=lambda what: line.say(f"simulate: {what}"))
+    pools = load_pools(pools_file)
+    trace = read_trace(file, pools.pools, speed, say=lambda what: line.say(f"simulate: {what}"))
     outcomes: list[Outcome] = []
     for name in names:
         desk = PolicyDesk(name, policy_named(name), trace.pools, weights)
@@ -236,14 +236,14 @@ def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chanc
     span = trace.arrivals[-1].at - trace.arrivals[0].at
     refused = {o.policy: tuple((f.id, f.refused) for f in o.fates if f.end is None) for o in outcomes}
     return Replayed(trace.name, trace.kind, len(trace.arrivals), span, chance.seed, tuple(map(measure, outcomes)),
-                    _assumed(trace, chance, tick, weights), refused, tuple(outcomes))
+                    _assumed(trace, pools.said, chance, tick, weights), refused, tuple(outcomes))
 
 
-def _assumed(trace: Trace, chance: Chance, tick: float, weights: Mapping[str, float]) -> tuple[str, ...]:
+def _assumed(trace: Trace, said: Sequence[str], chance: Chance, tick: float, weights: Mapping[str, float]) -> tuple[str, ...]:
     from chipwise.units import format_seconds
 
     spot = any(p.spot for p in trace.pools)
-    words = list(trace.assumptions)
+    words = [*trace.assumptions, *(line for line in said if not line.startswith("folder:"))]  # nothing runs here
     if chance.seed is None:
         words.append("runs take exactly what was estimated" + (", spot interruptions as expected on average" if spot
                      else "") + "; --seed N draws them from their intervals")

@@ -29,7 +29,10 @@ class Arrival:
         return min((o.seconds.value for o in self.options), default=nan)
 
     def refusal(self) -> str:
-        """Why it can't run anywhere, pool by pool."""
+        """Why it can't run anywhere, pool by pool; empty where it can."""
+        if self.options:
+            least = min(o.usd for o in self.options)
+            return f"costs ${least:,.2f} at least; its budget is ${self.job.budget:,.2f}" if least > self.job.budget else ""
         return "; ".join(f"{u.pool} ({u.variant}): {u.reason}" for u in self.unable) or "no pool takes it"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from chipwise.route.board import Board, Candidate
 from chipwise.route.option import Option
@@ -11,21 +10,26 @@ from chipwise.route.place import place
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival
 from chipwise.route.simulate.events import usable
-from chipwise.route.view import Decision, Floats, Policy
+from chipwise.route.view import Decision, Policy
 
 
 class PolicyDesk:
     """A desk at which a policy decides."""
 
-    def __init__(self, name: str, policy: Policy, pools: Sequence[Pool], weights: Mapping[str, float] | None = None,
-                 recompute: float = 0.0) -> None:
-        self.name, self.policy, self.weights, self.recompute = name, policy, dict(weights or {}), recompute
-        self.moves = True  # until the policy has said otherwise
+    def __init__(self, name: str, policy: Policy, pools: Sequence[Pool],
+                 weights: Mapping[str, float] | None = None) -> None:
+        self.name, self.policy, self.weights, self.now = name, policy, dict(weights or {}), 0.0
+        self.stops = True  # whether it may stop jobs: until the policy has said otherwise
+        self.soft = 0  # running jobs that can be stopped
         self.board = Board(pools)
         self.total = {p.name: usable(p) for p in pools}
         self.free = dict(self.total)
         self.options: dict[str, Option] = {}
-        self.waits: dict[str, str] = {}
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is something that the policy might stop."""
+        return self.stops and self.soft > 0
 
     def arrive(self, arrival: Arrival) -> None:
         """A job has come."""
@@ -39,6 +43,7 @@ class PolicyDesk:
         """It runs."""
         self.options[job] = option
         self.free[option.pool] -= option.chips
+        self.soft += self.board.candidate(job).restartable
         self.board.started(job, option.pool, now)
 
     def stop(self, job: str, now: float, kept: float, spent: float, failed: bool) -> None:
@@ -53,6 +58,7 @@ class PolicyDesk:
 
     def _freed(self, job: str) -> Option:
         option = self.options.pop(job)
+        self.soft -= self.board.candidate(job).restartable
         self.free[option.pool] += option.chips
         return option
 
@@ -63,14 +69,15 @@ class PolicyDesk:
 
     def decide(self, now: float) -> Sequence[Decision]:
         """What to do now."""
+        return self._decided(now, ())
+
+    def _decided(self, now: float, waits: Sequence[str]) -> Sequence[Decision]:
+        self.now = now
         view = self.board.view(now, self.free, self.total, weights=self.weights)
         wishes = self.policy(view)
-        self.moves = wishes.preempts or wishes.moves
-        decisions = place(view, wishes)
-        for decision in decisions:
-            self.waits[decision.job] = decision.reason
-        return decisions
+        self.stops = wishes.preempts or wishes.moves
+        return place(view, wishes, self.board.option, waits=waits)
 
     def why(self, job: str) -> str:
         """Why a job waits, as last decided."""
-        return self.waits.get(job, "")
+        return next((d.reason for d in self._decided(self.now, [job]) if d.job == job), "")

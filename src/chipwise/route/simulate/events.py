@@ -153,8 +153,8 @@ class _Replay:
 
     def _arrive(self, live: _Live) -> None:
         arrival = live.arrival
-        if not arrival.options:
-            live.refused = arrival.refusal()
+        live.refused = arrival.refusal()
+        if live.refused:
             self.over += 1
             return
         self._wait(live)

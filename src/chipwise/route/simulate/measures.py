@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
 from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome
+from chipwise.route.simulate.rounds import Result
 from chipwise.route.view import Floats
 from chipwise.units import HOUR
 
@@ -51,7 +52,7 @@ class Measures:
     avg_slowdown: float | None
     worst_owner: str  # whose jobs were slowed down most on average
     worst_owner_slowdown: float | None
-    preemptions: int
+    preemptions: int | None  # None where stopping a job is free and not counted
     interruptions: int
     node_failures: int
     lost_chip_s: float  # held for work that was repeated, or for restarting
@@ -87,6 +88,20 @@ def measure(outcome: Outcome) -> Measures:
         preemptions=ends[PREEMPTED], interruptions=ends[INTERRUPTED] + ends[FAILED], node_failures=outcome.downs,
         lost_chip_s=sum(r.lost * r.chips for r in outcome.runs), cpu_s=outcome.cpu_s, decisions=outcome.decisions,
         pools=pools, reasons=tuple(Counter(f.refused for f in outcome.fates if f.end is None).most_common()))
+
+
+def of_rounds(result: Result, jobs: int) -> Measures:
+    """The figures of a replay in rounds; what rounds don't know is None or nothing."""
+    fair = result.fairness
+    return Measures(
+        policy=result.policy, jobs=jobs, completed=result.completed, refused=len(result.refused),
+        avg_jct_s=_known(result.avg_jct_s), median_jct_s=_known(result.median_jct_s),
+        p99_jct_s=_known(result.p99_jct_s), makespan_s=_known(result.makespan_s), avg_wait_s=None,
+        cost_usd=result.cost_usd, energy_kwh=None, utilisation=result.utilisation, deadlines=result.with_deadline,
+        deadline_misses=result.deadline_misses, fairness=_known(fair.jain), worst_slowdown=_known(fair.worst_ratio),
+        avg_slowdown=_known(fair.mean_ratio), worst_owner="", worst_owner_slowdown=None, preemptions=None,
+        interruptions=0, node_failures=0, lost_chip_s=0.0, cpu_s=result.cpu_s, decisions=result.decisions, pools=(),
+        reasons=tuple(Counter(reason for _, reason in result.refused).most_common()))
 
 
 def jain(values: Sequence[float]) -> float:
@@ -136,6 +151,10 @@ def _worst_owner(done: Sequence[Fate]) -> tuple[str, float | None]:
         return "", None
     name = max(owners, key=lambda o: (float(np.mean(owners[o])), o))
     return name, float(np.mean(owners[name]))
+
+
+def _known(value: float) -> float | None:
+    return value if isfinite(value) else None
 
 
 def _or_none(values: Floats, figure: Callable[[Floats], Any]) -> float | None:
