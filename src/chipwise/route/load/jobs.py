@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import inf
@@ -265,6 +266,6 @@ def _checkpoint(spec: JobSpec, base: Path) -> Checkpoint:
     c = spec.checkpoint
     if c is None:
         return Checkpoint(restart=restart)
-    folder = "" if c.folder is None else c.folder if "://" in c.folder else str(base / Path(c.folder).expanduser())
+    folder = "" if c.folder is None else c.folder if "://" in c.folder else os.path.normpath(base / Path(c.folder).expanduser())
     return Checkpoint(c.restartable, inf if c.every is None else c.every, folder,
                       restart if c.restart is None else c.restart)

@@ -23,7 +23,8 @@ from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 if TYPE_CHECKING:
     from chipwise.route.spec.pools import PoolSpec, PoolsSpec
 
-PATHS = ("folder", "conf", "kubeconfig", "bin")  # settings of engines that are paths, relative to the pools file
+PATHS = ("folder", "conf", "kubeconfig", "cwd")  # settings and parts of addresses that are paths: from the file's own
+SHARED = "folder"  # the one setting that is not part of a pool's address
 CPU = "cpu"
 
 
@@ -33,7 +34,7 @@ class Pools:
 
     pools: tuple[Pool, ...]
     folder: Path  # of attempts; shared with the nodes that run them
-    engines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings, for each engine to check
+    engines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
     said: tuple[str, ...] = ()  # what was assumed, in words
     path: str = ""  # of the file
 
@@ -48,7 +49,7 @@ class Pools:
         """The pools that an engine hands out."""
         return tuple(pool for pool in self.pools if pool.engine == engine)
 
-    def settings(self, engine: str) -> Mapping[str, Any]:
+    def settings(self, engine: str) -> Mapping[str, str]:
         """What the file says of an engine."""
         return self.engines.get(engine, {})
 
@@ -75,12 +76,13 @@ def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise InputError("pools.name", twice, "a name of its own for each")
-    asking = _Asking(book or listed(), know or economics(), today or date.today())
+    engines = _settings(spec, base)
+    asking = _Asking(book or listed(), know or economics(), today or date.today(), base, engines)
     pools = tuple(asking.pool(one, f"pools[{i}]") for i, one in enumerate(spec.pools))
     folder = _path(base, spec.folder) if spec.folder else default_folder()
     if not spec.folder:
         asking.said.append(f"folder: not given; attempts have their folders under {folder}")
-    return Pools(pools, folder, _settings(spec, base), tuple(asking.said), path)
+    return Pools(pools, folder, engines, tuple(asking.said), path)
 
 
 def default_folder() -> Path:
@@ -90,19 +92,18 @@ def default_folder() -> Path:
 
 
 def _path(base: Path, text: str) -> Path:
-    return base / Path(text).expanduser()
+    return Path(os.path.normpath(base / Path(text).expanduser()))
 
 
-def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, Any]]:
-    out: dict[str, dict[str, Any]] = {}
+def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, str]]:
+    """Settings of each engine as text, which every engine checks for itself; none of them a secret."""
+    out: dict[str, dict[str, str]] = {}
     for engine, settings in spec.engines.items():
-        flat = {key: value for key, value in settings.items() if isinstance(value, str)}
-        for key, value in flat.items():
+        out[str(engine)] = dict(_flat(settings, base))
+        for key in settings:
             if named_secret(key):
                 raise InputError(f"engines.{engine}", key, "no secret in the file: its place (a variable or a file)")
-            refuse_secrets({key: value}, f"engines.{engine}")
-        out[str(engine)] = {key: str(_path(base, value)) if key in PATHS and isinstance(value, str) else value
-                            for key, value in settings.items()}
+        refuse_secrets(out[str(engine)], f"engines.{engine}")
     return out
 
 
@@ -120,6 +121,8 @@ class _Asking:
     book: PriceBook
     know: Economics
     today: date
+    base: Path
+    engines: Mapping[str, Mapping[str, str]]
     said: list[str] = field(default_factory=list)
 
     def pool(self, spec: PoolSpec, where: str) -> Pool:
@@ -136,7 +139,14 @@ class _Asking:
             spec.name, spec.engine, chip.id if chip else CPU, chip.family if chip else CPU, spec.count, unit, shapes,
             price.usd, terms, price.source, spec.region or "", self.interruptions(spec, terms),
             self.watts(spec, chip, terms), inf if spec.power_kw is None else spec.power_kw * 1000,
-            inf if spec.max_time is None else spec.max_time, tuple(_flat(spec.address)), spec.cloud or "")
+            inf if spec.max_time is None else spec.max_time, self.address(spec, where), spec.cloud or "")
+
+    def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
+        """Where in the engine, with the engine's own settings."""
+        own = dict(_flat(spec.address, self.base))
+        refuse_secrets(own, f"{where}.address")
+        common = {key: value for key, value in self.engines.get(spec.engine, {}).items() if key != SHARED}
+        return tuple({**common, **own}.items())
 
     def say(self, spec: PoolSpec, text: str) -> None:
         """Note an assumption about a pool."""
@@ -268,12 +278,23 @@ def _shapes(spec: PoolSpec, chip: Chip | None, where: str) -> tuple[tuple[int, s
     return tuple(sorted(out.items()))
 
 
-def _flat(address: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """An address as pairs; keys inside `labels` become labels.KEY."""
+def _flat(address: Mapping[str, Any], base: Path) -> list[tuple[str, str]]:
+    """Settings or an address as pairs of text: keys inside one as key=value, lists by commas, paths from the file's.
+
+    >>> _flat({"label": {"pool": "h100", "zone": "a"}, "constraint": "nvlink", "mounts": ["/a", "/b"]}, Path())
+    [('label', 'pool=h100,zone=a'), ('constraint', 'nvlink'), ('mounts', '/a,/b')]
+    """
     out: list[tuple[str, str]] = []
     for key, value in address.items():
         if isinstance(value, dict):
-            out += [(f"{key}.{inner}", str(text)) for inner, text in value.items()]
+            text = ",".join(f"{inner}={_text(part)}" for inner, part in value.items())
+        elif isinstance(value, list):
+            text = ",".join(value)
         else:
-            out.append((key, str(value)))
+            text = _text(value)
+        out.append((key, str(_path(base, text)) if key in PATHS and "://" not in text else text))
     return out
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Value, Watts
+from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Watts
 from chipwise.workload.fields import FilePath, Label, Strict, number_of
 
 EngineName = Literal["local", "slurm", "ray", "kubernetes"]
@@ -48,8 +48,8 @@ class PoolSpec(Strict):
         None, description="Of a busy chip with its share of server and cooling; by the catalog unless said.")
     power_kw: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="Most power of the pool.")
     max_time: Duration | None = Field(None, description="Longest run that the engine allows.")
-    address: dict[Label, Value | dict[Label, Value]] = Field(
-        {}, description="Where in the engine: partition, constraint, gres, queue, namespace, labels: {...}")
+    address: dict[Label, Setting | dict[Label, Setting]] = Field(
+        {}, description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs.")
 
 
 class PoolsSpec(Strict):
@@ -58,5 +58,5 @@ class PoolsSpec(Strict):
     folder: FilePath | None = Field(
         None, description="Where attempts have their folders, shared with the nodes; relative to this file.")
     engines: dict[EngineName, dict[Label, Setting | dict[Label, Setting]]] = Field(
-        {}, description="Settings of each engine: conf of slurm, address of ray, context of kubernetes.")
+        {}, description="What all pools of an engine share of their address: conf of slurm, address of ray.")
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=1000)] = Field(description="The pools.")
