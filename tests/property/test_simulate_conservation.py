@@ -152,7 +152,7 @@ def test_the_picture_shows_every_chip_second_once(case):
     for pool in outcome.pools:
         shown = defaultdict(int)
         for run, first, chips in boxes(outcome, pool):
-            assert 0 <= first and first + chips <= pool.chips
+            assert first >= 0 and first + chips <= pool.chips
             shown[run] += chips
         for i, run in enumerate(outcome.runs):
             if run.pool == pool.name:

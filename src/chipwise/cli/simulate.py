@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,7 +95,7 @@ def simulate(
                                                "May be said again.",
         autocompletion=complete_chips, show_default=False)] = None,
     tick: Annotated[str, typer.Option(
-        "--tick", metavar="TIME", help="Ask the policy at least so often while a job waits beside free chips.")] = "5min",
+        "--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")] = "5min",
     weight: Annotated[list[str] | None, typer.Option(
         "--weight", metavar="NAME=VALUE", help="Of the balanced policy: cost, time, energy or risk. May be said again.",
         show_default=False)] = None,
@@ -112,9 +113,9 @@ def simulate(
     what happens may differ, drawn from a seed: run times, spot interruptions, failed nodes. Every assumption is
     printed.
     """
+    from chipwise.cli import simulate_blocks, simulate_records
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
-    from chipwise.cli import simulate_blocks, simulate_records
 
     formats(output, "table", "json", "csv")
     names = _names(policy)
@@ -230,16 +231,24 @@ def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chanc
     trace = read_trace(file, pools.pools, speed, say=lambda what: line.say(f"simulate: {what}"))
     outcomes: list[Outcome] = []
     for name in names:
-        desk = PolicyDesk(name, policy_named(name), trace.pools, weights)
-        outcomes.append(replay(trace, desk, Terms(
-            chance, tick, lambda done, jobs, name=name: line(done, jobs, name))))  # type: ignore[misc]
+        def seated(name: str = name) -> PolicyDesk:
+            return PolicyDesk(name, policy_named(name), trace.pools, weights)
+
+        replay(replace(trace, arrivals=trace.arrivals[:3]), seated(), Terms(chance, tick))  # compiles; not counted
+        outcomes.append(replay(trace, seated(), Terms(chance, tick, partial(_say, line, name))))
     span = trace.arrivals[-1].at - trace.arrivals[0].at
     refused = {o.policy: tuple((f.id, f.refused) for f in o.fates if f.end is None) for o in outcomes}
     return Replayed(trace.name, trace.kind, len(trace.arrivals), span, chance.seed, tuple(map(measure, outcomes)),
                     _assumed(trace, pools.said, chance, tick, weights), refused, tuple(outcomes))
 
 
-def _assumed(trace: Trace, said: Sequence[str], chance: Chance, tick: float, weights: Mapping[str, float]) -> tuple[str, ...]:
+def _say(line: Progress, name: str, done: int, jobs: int) -> None:
+    if done % 64 == 0:
+        line(done, jobs, name)
+
+
+def _assumed(trace: Trace, said: Sequence[str], chance: Chance, tick: float,
+             weights: Mapping[str, float]) -> tuple[str, ...]:
     from chipwise.units import format_seconds
 
     spot = any(p.spot for p in trace.pools)
@@ -286,8 +295,9 @@ def _in_rounds(folder: Path, names: Sequence[str], recompute: float, line: Progr
         "fairness is Jain's index of completion times against those of an equal share of every pool; 1 is all alike",
     )
     span = float(work.arrival[-1] - work.arrival[0])
-    return Replayed(work.name, "neutral", len(work.jobs), span, None, tuple(of_rounds(r, len(work.jobs)) for r in results),
-                    words, {r.policy: r.refused for r in results})
+    measures = tuple(of_rounds(result, len(work.jobs)) for result in results)
+    return Replayed(work.name, "neutral", len(work.jobs), span, None, measures, words,
+                    {r.policy: r.refused for r in results})
 
 
 def _draw(replayed: Replayed, plot: Path) -> None:

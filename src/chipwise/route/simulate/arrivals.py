@@ -32,7 +32,8 @@ class Arrival:
         """Why it can't run anywhere, pool by pool; empty where it can."""
         if self.options:
             least = min(o.usd for o in self.options)
-            return f"costs ${least:,.2f} at least; its budget is ${self.job.budget:,.2f}" if least > self.job.budget else ""
+            dear = f"costs ${least:,.2f} at least; its budget is ${self.job.budget:,.2f}"
+            return dear if least > self.job.budget else ""
         return "; ".join(f"{u.pool} ({u.variant}): {u.reason}" for u in self.unable) or "no pool takes it"
 
 

@@ -50,8 +50,13 @@ class _Live:
 class Desk(Protocol):
     """Who decides: told of everything that happens, asked what to start and what to stop."""
 
-    name: str
-    moves: bool  # jobs that run may be stopped, so it must be asked without free chips too
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether jobs that run might be stopped: then it must be asked without free chips too."""
 
     def arrive(self, arrival: Arrival) -> None:
         """A job has come."""
