@@ -74,6 +74,9 @@ class Wishes:
     moves: bool = False  # running restartable jobs may change pools, when that pays for the work repeated
     because: str = ""  # the rule in words, for `jobs explain`
     shares: Floats | None = None  # [J, P] share of time, of policies that share; None elsewhere
+    wait: Floats | float = 0.0  # [J] or for all: what a second of waiting adds to the score
+    latest: Floats | None = None  # [J, P] start after which the score no longer holds: another pool is better
+    notes: dict[str, str] = field(default_factory=dict)  # job -> what else is to be said of it
 
 
 Policy = Callable[[View], Wishes]

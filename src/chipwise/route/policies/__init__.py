@@ -1,1 +1,43 @@
-"""Policies: pure functions from a `View` to `Wishes`, by name."""
+"""Policies: pure functions from a `View` to `Wishes`, by name.
+
+A policy of the user's own is one Python function: named by an entry point of the group ``chipwise.policies``, or as
+``package.module:function``.
+"""
+
+from __future__ import annotations
+
+from chipwise.route.policies.balanced import balanced
+from chipwise.route.policies.deadlines import cheapest_within_deadline
+from chipwise.route.policies.own import GROUP, own_names, own_policy
+from chipwise.route.policies.ranking import cheapest, fastest, least_energy, max_throughput_per_dollar
+from chipwise.route.policies.sharing import finish_time_fair, max_min_fair
+from chipwise.route.view import Policy
+
+__all__ = ["GROUP", "POLICIES", "describe", "policy_named", "policy_names"]
+
+POLICIES: dict[str, Policy] = {
+    "fastest": fastest,
+    "cheapest": cheapest,
+    "cheapest-within-deadline": cheapest_within_deadline,
+    "least-energy": least_energy,
+    "max-min-fair": max_min_fair,
+    "finish-time-fair": finish_time_fair,
+    "max-throughput-per-dollar": max_throughput_per_dollar,
+    "balanced": balanced,
+}
+
+
+def policy_named(name: str) -> Policy:
+    """A policy by name: ours, one of an entry point, or ``package.module:function``."""
+    return POLICIES[name] if name in POLICIES else own_policy(name, POLICIES)
+
+
+def policy_names() -> tuple[str, ...]:
+    """Every name that `policy_named` knows."""
+    return (*POLICIES, *(name for name in own_names() if name not in POLICIES))
+
+
+def describe(name: str) -> str:
+    """A policy in one line."""
+    words = (policy_named(name).__doc__ or "").strip()
+    return words.splitlines()[0] if words else "a policy of your own"

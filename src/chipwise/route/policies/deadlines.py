@@ -1,0 +1,52 @@
+"""The cheapest pool that keeps a promise: a deadline, met with a stated probability."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.route.policies.risk import in_time, run_quantile
+from chipwise.route.view import Floats, Ints, View, Wishes
+
+SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
+
+
+def cheapest_within_deadline(view: View) -> Wishes:
+    """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
+    promised = np.flatnonzero(np.isfinite(view.deadline))
+    score, order, wait = view.usd, view.arrival + SOFT / view.weight, np.zeros(len(view.jobs))
+    if not len(promised):
+        return _wishes(score, order, wait, None, {})
+    every = len(promised) == len(view.jobs)
+    latest = np.full(view.seconds.shape, np.inf)
+    last = view.deadline[promised, None] - run_quantile(view, promised)
+    latest[promised] = last
+    order[promised] = last.max(axis=1)
+    start = np.maximum(view.start if every else view.start[promised], view.now)
+    lost = promised[~(start <= last).any(axis=1)]
+    if not len(lost):
+        return _wishes(score, order, wait, latest, {})
+    score = score.copy()
+    notes = _likeliest(view, lost, score, order, wait)
+    latest[lost] = np.inf
+    return _wishes(score, order, wait, latest, notes)
+
+
+def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
+    """Jobs that no pool lets keep their promise go where that is likeliest, behind those that can keep theirs."""
+    chance = in_time(view, lost)
+    late = np.maximum(view.start[lost], view.now) + view.seconds[lost] - view.deadline[lost, None]
+    can = np.isfinite(view.seconds[lost])
+    # where there is no chance left, the least late
+    score[lost] = np.where(can, 1 - chance + np.where(chance > 0, 0.0, 1e-6 * np.maximum(late, 0.0)), np.inf)
+    shortest = view.seconds[lost].min(axis=1)
+    wait[lost] = 1e-6 + np.where(np.isfinite(shortest), 1 / np.maximum(shortest, 1.0), 0.0)
+    order[lost] = view.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / view.weight[lost]
+    best = chance.argmax(axis=1)
+    return {view.jobs[j]: f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, "
+            f"{view.pools[p]}, does with {chance[k, p]:.0%} (scores are the risk of missing it)"
+            for k, (j, p) in enumerate(zip(lost.tolist(), best.tolist(), strict=True)) if can[k].any()}
+
+
+def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
+    return Wishes(score, order, "USD", preempts=True, moves=True, wait=wait, latest=latest, notes=notes,
+                  because="the fewest dollars that meet the deadline with the job's confidence")

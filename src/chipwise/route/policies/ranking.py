@@ -1,0 +1,50 @@
+"""Policies that rank pools by one number, and jobs by how little of it they need over their priority.
+
+Least first over priority is Smith's rule (1956): it keeps the weighted sum of completion times low. Long jobs do not
+starve: `place` puts whoever has waited too long in front.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.route.view import Floats, View, Wishes
+
+
+def fastest(view: View) -> Wishes:
+    """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
+    return Wishes(finish_in(view), _least(view, view.seconds * view.chips), "s", preempts=True, moves=True, wait=1.0,
+                  because="the earliest predicted end, waiting included")
+
+
+def cheapest(view: View) -> Wishes:
+    """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
+    return Wishes(view.usd, _least(view, view.usd), "USD", moves=True,
+                  because="the fewest dollars, however long the wait")
+
+
+def least_energy(view: View) -> Wishes:
+    """Least energy, however long the wait; the job with the fewest joules over priority first."""
+    return Wishes(view.joules, _least(view, view.joules), "J", moves=True,
+                  because="the least energy, however long the wait")
+
+
+def max_throughput_per_dollar(view: View) -> Wishes:
+    """Most work for a dollar, where a second of waiting counts like a second of the job's best run: no idle room."""
+    least = view.usd.min(axis=1, initial=np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second = least / view.seconds.min(axis=1, initial=np.inf)
+    second = np.where(np.isfinite(second), second, 0.0)
+    score = view.usd + second[:, None] * (np.maximum(view.start, view.now) - view.now)
+    return Wishes(score, least / view.weight, "USD", preempts=True, moves=True, wait=second,
+                  because="the most work for a dollar; a second of waiting costs what a second of running does")
+
+
+def finish_in(view: View) -> Floats:
+    """Seconds until a job would end in each pool."""
+    return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))
+
+
+def _least(view: View, what: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.fmin.reduce(what, axis=1, initial=np.inf) / view.weight)

@@ -1,0 +1,81 @@
+"""How likely a run ends in time. Times are lognormal on each side of their estimate.
+
+An estimate is the median; 5 % of runs end before the low end of its interval and 5 % after the high end, and between
+and beyond them the logarithm of the time is normal, with a spread of its own on each side. What spot chips lose is in
+the estimate as far as it is expected; how much more or less it may be widens the late side here.
+"""
+
+from __future__ import annotations
+
+from math import pi
+from statistics import NormalDist
+
+import numpy as np
+
+from chipwise.route.view import Floats, Ints, View
+
+Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
+LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
+
+
+def late_spread(view: View, rows: Ints) -> Floats:
+    """Spread of the logarithm of the time on the late side, by job and pool."""
+    seconds = view.seconds[rows]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.log(view.high[rows] / seconds) / Z95
+        if view.interruptions.any():
+            times = view.interruptions * seconds / 3600  # of at least one host of the job
+            lost = np.where(view.restartable[rows, None], np.minimum(view.again[rows, None] / seconds, LOST), LOST)
+            spread = np.sqrt(spread**2 + times * lost**2)
+    return np.where(np.isfinite(spread), np.maximum(spread, 0.0), 0.0)
+
+
+def early_spread(view: View, rows: Ints) -> Floats:
+    """Spread of the logarithm of the time on the early side."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.log(view.seconds[rows] / view.low[rows]) / Z95
+    return np.where(np.isfinite(spread), np.maximum(spread, 0.0), 0.0)
+
+
+def normal_quantile(probability: Floats) -> Floats:
+    """Quantiles of the normal distribution, one for each probability."""
+    inside = np.clip(probability, 1e-9, 1 - 1e-9)  # certainty is out of reach
+    if not len(inside):
+        return inside
+    if (inside == inside[0]).all():
+        return np.full(len(inside), NormalDist().inv_cdf(float(inside[0])))
+    values, which = np.unique(inside, return_inverse=True)
+    return np.array([NormalDist().inv_cdf(float(v)) for v in values])[which]
+
+
+def run_quantile(view: View, rows: Ints) -> Floats:
+    """Seconds within which a run ends with the job's own confidence."""
+    z = normal_quantile(view.confidence[rows])[:, None]
+    late = late_spread(view, rows)
+    spread = late if (z >= 0).all() else np.where(z >= 0, late, early_spread(view, rows))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(view.seconds[rows] * np.exp(z * spread))
+
+
+def in_time(view: View, rows: Ints) -> Floats:
+    """Probability that each of these jobs ends by its deadline in each pool, from the predicted start there."""
+    left = view.deadline[rows, None] - np.maximum(view.start[rows], view.now)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log = np.log(np.maximum(left, 0.0) / view.seconds[rows])
+        spread = np.where(log >= 0, late_spread(view, rows), early_spread(view, rows))
+        z = np.where(spread > 0, log / np.maximum(spread, 1e-300), np.where(log >= 0, np.inf, -np.inf))
+    can = (left > 0) & np.isfinite(view.seconds[rows])
+    return np.where(can, normal_share(np.where(can, z, -np.inf)), 0.0)
+
+
+def normal_share(z: Floats) -> Floats:
+    """Share of a normal distribution below z, to 1e-7: Abramowitz and Stegun (1964), 26.2.17.
+
+    >>> normal_share(np.array([0.0, 1.6448536269514722, -np.inf])).round(6).tolist()
+    [0.5, 0.95, 0.0]
+    """
+    size = np.minimum(np.abs(z), 40.0)
+    t = 1 / (1 + 0.2316419 * size)
+    tail = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    tail = tail * np.exp(-size * size / 2) / np.sqrt(2 * pi)
+    return np.asarray(np.where(z >= 0, 1 - tail, tail))
