@@ -30,103 +30,111 @@ SHORT = 0.995  # of the way to the boundary
 
 
 @njit(cache=True, error_model="numpy")
-def _cholesky(m: Any) -> None:
-    """The lower factor of a matrix, in place; what lies above the diagonal is left."""
-    for p in range(m.shape[0]):
-        for q in range(p + 1):
-            v = m[p, q]
+def _cholesky(m: Any, j: int) -> None:
+    """The lower factor of one of several matrices, in place, its diagonal inverted; what lies above is left."""
+    for p in range(m.shape[1]):
+        for q in range(p):
+            v = m[j, p, q]
             for k in range(q):
-                v -= m[p, k] * m[q, k]
-            m[p, q] = np.sqrt(max(v, 1e-300)) if p == q else v / m[q, q]
-
-
-@njit(cache=True, error_model="numpy")
-def _through(m: Any, v: Any) -> None:
-    """Solve with that factor, in place."""
-    n = v.shape[0]
-    for p in range(n):
+                v -= m[j, p, k] * m[j, q, k]
+            m[j, p, q] = v * m[j, q, q]
+        v = m[j, p, p]
         for k in range(p):
-            v[p] -= m[p, k] * v[k]
-        v[p] /= m[p, p]
-    for p in range(n - 1, -1, -1):
-        for k in range(p + 1, n):
-            v[p] -= m[k, p] * v[k]
-        v[p] /= m[p, p]
+            v -= m[j, p, k] * m[j, p, k]
+        m[j, p, p] = 1.0 / np.sqrt(max(v, 1e-300))
 
 
 @njit(cache=True, error_model="numpy")
-def _factor(v: Any, d: Any, speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, pools_own: Any,
-            border: Any, work: Any) -> float:
+def _through(m: Any, j: int, v: Any, at: int) -> None:
+    """Solve with that factor, in place, for the right-hand side that begins at a place of v."""
+    n = m.shape[1]
+    for p in range(n):
+        w = v[at + p]
+        for k in range(p):
+            w -= m[j, p, k] * v[at + k]
+        v[at + p] = w * m[j, p, p]
+    for p in range(n - 1, -1, -1):
+        w = v[at + p]
+        for k in range(p + 1, n):
+            w -= m[j, k, p] * v[at + k]
+        v[at + p] = w * m[j, p, p]
+
+
+@njit(cache=True, error_model="numpy")
+def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, joint: Any,
+            border: Any, work: Any, column: Any, inverse: Any, ratio: Any) -> float:
     """Factors of the jobs' matrices and the pools', and what joins them to t, whose own coefficient is returned."""
     jobs, pools = speed.shape
     n = jobs * pools
-    pools_own[:, :] = 0.0
-    border[:] = 0.0
     for p in range(pools):
-        pools_own[p, p] = v[n + 2 * jobs + p] / d[n + 2 * jobs + p]
-    total = d[n + 2 * jobs + pools] / v[n + 2 * jobs + pools]
+        border[p] = 0.0
+        for q in range(pools):
+            joint[0, p, q] = 0.0
+        joint[0, p, p] = 1.0 / ratio[n + 2 * jobs + p]
+    total = ratio[n + 2 * jobs + pools]
     for j in range(jobs):
-        once, twice = d[n + j] / v[n + j], d[n + jobs + j] / v[n + jobs + j]
-        m, b = own[j], pull[j]
+        once, twice = ratio[n + j], ratio[n + jobs + j]
+        at = j * pools
         for p in range(pools):
             for q in range(p + 1):
-                m[p, q] = once
-            m[p, p] += d[j * pools + p] / v[j * pools + p]
-            b[p] = speed[j, p]
-        work[:, :] = m
-        _cholesky(work)
-        _through(work, b)
-        q1 = 0.0
-        for p in range(pools):
-            q1 += speed[j, p] * b[p]
-        rho[j] = 1.0 / (1.0 / twice + q1)
-        for p in range(pools):
-            b[p] *= rho[j]
-            border[p] += level[j] * chips[j, p] * b[p]
+                own[j, p, q] = once
+            own[j, p, p] += ratio[at + p]
             for q in range(p + 1):
-                m[p, q] += twice * speed[j, p] * speed[j, q]
+                work[0, p, q] = own[j, p, q]
+                own[j, p, q] += twice * speed[j, p] * speed[j, q]
+            pull[at + p] = speed[j, p]
+        _cholesky(work, 0)
+        _through(work, 0, pull, at)
+        length = 0.0
+        for p in range(pools):
+            length += speed[j, p] * pull[at + p]
+        rho[j] = 1.0 / (1.0 / twice + length)
+        for p in range(pools):
+            pull[at + p] *= rho[j]
+            border[p] += level[j] * chips[j, p] * pull[at + p]
         total += level[j] * level[j] * rho[j]
-        _cholesky(m)
-        for q in range(pools):  # add C H^-1 C, column by column
-            column = work[0]
-            column[:] = 0.0
-            column[q] = chips[j, q]
-            _through(m, column)
+        _cholesky(own, j)
+        for q in range(pools):
+            for p in range(pools):
+                column[p] = 0.0
+            column[q] = 1.0
+            _through(own, j, column, 0)
             for p in range(q, pools):
-                pools_own[p, q] += chips[j, p] * column[p]
-    _cholesky(pools_own)
-    return total
+                inverse[j, p, q] = inverse[j, q, p] = column[p]
+                joint[0, p, q] += chips[j, p] * chips[j, q] * column[p]
+    _cholesky(joint, 0)
+    return float(total)
 
 
 @njit(cache=True, error_model="numpy")
-def _direction(v: Any, d: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level: Any, chips: Any, own: Any,
-               pull: Any, rho: Any, pools_own: Any, border: Any, total: float, step: Any, ua: Any, ub: Any, uc: Any,
+def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level: Any, chips: Any, inverse: Any,
+               pull: Any, rho: Any, joint: Any, border: Any, total: float, step: Any, ua: Any, ub: Any, uc: Any,
                right: Any, side: Any) -> None:
     """A Newton step of everything, q being (complementarity + value * dual residual) / dual."""
     jobs, pools = speed.shape
     n = jobs * pools
     last = n + 2 * jobs + pools
     for p in range(pools):
-        right[p] = rc[p] + q[n + 2 * jobs + p]
+        uc[p] = rc[p] + q[n + 2 * jobs + p]
         side[p] = border[p]
-    of_t = -d[last] / v[last] * q[last]
+    high, low = -ratio[last] * q[last], total
     for j in range(jobs):
-        once = d[n + j] / v[n + j]
+        at = j * pools
+        some = ratio[n + j] * (ra[j] + q[n + j])
         miss = rb[j] - q[n + jobs + j]
-        f = step[j * pools:(j + 1) * pools]
+        for k in range(at, at + pools):
+            step[k] = some - q[k] * ratio[k]
+            high += level[j] * pull[k] * step[k]
+        high -= level[j] * rho[j] * miss
         for p in range(pools):
-            f[p] = once * (ra[j] + q[n + j]) - q[j * pools + p] * d[j * pools + p] / v[j * pools + p]
-            of_t += level[j] * pull[j, p] * f[p]
-        of_t -= level[j] * rho[j] * miss
-        _through(own[j], f)
+            right[p] = pull[at + p] * miss
+            for k in range(pools):
+                right[p] += inverse[j, p, k] * step[at + k]
         for p in range(pools):
-            f[p] += pull[j, p] * miss
-            right[p] -= chips[j, p] * f[p]
-    for p in range(pools):
-        uc[p] = right[p]
-    _through(pools_own, uc)
-    _through(pools_own, side)
-    high, low = of_t, total
+            step[at + p] = right[p]
+            uc[p] -= chips[j, p] * right[p]
+    _through(joint, 0, uc, 0)
+    _through(joint, 0, side, 0)
     for p in range(pools):
         high += border[p] * uc[p]
         low += border[p] * side[p]
@@ -136,18 +144,18 @@ def _direction(v: Any, d: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, le
         step[n + 2 * jobs + p] = rc[p]
     step[last] = move
     for j in range(jobs):
+        at = j * pools
+        spent, gained = ra[j], -level[j] * move - rb[j]
         for p in range(pools):
-            right[p] = chips[j, p] * uc[p]
-        _through(own[j], right)
-        step[n + j], step[n + jobs + j] = ra[j], -level[j] * move - rb[j]
-        for p in range(pools):
-            k = j * pools + p
-            step[k] += right[p] + pull[j, p] * level[j] * move
-            step[n + j] -= step[k]
-            step[n + jobs + j] += speed[j, p] * step[k]
-            step[n + 2 * jobs + p] -= chips[j, p] * step[k]
-        ua[j] = d[n + j] / v[n + j] * (step[n + j] + q[n + j])
-        ub[j] = -d[n + jobs + j] / v[n + jobs + j] * (step[n + jobs + j] + q[n + jobs + j])
+            step[at + p] += pull[at + p] * level[j] * move
+            for k in range(pools):
+                step[at + p] += inverse[j, p, k] * chips[j, k] * uc[k]
+            spent -= step[at + p]
+            gained += speed[j, p] * step[at + p]
+            step[n + 2 * jobs + p] -= chips[j, p] * step[at + p]
+        step[n + j], step[n + jobs + j] = spent, gained
+        ua[j] = ratio[n + j] * (spent + q[n + j])
+        ub[j] = -ratio[n + jobs + j] * (gained + q[n + jobs + j])
 
 
 @njit(cache=True, error_model="numpy")
@@ -162,8 +170,9 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
     size = last + 1
     v, d, q, rest = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     step, dual, before, dual_before = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    own, pull, rho = np.empty((jobs, pools, pools)), np.empty((jobs, pools)), np.empty(jobs)
-    pools_own, border, work = np.empty((pools, pools)), np.empty(pools), np.empty((pools, pools))
+    own, pull, rho = np.empty((jobs, pools, pools)), np.empty(n), np.empty(jobs)
+    joint, border, work, column = np.empty((1, pools, pools)), np.empty(pools), np.empty((1, pools, pools)), np.empty(pools)
+    inverse, ratio, over = np.empty((jobs, pools, pools)), np.empty(size), np.empty(size)
     ra, rb, rc, right, side = np.empty(jobs), np.empty(jobs), np.empty(pools), np.empty(pools), np.empty(pools)
     la, lb, lc = np.zeros(jobs), np.zeros(jobs), np.zeros(pools)
     ua, ub, uc = np.zeros(jobs), np.zeros(jobs), np.zeros(pools)
@@ -176,7 +185,7 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
     d[:] = big
     for p in range(pools):
         v[n + 2 * jobs + p] = max(0.5 * room[p], 0.1)
-    gap, steps = np.inf, 0
+    best, steps, t, found = np.inf, 0, 0.0, np.zeros(n)
     while steps < STEPS:
         value, off, mu = -first * v[last], 0.0, 0.0
         rest[last] = -first - d[last]
@@ -199,11 +208,17 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
             off = max(off, abs(rc[p]) / (1.0 + room[p]))
         for k in range(size):
             mu += v[k] * d[k]
-        gap = mu / (1.0 + abs(value))
-        if gap < GAP and off < GAP:
+        gap = max(mu / (1.0 + abs(value)), off)
+        if gap < best:  # keep the best: the last steps of a degenerate program may spoil it
+            best, t = gap, v[last]
+            for k in range(n):
+                found[k] = v[k]
+        if not GAP <= gap < np.inf:
             break
         steps, mu = steps + 1, mu / size
-        total = _factor(v, d, speed, level, chips, own, pull, rho, pools_own, border, work)
+        for k in range(size):
+            over[k], ratio[k] = 1.0 / d[k], d[k] / v[k]
+        total = _factor(speed, level, chips, own, pull, rho, joint, border, work, column, inverse, ratio)
         centre = 0.0
         most, dual_most = 1.0, 1.0
         for phase in range(2):
@@ -211,12 +226,12 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
                 product = v[k] * d[k] - centre * mu
                 if phase == 1:
                     product += before[k] * dual_before[k]
-                q[k] = (product + v[k] * rest[k]) / d[k]
-            _direction(v, d, q, ra, rb, rc, speed, level, chips, own, pull, rho, pools_own, border, total, step, ua,
+                q[k] = (product + v[k] * rest[k]) * over[k]
+            _direction(ratio, q, ra, rb, rc, speed, level, chips, inverse, pull, rho, joint, border, total, step, ua,
                        ub, uc, right, side)
             most, dual_most = 1.0, 1.0
             for k in range(size):
-                dual[k] = -(step[k] + q[k]) * d[k] / v[k] + rest[k]
+                dual[k] = rest[k] - (step[k] + q[k]) * ratio[k]
                 if step[k] < 0:
                     most = min(most, -v[k] / step[k])
                 if dual[k] < 0:
@@ -236,7 +251,7 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
             lb[j] += dual_most * ub[j]
         for p in range(pools):
             lc[p] += dual_most * uc[p]
-    return v[:n].copy().reshape(jobs, pools), v[last], gap, steps
+    return found.reshape(jobs, pools), t, best, steps
 
 
 def shares(speed: Floats, gain: Floats, level: Floats, chips: Floats, room: Floats, first: float) -> Floats:
