@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from chipwise.errors import Refusal
 from chipwise.route.view import Floats
 
 STEPS = 80  # far more than it takes (10 to 25): a stop for broken input
 GAP = 1e-7  # relative, of the objective and of every row
+FIRST = 1e3  # how much more the level of all counts than the sum: shares are good to a millionth then
+NOTHING = 1e-6  # a share below this is dust, and so is the gap
 SHORT = 0.995  # of the way to the boundary
 
 
@@ -254,6 +257,30 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
     return found.reshape(jobs, pools), t, best, steps
 
 
-def shares(speed: Floats, gain: Floats, level: Floats, chips: Floats, room: Floats, first: float) -> Floats:
-    """Shares of time."""
-    return np.asarray(solve(speed, gain, level, chips, room, first)[0])
+class Interior:
+    """One program, solved as often as needed; the same calls as of `program.Sharing`, whose groups it has no need of."""
+
+    def __init__(self, speed: Floats, chips: Floats, room: Floats) -> None:
+        self.speed, self.chips, self.room = speed, chips, room
+        self._demand, self._shares = np.ones(len(speed)), np.zeros(speed.shape)
+
+    def most_alike(self, demand: Floats) -> float:
+        """The greatest t."""
+        self._demand = demand
+        return self._solve(np.zeros(self.speed.shape), 1.0)
+
+    def most_in_all(self, worth: Floats) -> float:
+        """The greatest t, and with it the greatest sum of worth x."""
+        return self._solve(worth, FIRST * max(1.0, float(worth.max(initial=0.0))))
+
+    def shares(self) -> Floats:
+        """x by job and pool."""
+        return np.asarray(np.where(self._shares > NOTHING, self._shares, 0.0))
+
+    def _solve(self, worth: Floats, first: float) -> float:
+        top = float(self._demand.max(initial=0.0)) or 1.0  # so that t is no tiny or huge number
+        self._shares, t, gap, _ = solve(self.speed, worth, self._demand / top, self.chips, self.room,
+                                        first * len(self.speed))
+        if gap > NOTHING:
+            raise Refusal(f"the interior-point method stopped {gap:.1g} from the optimum of a share of time")
+        return float(t) / top

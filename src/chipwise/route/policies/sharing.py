@@ -1,18 +1,22 @@
 """Fair policies: shares of time by linear program, then whoever is furthest behind its share goes first.
 
-What a pool gives a job is its rate there: the part of the remaining work done in a second. A job's rate is normalised
-by what an equal split of every pool would give it, so that unlike jobs can be compared (Gavel, OSDI 2020, section 4).
+What a pool gives a job is its rate there: the part of the remaining work done in a second. A job's speed in a pool is
+that over its best rate, so that unlike jobs can be compared: equal shares slow all down alike, however many chips they
+need (Gavel, OSDI 2020, section 4, has an equal share of chips instead, which slows gangs down most).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.policies.interior import Interior
 from chipwise.route.policies.program import Sharing
 from chipwise.route.policies.ranking import finish_in
 from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 
-GRAIN = 60.0  # s by which service and age are raised, so that the first moments of a job decide nothing
+GRAIN = 360.0  # s of the future that count as owed already: about the time between two looks; Gavel's round
+SMALL_POOLS = 8  # up to so many, the interior-point method is quicker than the simplex: its matrices are that wide
+LAST = 1e12  # an order behind everybody with a share
 ALIKE = 9  # digits to which the rows of two jobs agree that are one group of the program
 CLOSE = 1e-4  # to which the least of the largest ratios of finish times is found; estimates are never that good
 
@@ -39,15 +43,19 @@ def equal_split(view: View) -> Floats:
 
 
 def max_min_shares(view: View) -> Floats:
-    """Shares that make the least normalised rate the greatest, and with that the sum of all."""
+    """Shares that make the least speed over priority the greatest, and with that the sum of all."""
     rate, shares = _rate(view), np.zeros(view.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
-    normal = _normal(view, rate)
-    group, first, many = _groups(rate[able] / normal[able, None], view.chips[able], view.weight[able])
-    rows = able[first]
-    gains = rate[rows] / normal[rows, None]
+    gains = rate[able] / rate[able].max(axis=1)[:, None]
+    if gains.shape[1] <= SMALL_POOLS:
+        quick = _interior(view, able, gains / view.weight[able, None])
+        quick.most_in_all(gains)
+        shares[able] = quick.shares()
+        return shares
+    group, first, many = _groups(gains, view.chips[able], view.weight[able])
+    rows, gains = able[first], gains[first]
     program = Sharing(gains / view.weight[rows, None], _takes(view, rows), many)
     level = program.most_alike(np.ones(len(rows)))
     program.most_in_all(level, gains)
@@ -67,27 +75,44 @@ def finish_time_shares(view: View) -> Floats:
         alone = (1 + past) / split
     age = np.maximum(view.now - view.arrival, 0.0)
     rows, top = able, rate[able].max(axis=1)
-    program = Sharing(rate[rows] / top[:, None], _takes(view, rows), np.ones(len(rows)))
+    speed = rate[rows] / top[:, None]
+    if speed.shape[1] <= SMALL_POOLS:
+        quick = _interior(view, rows, speed)
+        _smallest_ratio(quick, age[rows], alone[rows], top)
+        quick.most_in_all(speed)
+        shares[able] = quick.shares()
+        return shares
+    program = Sharing(speed, _takes(view, rows), np.ones(len(rows)))
     worst = _smallest_ratio(program, age[rows], alone[rows], top)
-    program.most_in_all(program.most_alike(_demand(worst, age[rows], alone[rows], top)), rate[rows] / top[:, None])
+    program.most_in_all(program.most_alike(_demand(worst, age[rows], alone[rows], top)), speed)
     shares[able] = program.shares()
     return shares
 
 
-def _smallest_ratio(program: Sharing, age: Floats, alone: Floats, top: Floats) -> float:
-    """The smallest ratio that all can have: the program's level is 1 there, and grows with the ratio."""
+def _smallest_ratio(program: Sharing | Interior, age: Floats, alone: Floats, top: Floats) -> float:
+    """The smallest ratio that all can have: the program's level is 1 there, and grows with the ratio.
+
+    By false position on logarithms, where the level is nearly straight; the side that stays is pulled in (Illinois).
+    """
+    def over(ratio: float) -> float:
+        return float(np.log(program.most_alike(_demand(ratio, age, alone, top))))
+
     low = float(((age + 1 / top) / alone).max())  # the worst off, alone in the cluster
-    if program.most_alike(_demand(low, age, alone, top)) >= 1:
+    under = over(low)
+    if under >= -CLOSE:
         return low
-    high = 2 * low
-    while program.most_alike(_demand(high, age, alone, top)) < 1:
-        low, high = high, 2 * high
+    high, above = 2 * low, over(2 * low)
+    while above < 0:
+        low, under, high, above = high, above, 2 * high, over(2 * high)
     while high > low * (1 + CLOSE):
-        middle = (low * high) ** 0.5
-        if program.most_alike(_demand(middle, age, alone, top)) < 1:
-            low = middle
+        middle = float(np.exp((np.log(low) * above - np.log(high) * under) / (above - under)))
+        level = over(middle)
+        if abs(level) <= CLOSE:
+            return middle
+        if level < 0:
+            low, under, above = middle, level, above / 2
         else:
-            high = middle
+            high, above, under = middle, level, under / 2
     return high
 
 
@@ -96,15 +121,29 @@ def _demand(ratio: float, age: Floats, alone: Floats, top: Floats) -> Floats:
     return np.asarray(1 / np.maximum(ratio * alone - age, 1e-9) / top)
 
 
+def _interior(view: View, rows: Ints, speed: Floats) -> Interior:
+    return Interior(speed, view.chips[rows].astype(float), view.total.astype(float))
+
+
 def _by_shares(view: View, shares: Floats, because: str) -> Wishes:
-    """Furthest behind its share first; pools a job has no share in come after all, least work first."""
-    can = np.isfinite(view.seconds)
-    age = np.maximum(view.now - view.arrival, 0.0)[:, None]
-    ahead = (view.served + GRAIN) / (age + GRAIN)
+    """Furthest behind its share first; pools a job has no share in come after all, fastest for it first."""
     with np.errstate(invalid="ignore"):
-        order = np.where(shares > 0, -shares / ahead, view.seconds * view.chips / view.weight[:, None])
-    order = np.where(can, order, np.inf)
+        speed = view.seconds.min(axis=1, initial=np.inf)[:, None] / view.seconds
+    speed = np.where(np.isfinite(view.seconds), speed, 0.0)
+    order = np.where(shares > 0, -GRAIN * shares - _owed(view, shares, speed)[:, None], LAST - speed)
+    order = np.where(speed > 0, order, np.inf)
     return Wishes(finish_in(view), order, "s", preempts=True, moves=True, because=because, shares=shares)
+
+
+def _owed(view: View, shares: Floats, speed: Floats) -> Floats:
+    """Seconds in its best pool that a job's shares have promised since they came into force and it has not had."""
+    if view.shares is None:
+        return np.zeros(len(shares))
+    if view.shared is None or np.isnan(view.shares_since):  # since it came, as if they had been in force
+        since, had = view.arrival[:, None], view.served
+    else:
+        since, had = np.full((len(shares), 1), view.shares_since), view.shared
+    return np.asarray(((shares * np.maximum(view.now - since, 0.0) - had) * speed).sum(axis=1))
 
 
 def _can(view: View) -> Flags:
@@ -114,13 +153,6 @@ def _can(view: View) -> Flags:
 def _rate(view: View) -> Floats:
     with np.errstate(divide="ignore"):
         return np.where(_can(view), 1 / np.maximum(view.seconds, 1e-9), 0.0)
-
-
-def _normal(view: View, rate: Floats) -> Floats:
-    """The rate that an equal part of every pool's chips would give."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(rate > 0, rate / view.chips, 0.0)
-    return np.asarray((each * (view.total / view.total.sum())).sum(axis=1))
 
 
 def _takes(view: View, rows: Ints) -> Floats:
