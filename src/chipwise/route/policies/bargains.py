@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from chipwise.route.policies.interior import compiled
 from chipwise.route.view import View, Wishes
 
 FREE = 1e-12  # USD a second that a pool without a price counts as, so that the faster of two free ones is better
@@ -32,7 +32,7 @@ def max_throughput_per_dollar(view: View) -> Wishes:
                   because="the most jobs done per second and dollar, at no more than twice the least cost")
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any) -> None:
     """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
     jobs, pools = seconds.shape
@@ -54,7 +54,7 @@ def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any,
             order[j, plan[j]] -= most + 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped, their chips not in left."""
     jobs, pools = score.shape

@@ -17,22 +17,28 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
 
-from chipwise.errors import Refusal
-from chipwise.route.view import Floats
+F = TypeVar("F", bound=Callable[..., object])
 
 STEPS = 80  # far more than it takes (10 to 25): a stop for broken input
 GAP = 1e-7  # relative, of the objective and of every row
-FIRST = 1e3  # how much more the level of all counts than the sum: shares are good to a millionth then
-NOTHING = 1e-6  # a share below this is dust, and so is the gap
 SHORT = 0.995  # of the way to the boundary
 
 
-@njit(cache=True, error_model="numpy")
+def compiled(function: F) -> F:
+    """Compiled at the first call and kept on disk, beside this file or in the user's folder."""
+    try:
+        return cast(F, njit(cache=True, error_model="numpy")(function))
+    except RuntimeError:  # neither can be written
+        return cast(F, njit(error_model="numpy")(function))
+
+
+@compiled
 def _cholesky(m: Any, j: int) -> None:
     """The lower factor of one of several matrices, in place, its diagonal inverted; what lies above is left."""
     for p in range(m.shape[1]):
@@ -47,7 +53,7 @@ def _cholesky(m: Any, j: int) -> None:
         m[j, p, p] = 1.0 / np.sqrt(max(v, 1e-300))
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _through(m: Any, j: int, v: Any, at: int) -> None:
     """Solve with that factor, in place, for the right-hand side that begins at a place of v."""
     n = m.shape[1]
@@ -63,7 +69,7 @@ def _through(m: Any, j: int, v: Any, at: int) -> None:
         v[at + p] = w * m[j, p, p]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, joint: Any,
             border: Any, work: Any, column: Any, inverse: Any, ratio: Any) -> float:
     """Factors of the jobs' matrices and the pools', and what joins them to t, whose own coefficient is returned."""
@@ -109,7 +115,7 @@ def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, j
     return float(total)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level: Any, chips: Any, inverse: Any,
                pull: Any, rho: Any, joint: Any, border: Any, total: float, step: Any, ua: Any, ub: Any, uc: Any,
                right: Any, side: Any) -> None:
@@ -161,7 +167,7 @@ def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level:
         ub[j] = -ratio[n + jobs + j] * (gained + q[n + jobs + j])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float) -> Any:
     """Shares, the level, the relative gap that is left and the steps taken.
 
@@ -255,32 +261,3 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
         for p in range(pools):
             lc[p] += dual_most * uc[p]
     return found.reshape(jobs, pools), t, best, steps
-
-
-class Interior:
-    """One program, solved as often as needed; the same calls as of `program.Sharing`, whose groups it has no need of."""
-
-    def __init__(self, speed: Floats, chips: Floats, room: Floats) -> None:
-        self.speed, self.chips, self.room = speed, chips, room
-        self._demand, self._shares = np.ones(len(speed)), np.zeros(speed.shape)
-
-    def most_alike(self, demand: Floats) -> float:
-        """The greatest t."""
-        self._demand = demand
-        return self._solve(np.zeros(self.speed.shape), 1.0)
-
-    def most_in_all(self, worth: Floats) -> float:
-        """The greatest t, and with it the greatest sum of worth x."""
-        return self._solve(worth, FIRST * max(1.0, float(worth.max(initial=0.0))))
-
-    def shares(self) -> Floats:
-        """x by job and pool."""
-        return np.asarray(np.where(self._shares > NOTHING, self._shares, 0.0))
-
-    def _solve(self, worth: Floats, first: float) -> float:
-        top = float(self._demand.max(initial=0.0)) or 1.0  # so that t is no tiny or huge number
-        self._shares, t, gap, _ = solve(self.speed, worth, self._demand / top, self.chips, self.room,
-                                        first * len(self.speed))
-        if gap > NOTHING:
-            raise Refusal(f"the interior-point method stopped {gap:.1g} from the optimum of a share of time")
-        return float(t) / top

@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from chipwise.route.policies.interior import compiled
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
 from chipwise.route.view import Floats, Ints
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _run(now: float, until: float, jobs: Any, pools: Any, rate: Any, chips: Any, price: Any, left: Any, finish: Any,
          served: Any, busy: Any, spent: Any) -> tuple[float, int, bool]:
     """Rounds with the same jobs in the same pools, until one is done or a boundary is not before `until`."""

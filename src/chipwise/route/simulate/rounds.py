@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from time import process_time
 
 import numpy as np
 
 from chipwise.errors import InputError, Refusal
-from chipwise.route.policies import policy_named
+from chipwise.route.policies import POLICIES, policy_named
 from chipwise.route.simulate.asked import Asked
 from chipwise.route.simulate.course import Course
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
+from chipwise.route.simulate.swift import SWIFT, Swift
 from chipwise.route.view import Floats
 
 __all__ = ["GAVEL_RECOMPUTE_S", "ROUND_S", "Fairness", "Result", "replay"]
@@ -51,18 +53,35 @@ class Result:
     jct_s: Floats  # by job, in the order of the file
 
 
-def replay(work: Neutral, policy: str, recompute_s: float = 0.0) -> Result:
-    """Run a policy over the work. `recompute_s`: least time between two allocations; 0: at every boundary that needs one."""
+def replay(work: Neutral, policy: str, recompute_s: float = 0.0, *, compiled: bool = True) -> Result:
+    """Run a policy over the work.
+
+    `recompute_s`: least time between two allocations; 0: at every boundary since whose last jobs came or went.
+    `compiled`: replay policies whose rules are compiled in one compiled loop; the result is the same.
+    """
     if not 0 <= recompute_s < np.inf:
         raise InputError("recompute_s", recompute_s, "seconds of at least 0")
     if policy == "least-energy":
         raise Refusal("least-energy can't be replayed: neutral work has no watts", "choose another policy")
     function = policy_named(policy)
+    swift = compiled and policy in SWIFT and function is POLICIES[policy]
+    if swift:
+        _warm(policy)
     began = process_time()
     course = Course(work)
-    asked = Asked(course, function, recompute_s)
+    asked = Swift(course, policy, function, recompute_s) if swift else Asked(course, function, recompute_s)
     go(course, asked)
     return _result(work, course, policy, recompute_s, asked.decisions, process_time() - began)
+
+
+@cache
+def _warm(policy: str) -> None:
+    """Compile, or load what was compiled, on one small job."""
+    one = np.ones(1)
+    job = Neutral("", ("0",), np.zeros(1), ("",), np.ones(1, dtype=np.int64), one.copy(), one.copy(),
+                  np.full(1, np.inf), ("",), np.ones(1, dtype=np.int64), one.copy(), np.ones((1, 1)))
+    course = Course(job)
+    go(course, Swift(course, policy, POLICIES[policy]))
 
 
 def go(course: Course, asked: Asked) -> None:
