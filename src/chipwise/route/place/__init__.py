@@ -19,7 +19,7 @@ from chipwise.route.place.grants import Field, by_jobs, by_pairs, wanted
 from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence
 from chipwise.route.view import Decision, Flags, Floats, Ints, View, Wishes
 
-__all__ = ["PATIENCE", "place"]
+__all__ = ["PATIENCE", "grant", "place"]
 
 Lookup = Callable[[str, str], Option]
 
@@ -34,6 +34,12 @@ def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience
     """
     if not view.jobs:
         return []
+    field = grant(view, wishes, patience)
+    return _decisions(view, wishes, field.score, field, options, waits)
+
+
+def grant(view: View, wishes: Wishes, patience: float = PATIENCE) -> Field:
+    """Who is where after all have had their turns (`pos`; -1: nowhere), without the words."""
     score = np.empty(view.seconds.shape)
     wanted(np.ascontiguousarray(wishes.score, dtype=float), view.seconds, view.usd, view.budget, view.barred, view.at,
            score)
@@ -47,7 +53,7 @@ def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience
         jobs, pools, first = pairs(view, score, wishes, aged, due)
         _line_up(field, jobs, pools)
         by_pairs(field, jobs, pools, first)
-    return _decisions(view, wishes, score, field, options, waits)
+    return field
 
 
 def _field(view: View, wishes: Wishes, score: Floats, aged: Flags) -> Field:

@@ -29,17 +29,6 @@ def least_energy(view: View) -> Wishes:
                   because="the least energy, however long the wait")
 
 
-def max_throughput_per_dollar(view: View) -> Wishes:
-    """Most work for a dollar, where a second of waiting counts like a second of the job's best run: no idle room."""
-    least = view.usd.min(axis=1, initial=np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        second = least / view.seconds.min(axis=1, initial=np.inf)
-    second = np.where(np.isfinite(second), second, 0.0)
-    score = view.usd + second[:, None] * (np.maximum(view.start, view.now) - view.now)
-    return Wishes(score, least / view.weight, "USD", preempts=True, moves=True, wait=second,
-                  because="the most work for a dollar; a second of waiting costs what a second of running does")
-
-
 def finish_in(view: View) -> Floats:
     """Seconds until a job would end in each pool."""
     return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))

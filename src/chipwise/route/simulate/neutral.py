@@ -15,8 +15,9 @@ import numpy as np
 
 from chipwise.errors import BrokenFile
 from chipwise.prices.rows import Line, check_columns, read_lines
-from chipwise.route.view import Floats, Ints
+from chipwise.route.view import Flags, Floats, Ints
 
+ROUND_S = 360.0  # nominal length of a round, of Gavel's simulator
 JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")
 JOBS_KNOWN = (*JOBS, "priority_weight", "slo_s", "duration_hint_s")  # the hint is read by nobody: rates are known
 THROUGHPUT = ("workload", "accelerator", "scale_factor", "steps_per_s")
@@ -49,13 +50,17 @@ class Neutral:
 
     def refusals(self) -> dict[int, str]:
         """The jobs that can run nowhere, with the reason."""
-        runs = (self.rate > 0) & (self.chips[:, None] <= self.count)
-        return {int(j): self._why(int(j)) for j in np.flatnonzero(~runs.any(axis=1))}
+        return {int(j): self._why(int(j)) for j in np.flatnonzero(~self.runs().any(axis=1))}
+
+    def runs(self) -> Flags:
+        """Where each job can run [J, P]: all its chips are there, and a round is time for a step."""
+        return np.asarray((self.rate * ROUND_S >= 1) & (self.chips[:, None] <= self.count))
 
     def _why(self, job: int) -> str:
         chips = self.chips[job]
         parts = [f"{pool}: " + (f"has {self.count[p]} of the {chips} accelerators it needs at once"
-                                if self.rate[job, p] > 0 else f"no rate above 0 on {chips}")
+                                if chips > self.count[p] else f"no rate above 0 on {chips}"
+                                if self.rate[job, p] <= 0 else f"not one step in a round of {ROUND_S:g} s")
                  for p, pool in enumerate(self.pools)]
         return f"{self.workload[job]} can run nowhere ({'; '.join(parts)})"
 
