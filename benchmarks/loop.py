@@ -1,8 +1,8 @@
 """Predictions in the loop: `cheapest-within-deadline` against rankings by price per hour, on h100, v5e and v5p pools.
 
 Traces of mixed training jobs, made from seeds: presets scaled to hours, deadlines for most. Every policy meets the same
-jobs, pools, prices and luck: run times are drawn from the predictions' intervals. Rankings take the pools by price, of a
-chip-hour or of the job's hour, first come first served or by deadline; they wait for the cheapest, or take the first
+jobs, pools, prices and luck: run times are drawn from the predictions' intervals. Rankings take the pools by price, of
+a chip-hour or of the job's hour, first come first served or by deadline; they wait for the cheapest, or take the first
 with room. The best of them: the fewest deadlines missed, then the least cost. All of them are printed for every price
 setting; a win is less cost at as many missed deadlines or fewer.
 
