@@ -48,7 +48,7 @@ def grant(view: View, wishes: Wishes, patience: float = PATIENCE) -> Field:
     if wishes.order.ndim == 1:
         turns = sequence(view, wishes, aged, due)
         _line_up(field, turns, field.at[turns])
-        by_jobs(field, turns)
+        by_jobs(field, turns, np.zeros(len(view.pools), dtype=bool))
     else:
         jobs, pools, first = pairs(view, score, wishes, aged, due)
         _line_up(field, jobs, pools)

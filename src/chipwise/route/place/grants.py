@@ -10,15 +10,13 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipwise.route.view import Flags, Floats, Ints
+from chipwise.serving.state import entry, part
 
-F = TypeVar("F", bound=Callable[..., object])
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
 
 
@@ -67,20 +65,7 @@ class Field(NamedTuple):
     known: Flags  # whether that is up to date
 
 
-def _compiled(function: F) -> F:
-    """Compiled at the first call and kept on disk, beside this file or in the user's folder."""
-    try:
-        return cast(F, njit(cache=True, error_model="numpy")(function))
-    except RuntimeError:  # neither can be written
-        return cast(F, njit(error_model="numpy")(function))
-
-
-def _part(function: F) -> F:
-    """Compiled as a part of what calls it: passing a `Field` on takes longer than what these do with it."""
-    return cast(F, njit(inline="always", error_model="numpy")(function))
-
-
-@_compiled
+@entry
 def wanted(score: Any, seconds: Any, usd: Any, budget: Any, barred: Any, at: Any, out: Any) -> None:
     """The scores, without pools that a job can't run in or afford, or that it failed in last while it has another.
 
@@ -104,7 +89,7 @@ def wanted(score: Any, seconds: Any, usd: Any, budget: Any, barred: Any, at: Any
             out[j, at[j]] = 1e300
 
 
-@_part
+@part
 def _enter(f: Any, j: int, p: int) -> None:
     """A job takes its chips in a pool."""
     f.pos[j] = p
@@ -121,7 +106,7 @@ def _enter(f: Any, j: int, p: int) -> None:
     f.known[p, :] = False
 
 
-@_part
+@part
 def _leave(f: Any, j: int) -> None:
     """A job gives its chips back."""
     p = f.pos[j]
@@ -136,7 +121,7 @@ def _leave(f: Any, j: int) -> None:
     f.known[p, :] = False
 
 
-@_part
+@part
 def _when(f: Any, p: int, c: int) -> float:
     """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
     if c > f.total[p]:
@@ -151,7 +136,7 @@ def _when(f: Any, p: int, c: int) -> float:
     return float(f.memo[p, c])
 
 
-@_part
+@part
 def _passes(f: Any, j: int, p: int) -> bool:
     """Whether a job's start in a pool now would not delay the one that has the reservation."""
     c, r = f.chips[j, p], f.holder[p]
@@ -160,27 +145,27 @@ def _passes(f: Any, j: int, p: int) -> bool:
     return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
 
 
-@_part
+@part
 def _fits(f: Any, j: int, p: int) -> bool:
     """Whether a job can start in a pool now."""
     return bool(f.chips[j, p] <= f.free[p] and _passes(f, j, p))
 
 
-@_part
+@part
 def _may_stop(f: Any, j: int, p: int) -> bool:
     """Whether there are jobs to stop so that this one fits."""
     c = f.chips[j, p]
     return bool(f.preempts and f.free[p] < c <= f.free[p] + f.soft[p] and _passes(f, j, p))
 
 
-@_part
+@part
 def _expected(f: Any, j: int, p: int) -> float:
     """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
     when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
     return float(when + f.queue[p] / max(f.total[p], 1))
 
 
-@_part
+@part
 def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
     if not _may_stop(f, j, p):
@@ -211,7 +196,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     return True
 
 
-@_part
+@part
 def _reserve(f: Any, j: int, p: int) -> None:
     """The first job that waits for a pool has its start there kept."""
     c = f.chips[j, p]
@@ -224,7 +209,7 @@ def _reserve(f: Any, j: int, p: int) -> None:
     f.spare[p] = max(room - c, 0)
 
 
-@_part
+@part
 def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     """A job waits for a pool."""
     f.target[j], f.predicted[j] = p, _expected(f, j, p)
@@ -233,7 +218,7 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     f.queue[p] += f.chips[j, p] * f.seconds[j, p]
 
 
-@_part
+@part
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
     best, least, late, place, here = -1, np.inf, False, 0, f.pos[j]
@@ -264,7 +249,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
     return best
 
 
-@_part
+@part
 def _take_turn(f: Any, j: int, tried: Any) -> None:
     """One job's turn: it stays, moves, starts or waits."""
     here = f.pos[j]
@@ -295,15 +280,14 @@ def _take_turn(f: Any, j: int, tried: Any) -> None:
     _enter(f, j, p)
 
 
-@_compiled
-def by_jobs(f: Any, sequence: Any) -> None:
-    """Grant room job by job."""
-    tried = np.zeros(f.total.shape[0], dtype=np.bool_)
+@entry
+def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
+    """Grant room job by job. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
         _take_turn(f, sequence[k], tried)
 
 
-@_compiled
+@entry
 def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
     """Grant room by job and pool, for policies that share time. The first so many pairs are of jobs that have aged."""
     for k in range(jobs.shape[0]):

@@ -1,0 +1,171 @@
+"""How long the router decides: one event with thousands queued, and the fair policies' linear programs.
+
+    python benchmarks/router.py [decision] [lp] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000] [--seed 0]
+
+``decision``: 10,000 jobs wait for 20 pools that are full but for what has just been freed. An event is what a router or
+a simulation does: a job arrives, or a job ends and its chips are free; the board is brought up to date, the policy asked
+and the job at hand placed, with its reason. Half of the events are of each kind. ``lp``: shares for 1,000 jobs in 20
+pools, all unlike each other, from nothing and again after one in a hundred has changed.
+
+Wall time and CPU time are both printed: a busy machine shows in the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from chipwise.predict.estimate import Estimate
+from chipwise.route.board import Board, Candidate
+from chipwise.route.option import Option
+from chipwise.route.place import place
+from chipwise.route.policies import POLICIES
+from chipwise.route.pool import Pool
+from chipwise.route.view import Policy
+
+SHARING = ("max-min-fair", "finish-time-fair")
+
+
+class Site:
+    """Pools, and jobs that are made up as they are asked for: no two alike."""
+
+    def __init__(self, pools: int, seed: int) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.speed = np.exp(rng.normal(0, 0.6, pools))
+        price = 2.0 * self.speed * np.exp(rng.normal(0, 0.25, pools))
+        self.pools = [Pool(f"pool{p}", "local", f"chip{p}", "gpu", int(rng.choice([32, 64, 128])),
+                           usd_chip_hour=float(price[p]), interruptions=0.05 if p % 5 == 0 else 0.0)
+                      for p in range(pools)]
+        self.made = 0
+
+    def job(self, now: float) -> Candidate:
+        """One more job: it can run in four of five pools."""
+        rng, self.made = self.rng, self.made + 1
+        hours, chips = float(np.exp(rng.normal(1.0, 1.0))), int(rng.choice([1, 2, 4, 8], p=[0.6, 0.2, 0.1, 0.1]))
+        spread = float(rng.uniform(1.1, 1.5))
+        options = []
+        for p, pool in enumerate(self.pools):
+            if p and rng.random() < 0.2:
+                continue
+            seconds = hours * 3600 / self.speed[p] * float(np.exp(rng.normal(0, 0.35)))
+            options.append(Option(pool.name, "gpu", chips, "", Estimate(seconds, seconds / spread, seconds * spread,
+                                  "modelled"), pool.usd_chip_hour * chips, 500.0 * chips))
+        deadline = now + hours * 3600 * float(rng.uniform(2, 200))
+        return Candidate(f"job{self.made}", now, tuple(options), float(rng.choice([1, 1, 1, 2, 4])), deadline,
+                         restartable=bool(rng.random() < 0.7), every=1800.0, restart=120.0)
+
+
+class Queue:
+    """A board with full pools and a long queue, on a clock of its own."""
+
+    def __init__(self, site: Site, jobs: int) -> None:
+        self.site, self.board, self.now = site, Board(site.pools), 0.0
+        self.total = np.array([p.count for p in site.pools], dtype=np.int64)
+        self.free = self.total.copy()
+        self.running: dict[str, str] = {}
+        while len(self.board) < jobs + len(self.running):
+            job = site.job(self.now)
+            self.board.add(job)
+            for option in sorted(job.options, key=lambda o: o.usd):
+                k = self.board.pools.index(option.pool)
+                if option.chips <= self.free[k]:
+                    self.start(job.id, option.pool)
+                    break
+
+    def start(self, job: str, pool: str) -> None:
+        """A job takes its chips."""
+        self.free[self.board.pools.index(pool)] -= self.board.option(job, pool).chips
+        self.board.started(job, pool, self.now)
+        self.running[job] = pool
+
+    def free_up(self, job: str) -> str:
+        """A job gives its chips back."""
+        pool = self.running.pop(job)
+        self.free[self.board.pools.index(pool)] += self.board.option(job, pool).chips
+        return pool
+
+    def event(self, policy: Policy, arrival: bool) -> int:
+        """One event, and how many decisions it came to."""
+        if arrival:
+            job = self.site.job(self.now)
+            begun = time.perf_counter(), time.process_time()
+            self.board.add(job)
+            waits = [job.id]
+        else:
+            gone = str(self.site.rng.choice(sorted(self.running)))
+            begun = time.perf_counter(), time.process_time()
+            self.free_up(gone)
+            self.board.remove(gone)
+            waits = []
+        view = self.board.view(self.now, self.free, self.total)
+        found = place(view, policy(view), self.board.option, waits=waits)
+        self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        for decision in found:
+            if decision.kind == "stop":
+                self.free_up(decision.job)
+                self.board.stopped(decision.job, self.now)
+            elif decision.kind == "start":
+                self.start(decision.job, decision.pool)
+        return len(found)
+
+
+def decision(args: argparse.Namespace) -> None:
+    """Time of one event, by policy."""
+    print(f"decision: one event with {args.jobs:,} jobs queued for {args.pools} pools, {args.events} events")
+    for name in (n for n in POLICIES if n not in SHARING):
+        queue = Queue(Site(args.pools, args.seed), args.jobs)
+        for k in range(6):  # compiled, and the pools filled as the policy likes
+            queue.event(POLICIES[name], k % 2 == 0)
+        took, decided = [], 0
+        for k in range(args.events):
+            queue.now += 30.0
+            decided += queue.event(POLICIES[name], k % 2 == 0)
+            took.append(queue.took)
+        wall, cpu = (1e3 * np.array(part) for part in zip(*took, strict=True))
+        print(f"  {name:26} p50 {np.percentile(wall, 50):6.2f} ms  p99 {np.percentile(wall, 99):6.2f} ms   "
+              f"(CPU p99 {np.percentile(cpu, 99):6.2f} ms; {decided / args.events:.1f} decisions an event)")
+
+
+def lp(args: argparse.Namespace) -> None:
+    """Time of the shares of the fair policies, from nothing and after a change."""
+    print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools")
+    for name in SHARING:
+        site = Site(args.pools, args.seed)
+        board = Board(site.pools)
+        for k in range(args.lp_jobs):
+            board.add(site.job(60.0 * k))
+        total = np.array([p.count for p in site.pools], dtype=np.int64)
+        now = 60.0 * args.lp_jobs
+        _timed(f"{name}, from nothing", lambda board=board, now=now, name=name: POLICIES[name](
+            board.view(now, total, total)))
+        for again in range(3):
+            for k in range(args.lp_jobs // 100):
+                board.remove(board.view(now, total, total).jobs[17 * k])
+                board.add(site.job(now))
+            now += 360.0
+            _timed(f"{name}, one in a hundred changed ({again + 1})", lambda board=board, now=now, name=name:
+                   POLICIES[name](board.view(now, total, total)))
+
+
+def _timed(what: str, call: Callable[[], object]) -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    print(f"  {what:50} {time.perf_counter() - wall:6.3f} s  (CPU {time.process_time() - cpu:6.3f} s)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", choices=["decision", "lp", []], help="all, where none is named")
+    for name, default in (("jobs", 10_000), ("pools", 20), ("events", 300), ("lp-jobs", 1_000), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
+    for name, section in (("decision", decision), ("lp", lp)):
+        if not args.sections or name in args.sections:
+            section(args)
+
+
+if __name__ == "__main__":
+    main()
