@@ -58,8 +58,8 @@ def _side_by_side(measures: Sequence[Measures]) -> Table:
         values = [figure(m) for m in measures]
         best = _best(header, values, less, measures)
         for row, value in zip(rows, values, strict=True):
-            mark = "" if best is None else MARK if value == best else " "
-            row.append("-" if value is None else written(value) + mark)
+            text = "-" if value is None else written(value)
+            row.append(text if best is None else text + (MARK if text == written(best) else " "))
     return Table(["policy", *(c[0] for c in columns)], rows, frozenset({"policy"}),
                  under=("preempted", "CPU s"), drop=("median", "kWh"))
 
@@ -71,7 +71,7 @@ def _best(header: str, values: Sequence[float | None], less: bool | None, measur
     most = max(m.completed for m in measures)
     whole = header in ("refused", "done", "missed")
     fair = [v for v, m in zip(values, measures, strict=True) if v is not None and (whole or m.completed == most)]
-    if not fair or len({v for v in values if v is not None}) == 1:
+    if not fair or len(fair) == len(values) and max(fair) - min(fair) <= 1e-9 * abs(max(fair)):
         return None
     return min(fair) if less else max(fair)
 
