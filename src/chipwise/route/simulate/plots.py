@@ -50,7 +50,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
             grid[-1][k].set_xlabel(f"{name} since the first arrival")
         grid[-1][0].set_ylabel("chips held, %")
         figure.suptitle(title)
-        _legend(figure, colours)
+        _legend(figure, colours, len(set(labels)) > len(colours))
         grid[-1][-1].legend(loc="upper right", fontsize=7)
         pictures.save(figure, target)
 
@@ -106,9 +106,11 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
                     strict=False))
 
 
-def _legend(figure: Any, colours: dict[str, str]) -> None:
+def _legend(figure: Any, colours: dict[str, str], others: bool) -> None:
     from matplotlib.patches import Patch
 
     shown = [Patch(facecolor=colour, label=name or "(no owner)") for name, colour in colours.items()]
+    if others:
+        shown.append(Patch(facecolor=pictures.GREY, label="others"))
     shown.append(Patch(facecolor="white", edgecolor=pictures.BLACK, label="black edge: stopped early"))
     figure.legend(handles=shown, loc="outside lower center", ncols=4, fontsize=7)
