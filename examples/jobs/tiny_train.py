@@ -23,7 +23,9 @@ while step < STEPS:
     time.sleep(SECONDS)
     step += 1
     draft = kept.with_suffix(".part")
-    draft.write_text(json.dumps({"step": step, "share": step / STEPS}))
+    draft.write_text(json.dumps({"step": step}))
     draft.replace(kept)  # whole or absent, whenever it is stopped
+    if os.environ.get("CHIPWISE_FOLDER"):  # how far it is, for the router
+        Path(os.environ["CHIPWISE_FOLDER"], "progress").write_text(f"{step / STEPS:.4f}")
 print(f"done: {step} steps", flush=True)
 kept.unlink()

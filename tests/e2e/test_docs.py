@@ -30,7 +30,7 @@ def shown_status(output) -> int:
 
 @pytest.mark.parametrize("each", COMMANDS, ids=lambda each: f"{each.page.name}: {each.command}")
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
-    status, output = run(each.command)
+    status, output = run(each.command, each.before)
     assert status == shown_status(each.output), output
     printed = {line.rstrip() for line in output.splitlines()}
     alike = {loosely(line) for line in printed}

@@ -21,7 +21,6 @@ from chipwise.predict.prediction import Prediction
 from chipwise.route.job import Variant
 
 Progress = Callable[[str, str, float], None]
-HERE = ("limit", "import")  # stages that say something of this machine, not of the chips
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,14 @@ def check_program(variant: Variant, acc: Accelerators, calibration: Calibration,
     jobs = [Job(spec, target, options_of(variant.flags)) for spec in _specs(variant.program)]
     found = _outcome(jobs, acc, compiles, progress)
     if found is None:
-        return Checked(note=f"{variant.program} was not checked for {acc}")
+        return Checked(note=f"{shown(variant.program)} was not checked for {acc}")
     job, outcome = found
-    row = _accepted(Question(acc, job), job, outcome, calibration, variant.program)
+    row = _accepted(Question(acc, job), job, outcome, calibration, shown(variant.program))
     if row is None:
         return Checked(note=f"not checked: {outcome.reason}" if isinstance(outcome, Refused) else "")
     if acc.chip.family == "tpu" and row.step is not None:
-        return Checked(row.step, f"{variant.program} compiled: one call is one step")
-    return Checked(note=f"{variant.program} compiles and fits")
+        return Checked(row.step, f"{shown(variant.program)} compiled: one call is one step")
+    return Checked(note=f"{shown(variant.program)} compiles and fits")
 
 
 def check_reference(p: Prediction, variant: Variant, calibration: Calibration, compiles: bool,
@@ -97,14 +96,25 @@ def _accepted(question: Question, job: Job, outcome: Compiled | Refused, calibra
     """What the outcome says of the chips; None where it says nothing of them, a `Refusal` where they can't run it."""
     acc = question.accelerators
     if isinstance(outcome, Refused):
-        if outcome.stage in HERE:
-            return None
+        if outcome.stage == "import":
+            raise InputError("program", name, f"a program that can be imported ({outcome.reason})")
+        if outcome.stage == "limit" or outcome.passing:
+            return None  # that says something of this machine, not of the chips
         kind = DoesNotFit if outcome.stage == "memory" else Refusal
         raise kind(f"the compiler refuses {name} on {acc}: {outcome.reason}", outcome.change)
     row = row_of(question, job, outcome, calibration)
     if not row.fits:
         raise DoesNotFit(f"{name} compiles for {acc} but does not fit its memory")
     return row
+
+
+def shown(program: str) -> str:
+    """A program without the folders of its file.
+
+    >>> shown("/a/b/train.py:step"), shown("package.module:step")
+    ('train.py:step', 'package.module:step')
+    """
+    return program.rpartition("/")[2]
 
 
 def _specs(program: str) -> list[Spec]:

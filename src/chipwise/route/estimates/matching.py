@@ -10,11 +10,16 @@ from chipwise.route.pool import Pool
 from chipwise.units import GIGA, format_bytes
 
 
-def held(job: Job, variant: Variant, pool: Pool) -> tuple[int, str]:
-    """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there."""
+def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple[int, str]:
+    """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there.
+
+    `launched`: it is to run and not only to be simulated, which needs an image on some engines.
+    """
     c = job.constraints
     if variant.on and pool.chip not in variant.on:
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
+    if launched and pool.engine == "kubernetes" and not variant.image:
+        raise Refusal("the variant has no image, and Kubernetes runs nothing else", f"variants.{variant.name}.image")
     for what, allowed, here in (("chips", c.chips, pool.chip), ("pools", c.pools, pool.name),
                                 ("regions", c.regions, pool.region)):
         if allowed and here not in allowed:
@@ -41,9 +46,8 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     if not data.move:
         here = f"the pool is in {pool.region}" if pool.region else "the pool names no region"
         raise Refusal(f"its data lie in {where}, {here}", "constraints.data.move allows to move them")
-    clouds = {site.cloud for site in sites().values() if site.region in data.regions}
-    cloud = clouds.pop() if len(clouds) == 1 else ""
-    price = know("egress_usd_gb", cloud)
+    clouds = {site.cloud for site in sites().values() if site.region in data.regions} or {""}
+    price = max((know("egress_usd_gb", cloud) for cloud in sorted(clouds)), key=lambda a: a.value)  # the dearest
     usd = data.size / GIGA * price.value
     return usd, (f"{format_bytes(data.size)} moved from {where} at {price.value:g} USD/GB ({price.source}); the time "
                  "of that is not counted")

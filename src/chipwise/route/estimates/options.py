@@ -23,6 +23,7 @@ class Estimator:
 
     know: Economics = field(default_factory=economics)
     predictor: Predictor = field(default_factory=Predictor)
+    launched: bool = False  # jobs are to run and not only to be simulated
 
     def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Unable]]:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
@@ -41,7 +42,7 @@ class Estimator:
         return found, unable
 
     def _option(self, job: Job, variant: Variant, pool: Pool) -> Option:
-        chips, topology = held(job, variant, pool)
+        chips, topology = held(job, variant, pool, self.launched)
         usd_once, moving = moved(job.constraints.data, pool, self.know)
         work = self._work(job, variant, pool, chips, topology)
         run = stretched(work.seconds, pool, chips, job.checkpoint, work.write_s, self.know)
@@ -76,8 +77,8 @@ def _dear(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:
 
 
 def estimator(check: bool = False, progress: Progress | None = None) -> Estimator:
-    """An estimator with the catalog's own knowledge; with `check` it compiles programs that were not checked yet."""
-    return Estimator(predictor=Predictor(check=check, progress=progress))
+    """An estimator of jobs that are to run; with `check` it compiles programs that were not checked yet."""
+    return Estimator(predictor=Predictor(check=check, progress=progress), launched=True)
 
 
 _usual: list[Estimator] = []

@@ -32,10 +32,7 @@ def checked(kind: type[Spec], raw: Mapping[str, Any], file: str, prefix: str = "
 
 
 def _explained(errors: list[ErrorDetails], spec: type[BaseModel], file: str, prefix: str) -> InputError:
-    error = errors[0]
-    alike = [e for e in errors if e["loc"][:1] == error["loc"][:1] and e["type"] == "value_error"]
-    if error["type"] != "extra_forbidden" and alike:
-        error = alike[0]  # of the sides of a union, the one that says what is accepted
+    error = _telling(errors)
     field = prefix
     for part in (part for part in error["loc"] if not _side(part)):
         shown = part if isinstance(part, int) else _plain(str(part))
@@ -46,7 +43,29 @@ def _explained(errors: list[ErrorDetails], spec: type[BaseModel], file: str, pre
         key = _plain(str(error["loc"][-1]))
         near = _keys(spec, error["loc"])
         return UnknownName(field, key, near, f": see `chipwise schema {file}`")
-    return InputError(field, "nothing" if kind == "missing" else _shown(value), _accepted(kind, ctx, error))
+    sides = {e["type"] for e in errors if _place(e) == _place(error)}
+    if {"string_type", "dict_type"} <= sides:
+        return InputError(field, _shown(value), "the name of a file, or keys and values")
+    if "environment" in error["loc"] and kind != "missing" and "[key]" not in error["loc"]:
+        value = "its value"  # which may be a secret
+    return InputError(field, "nothing" if kind == "missing" else _shown(value), _accepted(kind, ctx))
+
+
+def _telling(errors: list[ErrorDetails]) -> ErrorDetails:
+    """Of the sides of a union that all failed, the error of the one that was meant."""
+    first = errors[0]
+    if first["type"] == "extra_forbidden":
+        return first
+    alike = [e for e in errors if _place(e)[:len(_place(first))] == _place(first)]
+    if isinstance(first["input"], dict | list):
+        return max(alike, key=lambda e: len(_place(e)))
+    said = [e for e in alike if e["type"] == "value_error"]
+    text = [e for e in alike if e["type"].startswith("string_") and isinstance(e["input"], str)]
+    return next(iter(said + text), first)
+
+
+def _place(error: ErrorDetails) -> list[int | str]:
+    return [part for part in error["loc"] if not _side(part)]
 
 
 def _side(part: object) -> bool:
@@ -76,7 +95,7 @@ def _models(annotation: Any) -> list[Any]:
     return [found for each in get_args(annotation) for found in _models(each)]
 
 
-def _accepted(kind: str, ctx: Mapping[str, Any], error: ErrorDetails) -> str:
+def _accepted(kind: str, ctx: Mapping[str, Any]) -> str:
     if kind == "missing":
         return "a value"
     if kind == "value_error":

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from chipwise.workload.serve import ServingWorkload
 
 RESERVED = "CHIPWISE_"  # variables that say where a program runs
+MOST_BYTES, MOST_NODES = 5_000_000, 300_000  # of a file with ten thousand jobs, which takes seconds to parse
 EXACT = "as given, without low and high: taken as exact"
 
 
@@ -43,12 +45,13 @@ def load_jobs(source: str | Path, now: float) -> list[Job]:
 
 def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
     """The jobs that a mapping holds: one, or several under `jobs`."""
-    from chipwise.route.spec.job import JobSpec, JobsSpec
+    from chipwise.route.spec.job import MOST_JOBS, JobSpec, JobsSpec
 
     if "jobs" not in raw:
         return [_job(checked(JobSpec, raw, "job"), base, now, "")]
     listed = raw["jobs"]
-    if set(raw) == {"jobs"} and isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed):
+    whole = isinstance(listed, list) and 0 < len(listed) <= MOST_JOBS and all(isinstance(one, dict) for one in listed)
+    if set(raw) == {"jobs"} and whole:  # one by one, so that what is wrong is said of the first that has it
         return [_job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].")
                 for i, one in enumerate(listed)]
     return [_job(one, base, now, f"jobs[{i}].") for i, one in enumerate(checked(JobsSpec, raw, "job").jobs)]
@@ -56,9 +59,9 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
 
 def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
     if isinstance(source, str) and ("\n" in source or ": " in source):
-        return parse_yaml(source), Path.cwd()
+        return parse_yaml(source, most=MOST_NODES), Path.cwd()
     path = Path(source)
-    return parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent.resolve()
+    return parse_yaml(read_text(path, MOST_BYTES), path.name, MOST_NODES), path.parent.resolve()
 
 
 def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
@@ -97,17 +100,32 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
     raw = spec.workload
     if isinstance(raw, str):
         path = base / raw
-        raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
+        try:
+            raw, base = json.loads(_parsed(read_text(path, MAX_YAML_BYTES), path.name)), path.parent
+        except InputError as e:
+            raise InputError(f"{where}workload", e.value, e.accepted) from None
     text = json.dumps(_absolute(raw, base), sort_keys=True)
     try:
-        workload = load_any(text)
+        workload = _known(text)
     except InputError as e:
-        raise InputError(f"{where}workload {e.field}", e.value, e.accepted) from None
+        inside = "" if e.field == "workload" else f" {e.field}"
+        raise InputError(f"{where}workload{inside}", e.value, e.accepted) from None
     serve = getattr(workload, "serve", None)
     if serve is not None and spec.estimates is None and (serve.arrival.kind != "offline" or not serve.requests):
         raise InputError(f"{where}workload", "a service without an end",
                          "an end: serve.offline with its requests, or `estimates` that say how long it is to run")
     return text
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, name: str) -> str:
+    """A workload file as JSON; kept, since many jobs have one workload."""
+    return json.dumps(parse_yaml(text, name))
+
+
+@lru_cache(maxsize=64)
+def _known(text: str) -> Workload | ServingWorkload:
+    return load_any(text)
 
 
 def varied(text: str, batch: int | None, precision: str) -> Workload | ServingWorkload:
@@ -195,6 +213,7 @@ def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, w
             raise InputError(f"{where}chips", "nothing", "how many chips, here or for the whole job")
         chips = 1  # a plain command
     refuse_arguments(command, f"{where}command")
+    refuse_arguments(own.flags if own else (), f"{where}flags")
     environment = {**job.environment, **spec.environment}
     refuse_secrets(environment, f"{where}environment")
     secrets = tuple(dict.fromkeys([*job.secrets, *spec.secrets]))
@@ -251,7 +270,7 @@ def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
 def _deadline(value: float | str | None, workload: str, now: float, field: str) -> float:
     """Seconds since 1970: what the job says, else the deadline of its offline workload after submission."""
     if value is None:
-        serve = getattr(load_any(workload), "serve", None) if workload else None
+        serve = getattr(_known(workload), "serve", None) if workload else None
         return now + serve.deadline_s if serve is not None and serve.deadline_s else inf
     if not isinstance(value, str):
         return now + value
@@ -266,6 +285,8 @@ def _checkpoint(spec: JobSpec, base: Path) -> Checkpoint:
     c = spec.checkpoint
     if c is None:
         return Checkpoint(restart=restart)
-    folder = "" if c.folder is None else c.folder if "://" in c.folder else os.path.normpath(base / Path(c.folder).expanduser())
+    folder = c.folder or ""
+    if folder and "://" not in folder:
+        folder = os.path.normpath(base / Path(folder).expanduser())
     return Checkpoint(c.restartable, inf if c.every is None else c.every, folder,
                       restart if c.restart is None else c.restart)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
+from chipwise.catalog.measured import user_folder
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.market import unit_watts
 from chipwise.prices import PriceBook, is_stale, listed, price_of
 from chipwise.route.load.explain import checked
-from chipwise.route.load.secrecy import named_secret, refuse_secrets
+from chipwise.route.load.secrecy import refuse_settings
 from chipwise.route.pool import Pool
 from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 
@@ -86,9 +87,8 @@ def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook
 
 
 def default_folder() -> Path:
-    """Where attempts have their folders unless the file says: under the user's data folder."""
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data) / "chipwise" / "attempts"
+    """Where attempts have their folders unless the file says: under the user's own data."""
+    return user_folder().parent / "attempts"
 
 
 def _path(base: Path, text: str) -> Path:
@@ -100,10 +100,7 @@ def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, str]]:
     out: dict[str, dict[str, str]] = {}
     for engine, settings in spec.engines.items():
         out[str(engine)] = dict(_flat(settings, base))
-        for key in settings:
-            if named_secret(key):
-                raise InputError(f"engines.{engine}", key, "no secret in the file: its place (a variable or a file)")
-        refuse_secrets(out[str(engine)], f"engines.{engine}")
+        refuse_settings(out[str(engine)], f"engines.{engine}")
     return out
 
 
@@ -144,7 +141,7 @@ class _Asking:
     def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
         """Where in the engine, with the engine's own settings."""
         own = dict(_flat(spec.address, self.base))
-        refuse_secrets(own, f"{where}.address")
+        refuse_settings(own, f"{where}.address")
         common = {key: value for key, value in self.engines.get(spec.engine, {}).items() if key != SHARED}
         return tuple({**common, **own}.items())
 
@@ -196,6 +193,7 @@ class _Asking:
             return None
         o = price.offer
         source = f"{o.cloud} {o.region} {o.instance} {terms}, {o.date}" + (", stale" if price.stale else "")
+        source += ", own price" if o.own else ""
         return _Priced(price.usd_h, source, max(1, int(o.chips)))
 
     def committed(self, spec: PoolSpec, chip: Chip, where: str) -> _Priced | None:

@@ -18,6 +18,7 @@ LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}"
     r"|ya29\.[0-9A-Za-z_-]{20,})|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+NAMED = ("secret", "secrets")  # of engines: names of objects that hold them
 INSTEAD = "no value in the file: name it under `secrets`, and the engine fetches it when the job starts"
 
 
@@ -39,6 +40,13 @@ def refuse_secrets(environment: Mapping[str, str], field: str) -> None:
     for name, value in environment.items():
         if (named_secret(name) and not HARMLESS.fullmatch(value)) or LOOKS.search(value):
             raise InputError(field, name, INSTEAD)
+
+
+def refuse_settings(settings: Mapping[str, str], field: str) -> None:
+    """Refuse settings of engines that hold a secret; `secret` may name where one lies, as Kubernetes' own do."""
+    for key, value in settings.items():
+        if (named_secret(key) and key not in NAMED) or LOOKS.search(value):
+            raise InputError(field, key, "no secret in the file: the engine's own means, or a variable")
 
 
 def refuse_arguments(arguments: Iterable[str], field: str) -> None:
