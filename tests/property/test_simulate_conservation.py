@@ -3,6 +3,7 @@
 from collections import defaultdict
 from math import inf, isclose
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulate_desks import Fifo, Whims
@@ -10,9 +11,11 @@ from simulate_desks import Fifo, Whims
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option, Unable
+from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
 from chipwise.route.simulate.chance import Chance
+from chipwise.route.simulate.desk import PolicyDesk
 from chipwise.route.simulate.events import Terms, replay, usable
 from chipwise.route.simulate.measures import busy, measure
 from chipwise.route.simulate.plots import boxes
@@ -75,8 +78,20 @@ def test_the_books_are_kept(case):
     trace, chance, make = case
     desk = make()
     outcome = replay(trace, desk, Terms(chance))
-    room = {p.name: usable(p) for p in trace.pools}
     assert desk.clock == sorted(desk.clock)
+    kept(trace, outcome)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=15, deadline=None)
+@given(replays())
+def test_the_books_are_kept_by_every_policy(name, case):
+    trace, chance, _ = case
+    kept(trace, replay(trace, PolicyDesk(name, POLICIES[name], trace.pools), Terms(chance)))
+
+
+def kept(trace, outcome):
+    room = {p.name: usable(p) for p in trace.pools}
     # no pool over its capacity at any instant
     for pool in trace.pools:
         changes = defaultdict(int)

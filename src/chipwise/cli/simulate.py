@@ -304,5 +304,5 @@ def _draw(replayed: Replayed, plot: Path) -> None:
     from chipwise.route.simulate import plots
 
     fates = replayed.outcomes[0].fates
-    labels = [f.owner or f.id for f in fates]
+    labels = [f.owner if replayed.kind == "recorded" else f.id.partition("#")[0] for f in fates]
     plots.draw(replayed.outcomes, f"{replayed.name}: {replayed.jobs:,} jobs", labels, plot)

@@ -71,7 +71,7 @@ def _best(header: str, values: Sequence[float | None], less: bool | None, measur
     most = max(m.completed for m in measures)
     whole = header in ("refused", "done", "missed")
     fair = [v for v, m in zip(values, measures, strict=True) if v is not None and (whole or m.completed == most)]
-    if not fair or len(fair) == len(values) and max(fair) - min(fair) <= 1e-9 * abs(max(fair)):
+    if not fair or (len(fair) == len(values) and max(fair) - min(fair) <= 1e-9 * abs(max(fair))):
         return None
     return min(fair) if less else max(fair)
 
