@@ -47,6 +47,7 @@ benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests
 	$(BIN)/python benchmarks/bench_sampling.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
@@ -55,9 +56,10 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
-picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, and docs/img/report.png
+picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, docs/img/report.png and docs/img/simulate.svg
 	$(BIN)/python scripts/picture.py
 	$(BIN)/python scripts/report_picture.py
+	$(BIN)/python scripts/simulate_picture.py
 
 $(BIN)/python:
 	@sh scripts/venv.sh $(VENV) $(PYTHON)

@@ -20,7 +20,7 @@ from chipwise.route.board import Board
 from chipwise.route.place import place
 from chipwise.route.policies import POLICIES
 from chipwise.route.policies.risk import in_time, run_quantile
-from chipwise.route.policies.sharing import equal_split, finish_time_shares, max_min_shares
+from chipwise.route.policies.sharing import finish_time_shares, max_min_shares
 
 SEEDS = st.integers(0, 10**6)
 RANKING = [name for name in POLICIES if "fair" not in name]
@@ -115,10 +115,14 @@ def test_more_confidence_takes_more_time_and_a_later_deadline_more_probability(o
 def gains(view):
     can = np.isfinite(view.seconds) & (view.chips <= view.total)
     rate = np.where(can, 1 / view.seconds, 0.0)
-    each = np.where(can, rate / np.maximum(view.chips, 1), 0.0) * view.total / view.total.sum()
-    normal = each.sum(axis=1)
-    able = normal > 0
-    return rate, normal, able
+    best = rate.max(axis=1)
+    return rate, best, best > 0
+
+
+def equal_split(view):
+    can = np.isfinite(view.seconds) & (view.chips <= view.total)
+    split = np.where(can, (view.weight / view.weight.sum())[:, None] * view.total / np.maximum(view.chips, 1), 0.0)
+    return split / np.maximum(split.sum(axis=1), 1.0)[:, None]
 
 
 @settings(max_examples=60)

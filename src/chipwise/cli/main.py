@@ -34,6 +34,7 @@ from chipwise.cli import (
     router,
     schema,
     serving,
+    simulate,
     validate,
 )
 from chipwise.cli.render import PipeClosed
@@ -50,6 +51,7 @@ VERBS: dict[str, Any] = {
     "report": report.report,
     "check": check.check,
     "numerics": numerics.numerics,
+    "simulate": simulate.simulate,
     "doctor": doctor.doctor,
     "validate": validate.validate,
     "schema": schema.schema,

@@ -183,7 +183,7 @@ class Board:
             self._advance(np.array([self._row[job] for job in self._running]), now)
         if self._names is None:
             self._names = tuple(self._ids)
-        shown = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
+        shown: dict[str, Any] = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
         shown["start"] = self._starts(now, rooms, chips, start)
         for array in shown.values():
             array.flags.writeable = False

@@ -19,7 +19,7 @@ from chipwise.route.place.grants import Field, by_jobs, by_pairs, settle
 from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence, trimmed
 from chipwise.route.view import Decision, Flags, Ints, View, Wishes
 
-__all__ = ["PATIENCE", "place"]
+__all__ = ["PATIENCE", "grant", "place"]
 
 Lookup = Callable[[str, str], Option]
 
@@ -36,6 +36,13 @@ def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience
     """
     if not view.jobs:
         return []
+    field = grant(view, wishes, patience, depth if waits is not None else None, waits or ())
+    return _decisions(view, wishes, field, options, waits)
+
+
+def grant(view: View, wishes: Wishes, patience: float = PATIENCE, depth: int | None = None,
+          asked: Collection[str] = ()) -> Field:
+    """Who is where after all have had their turns (`pos`; -1: nowhere), without the words."""
     aged, due = overdue(view, patience)
     field = _field(view, wishes, aged)
     running = np.flatnonzero(view.at >= 0)
@@ -43,15 +50,15 @@ def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience
     soonest = np.argsort(ends, kind="stable")
     if wishes.order.ndim == 1:
         turns = sequence(view, wishes, aged, due)
-        if depth is not None and waits is not None and depth < len(turns):
-            turns = trimmed(view, turns, depth, waits)
+        if depth is not None and depth < len(turns):
+            turns = trimmed(view, turns, depth, asked)
         settle(field, running[soonest], ends[soonest], turns, view.at[turns])
         by_jobs(field, turns, np.zeros(len(view.pools), dtype=bool))
     else:
         jobs, pools, first = pairs(view, wishes, aged, due)
         settle(field, running[soonest], ends[soonest], jobs, pools)
         by_pairs(field, jobs, pools, first)
-    return _decisions(view, wishes, field, options, waits)
+    return field
 
 
 def _field(view: View, wishes: Wishes, aged: Flags) -> Field:

@@ -7,9 +7,10 @@ A policy of the user's own is one Python function: named by an entry point of th
 from __future__ import annotations
 
 from chipwise.route.policies.balanced import balanced
+from chipwise.route.policies.bargains import max_throughput_per_dollar
 from chipwise.route.policies.deadlines import cheapest_within_deadline
 from chipwise.route.policies.own import GROUP, own_names, own_policy
-from chipwise.route.policies.ranking import cheapest, fastest, least_energy, max_throughput_per_dollar
+from chipwise.route.policies.ranking import cheapest, fastest, least_energy
 from chipwise.route.policies.sharing import finish_time_fair, max_min_fair
 from chipwise.route.view import Policy
 

@@ -26,7 +26,8 @@ def balanced(view: View) -> Wishes:
     second = by["time"] / np.clip(shortest, 1e-9, 1e300)  # a job that can't run anywhere has no best
     score += second[:, None] * finish_in(view)
     said = ", ".join(f"{name} {share:g}" for name, share in by.items())
-    return Wishes(score, least_work(view.seconds, view.chips) / view.weight, "of its best", preempts=True, moves=True, wait=second,
+    order = least_work(view.seconds, view.chips) / view.weight
+    return Wishes(score, order, "of its best", preempts=True, moves=True, wait=second,
                   because=f"the least weighted sum of {said}")
 
 

@@ -50,5 +50,7 @@ def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Float
 
 
 def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
-    return Wishes(score, order, "USD", preempts=True, moves=True, wait=wait, latest=latest, notes=notes,
+    # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
+    # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
+    return Wishes(score, order, "USD", wait=wait, latest=latest, notes=notes,
                   because="the fewest dollars that meet the deadline with the job's confidence")

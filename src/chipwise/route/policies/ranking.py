@@ -14,7 +14,8 @@ from chipwise.route.view import Floats, View, Wishes
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    return Wishes(finish_in(view), least_work(view.seconds, view.chips) / view.weight, "s", preempts=True, moves=True, wait=1.0,
+    return Wishes(finish_in(view), least_work(view.seconds, view.chips) / view.weight, "s", preempts=True, moves=True,
+                  wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
@@ -28,17 +29,6 @@ def least_energy(view: View) -> Wishes:
     """Least energy, however long the wait; the job with the fewest joules over priority first."""
     return Wishes(view.joules, _least(view, view.joules), "J", moves=True,
                   because="the least energy, however long the wait")
-
-
-def max_throughput_per_dollar(view: View) -> Wishes:
-    """Most work for a dollar, where a second of waiting counts like a second of the job's best run: no idle room."""
-    fewest = least(view.usd)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        second = fewest / least(view.seconds)
-    second = np.where(np.isfinite(second), second, 0.0)
-    score = view.usd + second[:, None] * (np.maximum(view.start, view.now) - view.now)
-    return Wishes(score, fewest / view.weight, "USD", preempts=True, moves=True, wait=second,
-                  because="the most work for a dollar; a second of waiting costs what a second of running does")
 
 
 def finish_in(view: View) -> Floats:

@@ -1,20 +1,21 @@
 """Fair policies: shares of time by linear program, then whoever is furthest behind its share goes first.
 
-What a pool gives a job is its rate there: the part of the remaining work done in a second. A job's rate is normalised
-by what an equal split of every pool would give it, so that unlike jobs can be compared (Gavel, OSDI 2020, section 4).
+What a pool gives a job is its rate there: the part of the remaining work done in a second. A job's speed in a pool is
+that over its best rate, so that unlike jobs can be compared: equal shares slow all down alike, however many chips they
+need (Gavel, OSDI 2020, section 4, has an equal share of chips instead, which slows gangs down most).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.policies import quick
 from chipwise.route.policies.program import Sharing
 from chipwise.route.policies.ranking import finish_in
 from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 
-GRAIN = 60.0  # s by which service and age are raised, so that the first moments of a job decide nothing
+SMALL_POOLS = 8  # up to so many, the interior-point method is quicker than the simplex: its matrices are that wide
 ALIKE = 9  # digits to which the rows of two jobs agree that are one group of the program
-CLOSE = 1e-4  # to which the least of the largest ratios of finish times is found; estimates are never that good
 
 
 def max_min_fair(view: View) -> Wishes:
@@ -29,25 +30,19 @@ def finish_time_fair(view: View) -> Wishes:
     return _by_shares(view, shares, "the smallest ratio of finish time to that of an equal split")
 
 
-def equal_split(view: View) -> Floats:
-    """Shares of time if every pool were split alike over the jobs, by priority: what each could have by itself."""
-    part = view.weight / view.weight.sum() if len(view.weight) else view.weight
-    can = _can(view)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        split = np.where(can, part[:, None] * view.total / view.chips, 0.0)
-    return np.asarray(split / np.maximum(split.sum(axis=1), 1.0)[:, None])
-
-
 def max_min_shares(view: View) -> Floats:
-    """Shares that make the least normalised rate the greatest, and with that the sum of all."""
+    """Shares that make the least speed over priority the greatest, and with that the sum of all."""
     rate, shares = _rate(view), np.zeros(view.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
-    normal = _normal(view, rate)
-    group, first, many = _groups(rate[able] / normal[able, None], view.chips[able], view.weight[able])
-    rows = able[first]
-    gains = rate[rows] / normal[rows, None]
+    if len(view.pools) <= SMALL_POOLS:
+        shares[able], gap = quick.max_min(rate[able], view.weight[able], view.chips[able], view.total)
+        if gap <= quick.NOTHING:
+            return shares
+    gains = rate[able] / rate[able].max(axis=1)[:, None]
+    group, first, many = _groups(gains, view.chips[able], view.weight[able])
+    rows, gains = able[first], gains[first]
     program = Sharing(gains / view.weight[rows, None], _takes(view, rows), many)
     level = program.most_alike(np.ones(len(rows)))
     program.most_in_all(level, gains)
@@ -61,15 +56,17 @@ def finish_time_shares(view: View) -> Floats:
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
-    split = (rate * equal_split(view)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        past = np.where(rate > 0, view.served * rate, 0.0).sum(axis=1)  # work done, in units of what is left
-        alone = (1 + past) / split
-    age = np.maximum(view.now - view.arrival, 0.0)
-    rows, top = able, rate[able].max(axis=1)
-    program = Sharing(rate[rows] / top[:, None], _takes(view, rows), np.ones(len(rows)))
-    worst = _smallest_ratio(program, age[rows], alone[rows], top)
-    program.most_in_all(program.most_alike(_demand(worst, age[rows], alone[rows], top)), rate[rows] / top[:, None])
+    age = np.maximum(view.now - view.arrival, 0.0)[able]
+    alone = quick.alone(rate, view.served, view.weight, view.chips, view.total)[able]
+    if len(view.pools) <= SMALL_POOLS:
+        shares[able], gap = quick.finish_time(rate[able], age, alone, view.chips[able], view.total)
+        if gap <= quick.NOTHING:
+            return shares
+    top = rate[able].max(axis=1)
+    speed = rate[able] / top[:, None]
+    program = Sharing(speed, _takes(view, able), np.ones(len(able)))
+    worst = _smallest_ratio(program, age, alone, top)
+    program.most_in_all(program.most_alike(quick.demand(worst, age, alone, top)), speed)
     shares[able] = program.shares()
     return shares
 
@@ -77,33 +74,30 @@ def finish_time_shares(view: View) -> Floats:
 def _smallest_ratio(program: Sharing, age: Floats, alone: Floats, top: Floats) -> float:
     """The smallest ratio that all can have: the program's level is 1 there, and grows with the ratio."""
     low = float(((age + 1 / top) / alone).max())  # the worst off, alone in the cluster
-    if program.most_alike(_demand(low, age, alone, top)) >= 1:
+    if program.most_alike(quick.demand(low, age, alone, top)) >= 1:
         return low
     high = 2 * low
-    while program.most_alike(_demand(high, age, alone, top)) < 1:
+    while program.most_alike(quick.demand(high, age, alone, top)) < 1:
         low, high = high, 2 * high
-    while high > low * (1 + CLOSE):
+    while high > low * (1 + quick.CLOSE):
         middle = (low * high) ** 0.5
-        if program.most_alike(_demand(middle, age, alone, top)) < 1:
+        if program.most_alike(quick.demand(middle, age, alone, top)) < 1:
             low = middle
         else:
             high = middle
     return high
 
 
-def _demand(ratio: float, age: Floats, alone: Floats, top: Floats) -> Floats:
-    """Rate, over its best, that each job needs for a ratio."""
-    return np.asarray(1 / np.maximum(ratio * alone - age, 1e-9) / top)
-
-
 def _by_shares(view: View, shares: Floats, because: str) -> Wishes:
-    """Furthest behind its share first; pools a job has no share in come after all, least work first."""
-    can = np.isfinite(view.seconds)
-    age = np.maximum(view.now - view.arrival, 0.0)[:, None]
-    ahead = (view.served + GRAIN) / (age + GRAIN)
-    with np.errstate(invalid="ignore"):
-        order = np.where(shares > 0, -shares / ahead, view.seconds * view.chips / view.weight[:, None])
-    order = np.where(can, order, np.inf)
+    """Furthest behind its share first; pools a job has no share in come after all, fastest for it first."""
+    order = np.empty(shares.shape)
+    if view.shares is None:  # they begin now
+        since, had = np.full(len(shares), view.now), np.zeros(shares.shape)
+    elif view.shared is None:  # as if they had been in force since the job came
+        since, had = view.arrival, view.served
+    else:
+        since, had = np.full(len(shares), view.shares_since), view.shared
+    quick.behind(view.now, since, had, shares, view.seconds, order)
     return Wishes(finish_in(view), order, "s", preempts=True, moves=True, because=because, shares=shares)
 
 
@@ -114,13 +108,6 @@ def _can(view: View) -> Flags:
 def _rate(view: View) -> Floats:
     with np.errstate(divide="ignore"):
         return np.where(_can(view), 1 / np.maximum(view.seconds, 1e-9), 0.0)
-
-
-def _normal(view: View, rate: Floats) -> Floats:
-    """The rate that an equal part of every pool's chips would give."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(rate > 0, rate / view.chips, 0.0)
-    return np.asarray((each * (view.total / view.total.sum())).sum(axis=1))
 
 
 def _takes(view: View, rows: Ints) -> Floats:

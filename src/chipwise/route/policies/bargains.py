@@ -1,0 +1,86 @@
+"""Most work for a dollar: jobs done per second, for each dollar that they still cost.
+
+Of a job with T seconds and C dollars to go in a pool, 1 / T is what that pool finishes in a second and 1 / (T C) what a
+dollar buys of it. While chips are short the pairs of job and pool with the least T C go first. Chips that are then left
+over delay nobody, so there the job's own time counts twice: it moves to an idle pool where T T C is less. Nobody ever
+pays more than twice what its cheapest pool costs: what it would gain there is at most all of its time, and that costs
+more than all of its dollars.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chipwise.route.policies.interior import compiled
+from chipwise.route.view import View, Wishes
+
+FREE = 1e-12  # USD a second that a pool without a price counts as, so that the faster of two free ones is better
+DEAREST = 2.0  # times the least cost: where the time saved can no longer be worth the dollars; see above
+
+
+def max_throughput_per_dollar(view: View) -> Wishes:
+    """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
+    score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
+    held = view.restartable & (view.at >= 0)
+    room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]],
+                                   minlength=len(view.pools)).astype(np.int64)
+    fixed = np.where(view.restartable, -1, view.at)
+    rank(view.seconds, view.usd, view.chips, view.weight, fixed, room, score, order)
+    return Wishes(score, order, "USD s", preempts=True, moves=True,
+                  because="the most jobs done per second and dollar, at no more than twice the least cost")
+
+
+@compiled
+def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any) -> None:
+    """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
+    jobs, pools = seconds.shape
+    most = 0.0
+    for j in range(jobs):
+        least = np.inf
+        for p in range(pools):
+            if seconds[j, p] < np.inf and usd[j, p] < least:
+                least = usd[j, p]
+        for p in range(pools):
+            score[j, p] = np.inf
+            if seconds[j, p] < np.inf and usd[j, p] <= DEAREST * least:
+                score[j, p] = seconds[j, p] * (usd[j, p] + FREE * seconds[j, p]) / weight[j]
+                most = max(most, score[j, p])
+            order[j, p] = score[j, p]
+    plan = planned(seconds, score, chips, fixed, room.copy())
+    for j in range(jobs):
+        if plan[j] >= 0:
+            order[j, plan[j]] -= most + 1.0
+
+
+@compiled
+def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
+    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
+    jobs, pools = score.shape
+    plan = np.full(jobs, -1, dtype=np.int64)
+    short = left.max() if pools else 0
+    for k in np.argsort(score.ravel(), kind="mergesort"):
+        j, p = k // pools, k % pools
+        if score[j, p] == np.inf or short <= 0:
+            break
+        if plan[j] < 0 and fixed[j] < 0 and chips[j, p] <= left[p]:
+            plan[j] = p
+            left[p] -= chips[j, p]
+            short = left.max()
+    while True:
+        gain, who, where = 1.0 + 1e-9, -1, -1
+        for j in range(jobs):
+            p = plan[j]
+            if p < 0:
+                continue
+            for q in range(pools):
+                if q != p and score[j, q] < np.inf and chips[j, q] <= left[q]:
+                    better = seconds[j, p] * score[j, p] / (seconds[j, q] * score[j, q])
+                    if better > gain:
+                        gain, who, where = better, j, q
+        if who < 0:
+            return plan
+        left[plan[who]] += chips[who, plan[who]]
+        left[where] -= chips[who, where]
+        plan[who] = where

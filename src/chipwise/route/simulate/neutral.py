@@ -1,0 +1,147 @@
+"""Work in a neutral form: jobs of so many steps, steps a second by kind of accelerator, and a cluster.
+
+A folder holds `jobs.csv`, `throughput.csv` and `cluster.csv`, as scheduler studies exchange them. What is wrong with
+one is said in a line with file, line and column; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.errors import BrokenFile
+from chipwise.prices.rows import Line, check_columns, read_lines
+from chipwise.route.view import Flags, Floats, Ints
+
+ROUND_S = 360.0  # nominal length of a round, of Gavel's simulator
+JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")
+JOBS_KNOWN = (*JOBS, "priority_weight", "slo_s", "duration_hint_s")  # the hint is read by nobody: rates are known
+THROUGHPUT = ("workload", "accelerator", "scale_factor", "steps_per_s")
+CLUSTER = ("accelerator", "count", "usd_per_hour")
+CLUSTER_KNOWN = (*CLUSTER, "per_server")  # servers don't matter here: rates don't depend on placement
+MOST_SECONDS = 1e10  # three centuries; a timestamp in milliseconds since 1970 is more
+MOST_STEPS = 2**53  # a float holds every whole number up to there
+MOST_CHIPS = 1_000_000
+MOST_USD_H = 1e6
+MOST_WEIGHT = 1e6
+MOST_RATE = 1e12  # steps a second
+
+
+@dataclass(frozen=True, slots=True)
+class Neutral:
+    """Jobs [J] in order of arrival, pools [P] as the file has them, and rates of whole jobs [J, P]."""
+
+    name: str
+    jobs: tuple[str, ...]
+    arrival: Floats  # seconds
+    workload: tuple[str, ...]
+    chips: Ints  # all at once, of one pool
+    steps: Floats  # whole numbers
+    weight: Floats
+    slo: Floats  # seconds after arrival; inf: none
+    pools: tuple[str, ...]
+    count: Ints
+    usd_chip_hour: Floats
+    rate: Floats  # steps a second of the whole job; 0: it can't run there
+
+    def refusals(self) -> dict[int, str]:
+        """The jobs that can run nowhere, with the reason."""
+        return {int(j): self._why(int(j)) for j in np.flatnonzero(~self.runs().any(axis=1))}
+
+    def runs(self) -> Flags:
+        """Where each job can run [J, P]: all its chips are there, and a round is time for a step."""
+        return np.asarray((self.rate * ROUND_S >= 1) & (self.chips[:, None] <= self.count))
+
+    def _why(self, job: int) -> str:
+        chips = self.chips[job]
+        parts = [f"{pool}: " + (f"has {self.count[p]} of the {chips} accelerators it needs at once"
+                                if chips > self.count[p] else f"no rate above 0 on {chips}"
+                                if self.rate[job, p] <= 0 else f"not one step in a round of {ROUND_S:g} s")
+                 for p, pool in enumerate(self.pools)]
+        return f"{self.workload[job]} can run nowhere ({'; '.join(parts)})"
+
+
+def read(folder: Path) -> Neutral:
+    """The work of a folder."""
+    if not folder.is_dir():
+        raise BrokenFile("--neutral", str(folder), "a folder with jobs.csv, throughput.csv and cluster.csv")
+    pools, count, price = _cluster(folder / "cluster.csv")
+    rates = _rates(folder / "throughput.csv")
+    rows = _jobs(folder / "jobs.csv")
+    rate = np.array([[rates.get((w, pool, n), 0.0) for pool in pools] for _, _, w, n, *_ in rows])
+    ids, arrival, workload, chips, steps, weight, slo = zip(*rows, strict=True)
+    return Neutral(
+        folder.name, ids, np.array(arrival, dtype=np.float64), workload, np.array(chips, dtype=np.int64),
+        np.array(steps, dtype=np.float64), np.array(weight, dtype=np.float64), np.array(slo, dtype=np.float64),
+        pools, count, price, rate,
+    )  # fmt: skip
+
+
+def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:
+    header, lines = read_lines(path)
+    check_columns(path.name, header, CLUSTER, CLUSTER_KNOWN)
+    found: dict[str, tuple[int, float]] = {}
+    for line in lines:
+        name = line.words("accelerator", "a kind of accelerator such as v100")
+        if name in found:
+            raise line.wrong("accelerator", "each kind only once")
+        if line["per_server"]:
+            _whole(line, "per_server", MOST_CHIPS)
+        price = line.number_of("usd_per_hour", f"US dollars from 0 to {MOST_USD_H:,.0f}", MOST_USD_H, zero=True)
+        found[name] = _whole(line, "count", MOST_CHIPS), price
+    if not found:
+        raise BrokenFile("file", str(path), "at least one kind of accelerator below the header")
+    counts, prices = zip(*found.values(), strict=True)
+    return tuple(found), np.array(counts, dtype=np.int64), np.array(prices, dtype=np.float64)
+
+
+def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
+    header, lines = read_lines(path)
+    check_columns(path.name, header, THROUGHPUT, THROUGHPUT)
+    found: dict[tuple[str, str, int], float] = {}
+    for line in lines:
+        key = (line.words("workload", "a name"), line.words("accelerator", "a kind of accelerator such as v100"),
+               _whole(line, "scale_factor", MOST_CHIPS))
+        if key in found:
+            raise line.wrong("workload", "each workload, accelerator and scale factor only once")
+        found[key] = line.number_of("steps_per_s", f"steps a second from 0 (can't run there) to {MOST_RATE:g}",
+                                    MOST_RATE, zero=True)
+    return found
+
+
+def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
+    header, lines = read_lines(path)
+    check_columns(path.name, header, JOBS, JOBS_KNOWN)
+    rows: list[tuple[str, float, str, int, int, float, float]] = []
+    seen: set[str] = set()
+    for line in lines:
+        name = line.words("job_id", "a name or number of the job's own")
+        if name in seen:
+            raise line.wrong("job_id", "each job only once")
+        seen.add(name)
+        arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_SECONDS:g}", MOST_SECONDS, zero=True)
+        if rows and arrival < rows[-1][1]:
+            raise line.wrong("arrival_s", f"no time before the line above ({rows[-1][1]:g})")
+        weight = 1.0
+        if line["priority_weight"]:
+            weight = line.number_of("priority_weight", f"a number above 0 and at most {MOST_WEIGHT:g}", MOST_WEIGHT)
+        slo = inf
+        if line["slo_s"]:
+            slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_SECONDS)
+        rows.append((name, arrival, line.words("workload", "a name"), _whole(line, "scale_factor", MOST_CHIPS),
+                     _whole(line, "total_steps", MOST_STEPS), weight, slo))
+    if not rows:
+        raise BrokenFile("file", str(path), "at least one job below the header")
+    return rows
+
+
+def _whole(line: Line, column: str, most: int) -> int:
+    accepted = f"a whole number from 1 to {most:,}"
+    number = line.number_of(column, accepted, most)
+    if not number.is_integer():
+        raise line.wrong(column, accepted)
+    return int(number)
