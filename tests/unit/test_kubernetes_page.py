@@ -30,7 +30,7 @@ def test_the_manifest_on_the_page_is_rendered_from_the_pools_on_the_page(tmp_pat
 @pytest.mark.parametrize("name", ["kubernetes", "ray", "mixed"])
 def test_engines_take_the_pools_of_the_examples(name, tmp_path):
     pools = load_pools(PAGE.parents[1] / "examples" / "pools" / f"{name}.yaml").pools
-    engines = engines_of([p for p in pools if p.engine != "slurm"], tmp_path, "cw1")
+    engines = engines_of([p for p in pools if p.engine != "slurm"], dict.fromkeys(("ray", "kubernetes"), tmp_path), "cw1")
     assert set(engines) == {p.engine for p in pools} - {"slurm"}
     for pool in pools:
         if pool.engine == "kubernetes":

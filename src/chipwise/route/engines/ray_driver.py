@@ -27,6 +27,7 @@ Request = dict[str, Any]
 
 KEEP_S = 14 * 86_400.0  # how long an attempt's end is kept for a router that is away: two weeks
 KILL_AFTER_S = 120.0  # after it was asked to stop, an actor that is still there is killed: four times the shim's grace
+TAKEN_S = 10.0  # for the cluster to take an actor over; a fraction of a second as a rule
 # arguments up to here travel with the actor itself; larger ones would lie in this process and die with it
 # (max_direct_call_object_size of Ray is 100 KiB)
 SPEC_LIMIT = 90_000
@@ -54,9 +55,15 @@ def death(cause: Any) -> str:
     return " ".join(str(cause).split())[:300]
 
 
+def unborn(actor: Any) -> bool:
+    """Whether whoever asked for an actor died before the cluster had all it needed: it never ran, and may be made."""
+    return (actor["State"] == "DEAD" and not actor["Address"]["NodeID"].strip("f")
+            and "its owner has died" in death(actor["DeathCause"]))
+
+
 def actors(prefix: str) -> list[dict[str, Any]]:
     """Actors of attempts whose names begin so, dead ones included for as long as the cluster remembers."""
-    found = state.actors().values()
+    found = [a for a in state.actors().values() if not unborn(a)]
     return [{"attempt": a["Name"], "id": a["ActorID"], "state": a["State"], "node": a["Address"]["NodeID"],
              "died": death(a["DeathCause"]) if a["State"] == "DEAD" else "", "ended": a["EndTime"] / 1000}
             for a in found if a["ActorClassName"] == "Attempt" and a["Name"].startswith(prefix)]
@@ -132,7 +139,11 @@ def submit(spec: Request) -> dict[str, Any]:
         name=attempt, namespace=f"chipwise-{uid}", lifetime="detached", max_restarts=0, max_concurrency=4,
         label_selector=spec["labels"], **held)
     try:
-        return {"id": maker.remote(spec)._actor_id.hex(), "adopted": False}
+        made = maker.remote(spec)._actor_id.hex()
+        until = time.time() + TAKEN_S
+        while state.actors(actor_id=made).get("State") == "DEPENDENCIES_UNREADY" and time.time() < until:
+            time.sleep(0.01)  # until then it would die with this process
+        return {"id": made, "adopted": False}
     except ValueError as error:  # made by another between our look and now
         if "already taken" not in str(error):
             raise
