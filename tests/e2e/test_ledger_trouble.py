@@ -106,7 +106,7 @@ def test_a_postgresql_that_another_session_keeps_locked_is_given_up_too(server):
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     """As a user who is not root: root may write anywhere."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        os.chmod(folder, 0o755)
+        Path(folder).chmod(0o755)
         place = Path(folder) / "closed"
         place.mkdir(mode=0o555)
         place.chmod(0o555)

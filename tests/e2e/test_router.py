@@ -10,7 +10,7 @@ import time
 
 import chaos
 import pytest
-from command import chipwise, good
+from command import ROOT, chipwise, good
 from postgres_server import postgres_server
 
 from chipwise.route.ledger import open_ledger
@@ -46,6 +46,15 @@ def test_jobs_are_run_and_told_and_the_status_says_so(place):
     assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["engines"][0]["ok"]
     table = good("router", "status", "--ledger", place / "ledger.db")
     assert "Routers" in table and "The ledger is consistent." in table
+
+
+def test_every_key_of_the_json_is_documented(place):
+    submit(place, 3)
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").partition("## router")[2]
+    for verb in (line(place, "--once"), ("router", "status", "--ledger", place / "ledger.db")):
+        found = json.loads(good(*verb, "-o", "json"))
+        inner = [key for rows in found.values() if isinstance(rows, list) for row in rows if isinstance(row, dict) for key in row]
+        assert [key for key in [*found, *inner] if f"`{key}`" not in page] == []
 
 
 def test_one_look_as_json(place):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import chaos
@@ -16,7 +17,7 @@ from postgres_server import postgres_server
 from chipwise.route.engine import RUNNING
 from chipwise.route.engines import processes
 from chipwise.route.engines.local import LocalEngine
-from chipwise.route.launch import claim_of
+from chipwise.route.launch import claim_of, end_of
 from chipwise.route.ledger import open_ledger
 
 POOLS = """
@@ -67,6 +68,16 @@ class Local:
                 processes.send(pid, start, signal.SIGKILL)
         return len(theirs)
 
+    def shared(self) -> list[str]:
+        """Chips that two attempts had at a time."""
+        by_chip = {}
+        for folder in self.engine.attempts.iterdir():
+            claim, end = claim_of(folder), end_of(folder)
+            for chip in claim.chips if claim is not None and end is not None else ():
+                by_chip.setdefault((claim.pool, chip), []).append((claim.at, end.ended, folder.name))
+        return [f"{one[2]} and {two[2]} both had {chip}" for chip, held in by_chip.items()
+                for one, two in pairwise(sorted(held)) if two[0] < one[1]]
+
     def ran(self) -> set[str]:
         return {seen.attempt for seen in self.engine.list()}
 
@@ -88,6 +99,7 @@ def storm(there, number, kills, seed, routers=1):
                         engine_attempts=there.ran, env=chaos.environment())
     print(f"{number} jobs, {outcome.kills} kills, {outcome.seconds:.0f} s, attempts {outcome.attempts}")
     assert outcome.problems == [], outcome.problems[:20]
+    assert there.shared() == []
     assert outcome.states == {"done": number} and outcome.kills >= kills and outcome.attempts.get("lost", 0) >= 1
     return outcome
 

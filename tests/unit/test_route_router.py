@@ -349,6 +349,19 @@ def test_another_router_takes_over_when_a_lease_runs_out_and_not_before(stage):
     assert stage.job().state == "done" and "taken over" in kinds(stage)
 
 
+def test_a_router_leaves_attempts_in_pools_it_does_not_know_to_those_that_do(stage):
+    stage.submit(job("run"), option("near"))
+    stage.tick()
+    stage.pools = stage.pools[1:]
+    other = stage.another("two")
+    assert stage.tick(100.0, other).homeless == [stage.attempt().id] and stage.attempt().router == "one"
+    stage.end(DONE, exit_code=0)
+    stage.tick(100.0, other)
+    assert stage.job().state == "active"
+    stage.tick()
+    assert stage.job().state == "done"
+
+
 def test_two_routers_never_fill_a_pool_twice(stage):
     for _ in range(10):
         stage.submit(job("run"), option("near"))

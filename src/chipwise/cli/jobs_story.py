@@ -110,7 +110,8 @@ def _begun(attempt: AttemptRow, last: AttemptRow | None) -> str:
     chips = f"{o.chips} chips" + (f" as {o.topology}" if o.topology else "") + (f", {o.layout}" if o.layout else "")
     words = f"attempt {attempt.number} in {safe(attempt.pool)}, variant {safe(attempt.variant)} ({safe(chips)})"
     if last is not None and (last.pool, last.variant) != (attempt.pool, attempt.variant):
-        words += f"; fallback from {safe(last.pool)}, variant {safe(last.variant)}, which was {last.state}"
+        ended = "failed" if last.state == "failed" else f"was {last.state}"
+        words += f"; fallback from {safe(last.pool)}, variant {safe(last.variant)}, which {ended}"
     return words
 
 

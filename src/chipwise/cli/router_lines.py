@@ -21,6 +21,7 @@ class Told:
         self.lines: list[str] = []
         self.counts: dict[str, int] = {}
         self.down: dict[str, str] = {}
+        self.homeless: set[str] = set()
         self.ticks = 0
         self.say(f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
                  f"{format_seconds(router.lease_s)}, ledger {router.ledger.where}")
@@ -47,21 +48,24 @@ class Told:
         at = datetime.fromtimestamp(report.at, UTC).strftime("%H:%M:%S")
         for attempt, end in report.ended:
             self._count(end)
-            row = self.router.ledger.attempt(attempt)
-            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {end}"
-                     + (f" ({row.reason})" if row.reason else ""))
+            self.say(f"{at} {self._ended(attempt, end)}")
         for attempt in report.started:
             self._count("started")
             row = self.router.ledger.attempt(attempt)
             self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}, variant {row.variant}: handed over")
         for attempt in report.refused:
             self._count("refused")
-            row = self.router.ledger.attempt(attempt)
-            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {row.state} ({row.reason})")
+            self.say(f"{at} {self._ended(attempt, 'refused')}")
         for engine_id in report.stopped:
             self.say(f"{at} told to stop: {engine_id}")
         for attempt in report.strangers:
             self.say(f"{at} attempt {attempt} runs on its engine and is not in the ledger: left alone")
+        for attempt in report.homeless:
+            if attempt not in self.homeless:
+                row = self.router.ledger.attempt(attempt)
+                self.say(f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
+                         "left to a router that knows it")
+        self.homeless = set(report.homeless)
         self._engines(report, at)
 
     def end(self, ticks: int) -> None:
@@ -81,6 +85,13 @@ class Told:
     def blocks(self) -> list[Block]:
         """All that was said."""
         return [Text(line) for line in self.lines]
+
+    def _ended(self, attempt: str, end: str) -> str:
+        row = self.router.ledger.attempt(attempt)
+        if row.reason.startswith("attempt "):  # it says which, where and how
+            return f"job {row.job_id}: {row.reason}"
+        why = f" ({row.reason})" if row.reason else ""
+        return f"job {row.job_id}: attempt {row.number} in {row.pool}: {end}{why}"
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1

@@ -123,10 +123,11 @@ def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: s
     return waits_for != pool
 
 
-def take(db: Database, router: str, now: float, lease: float) -> list[AttemptRow]:
+def take(db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
-    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ?) "
-                  "ORDER BY job_id, number", router, now)
+    only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
+    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ?){only} "
+                  "ORDER BY job_id, number", router, now, *map(storable, pools or ()))
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
     notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})

@@ -153,10 +153,13 @@ class Ledger:
         with self._db.write() as db:
             return _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, room)
 
-    def take(self, router: str, now: float, lease_s: float) -> list[AttemptRow]:
-        """Attempts under way that this router looks after from now: its own, and those whose lease ran out."""
+    def take(self, router: str, now: float, lease_s: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
+        """Attempts under way that this router looks after from now: its own, and those whose lease ran out.
+
+        `pools`: those that it knows; attempts elsewhere are left to routers that can look after them.
+        """
         with self._db.write() as db:
-            return _attempts.take(db, router, now, lease_s)
+            return _attempts.take(db, router, now, lease_s, pools)
 
     def handed_over(self, attempt: str, engine_id: str, now: float) -> None:
         """The engine has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""

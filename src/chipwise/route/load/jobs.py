@@ -45,12 +45,13 @@ def load_jobs(source: str | Path, now: float) -> list[Job]:
 
 def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
     """The jobs that a mapping holds: one, or several under `jobs`."""
-    from chipwise.route.spec.job import JobSpec, JobsSpec
+    from chipwise.route.spec.job import MOST_JOBS, JobSpec, JobsSpec
 
     if "jobs" not in raw:
         return [_job(checked(JobSpec, raw, "job"), base, now, "")]
     listed = raw["jobs"]
-    if set(raw) == {"jobs"} and isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed):
+    whole = isinstance(listed, list) and 0 < len(listed) <= MOST_JOBS and all(isinstance(one, dict) for one in listed)
+    if set(raw) == {"jobs"} and whole:  # one by one, so that what is wrong is said of the first that has it
         return [_job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].")
                 for i, one in enumerate(listed)]
     return [_job(one, base, now, f"jobs[{i}].") for i, one in enumerate(checked(JobsSpec, raw, "job").jobs)]
@@ -212,6 +213,7 @@ def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, w
             raise InputError(f"{where}chips", "nothing", "how many chips, here or for the whole job")
         chips = 1  # a plain command
     refuse_arguments(command, f"{where}command")
+    refuse_arguments(own.flags if own else (), f"{where}flags")
     environment = {**job.environment, **spec.environment}
     refuse_secrets(environment, f"{where}environment")
     secrets = tuple(dict.fromkeys([*job.secrets, *spec.secrets]))

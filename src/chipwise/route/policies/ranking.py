@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.policies.rows import least
 from chipwise.route.view import Floats, View, Wishes
 
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    work = view.seconds * np.maximum(view.chips, 1)  # no chips and no end where it can't run: never, not nothing
-    return Wishes(finish_in(view), _least(view, work), "s", preempts=True, moves=True, wait=1.0,
+    return Wishes(finish_in(view), _least(view, work(view)), "s", preempts=True, moves=True, wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
@@ -32,12 +32,12 @@ def least_energy(view: View) -> Wishes:
 
 def max_throughput_per_dollar(view: View) -> Wishes:
     """Most work for a dollar, where a second of waiting counts like a second of the job's best run: no idle room."""
-    least = view.usd.min(axis=1, initial=np.inf)
+    fewest = least(view.usd)
     with np.errstate(invalid="ignore", divide="ignore"):
-        second = least / view.seconds.min(axis=1, initial=np.inf)
+        second = fewest / least(view.seconds)
     second = np.where(np.isfinite(second), second, 0.0)
     score = view.usd + second[:, None] * (np.maximum(view.start, view.now) - view.now)
-    return Wishes(score, least / view.weight, "USD", preempts=True, moves=True, wait=second,
+    return Wishes(score, fewest / view.weight, "USD", preempts=True, moves=True, wait=second,
                   because="the most work for a dollar; a second of waiting costs what a second of running does")
 
 
@@ -46,6 +46,10 @@ def finish_in(view: View) -> Floats:
     return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))
 
 
+def work(view: View) -> Floats:
+    """Chip-seconds of a job in each pool."""
+    return np.asarray(view.seconds * np.maximum(view.chips, 1))
+
+
 def _least(view: View, what: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmin.reduce(what, axis=1, initial=np.inf) / view.weight)
+    return np.asarray(least(what) / view.weight)

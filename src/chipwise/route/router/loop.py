@@ -40,7 +40,8 @@ class TickReport:
     refused: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)  # engine ids told to stop
     moved: list[str] = field(default_factory=list)  # attempts asked to leave an engine's queue
-    strangers: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)  # attempts on an engine that the ledger does not know
+    homeless: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     spaces: dict[str, Space] = field(default_factory=dict)
     down: dict[str, str] = field(default_factory=dict)  # engines that did not answer, with what they said
@@ -83,6 +84,7 @@ class Router:
         rooms, shown, again = self._look(mine, now, report)
         under_way = self.ledger.attempts(under_way=True)
         self.desk.look(under_way, now)
+        report.homeless = [a.id for a in under_way if a.pool not in self.by_name]
         report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
         for attempt in [*again, *fresh]:
@@ -98,7 +100,7 @@ class Router:
 
     def _mine(self, now: float) -> list[AttemptRow]:
         self._renewed = now
-        return self.ledger.take(self.name, now, self.lease_s)
+        return self.ledger.take(self.name, now, self.lease_s, tuple(self.by_name))
 
     def _look(self, mine: Sequence[AttemptRow], now: float,
               report: TickReport) -> tuple[dict[str, Room], list[Seen], list[AttemptRow]]:

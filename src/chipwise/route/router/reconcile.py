@@ -37,14 +37,14 @@ class Found:
 def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> tuple[dict[str, Seen], list[Seen]]:
     """One `Seen` for each attempt, and those that are to be stopped because another is the attempt.
 
-    `recorded`: the engine's ids that the ledger holds.
+    `recorded`: the engine's ids, as the ledger holds them, of the attempts that are asked for.
     """
     by_attempt: dict[str, list[Seen]] = {}
     for seen in shown:
         by_attempt.setdefault(seen.attempt, []).append(seen)
     right, others = {}, []
     for attempt, candidates in by_attempt.items():
-        if len(candidates) == 1 and candidates[0].state in (PENDING, RUNNING):
+        if len(candidates) == 1 and (candidates[0].state in (PENDING, RUNNING) or attempt not in recorded):
             right[attempt] = candidates[0]
             continue
         claim = claim_of(attempt_folder(folder, attempt))

@@ -22,6 +22,7 @@ from chipwise.route.spec.fields import (
 )
 from chipwise.workload.fields import COUNT_JSON, Flag, Label, Strict, count_of
 
+MOST_JOBS = 10_000  # of a file
 Size = Annotated[int, BeforeValidator(count_of), WithJsonSchema({"anyOf": COUNT_JSON})]
 
 
@@ -112,4 +113,4 @@ class JobSpec(RunsSpec):
 class JobsSpec(Strict):
     """Several jobs in one file."""
 
-    jobs: Annotated[list[JobSpec], Field(min_length=1, max_length=10_000)] = Field(description="The jobs.")
+    jobs: Annotated[list[JobSpec], Field(min_length=1, max_length=MOST_JOBS)] = Field(description="The jobs.")

@@ -63,6 +63,22 @@ def test_a_bad_job_is_one_line_and_nothing_is_written(place, text, words):
     assert words in line and "hunter2secret" not in line
 
 
+def test_what_the_compiler_refuses_is_refused_at_submission(place):
+    folder, told = place
+    (folder / "pools.yaml").write_text("pools:\n  - {name: v5e, engine: local, chip: v5e, count: 4}\n")
+    (folder / "job.yaml").write_text(
+        f"name: x\nworkload: {ROOT}/examples/bert-large-pretrain.yaml\ncheckpoint: {{every: 1h}}\nvariants:\n"
+        f"  tpu: {{chips: 4, command: [a], program: '{ROOT}/examples/programs/jax_dynamic.py:masked'}}\n")
+    told["CHIPWISE_CACHE"] = str(folder / "cache")
+    assert "the compiler refuses jax_dynamic.py:masked on v5e:2x2" in refused(place, "jobs", "submit", "job.yaml", "--check")
+
+
+def test_a_deadline_out_of_reach_is_a_warning(place):
+    folder, told = place
+    (folder / "job.yaml").write_text(JOB.replace("1s", "2h") + "deadline: 1h\n")
+    assert "no pool finishes it by" in good("jobs", "submit", "job.yaml", cwd=folder, env=told)
+
+
 def test_of_several_jobs_all_or_none_are_taken(place):
     each = JOB.replace("\n", "\n    ").rstrip()
     (place[0] / "job.yaml").write_text(f"jobs:\n  - {each}\n  - {each.replace('cpu', 'tpu')}\n")
