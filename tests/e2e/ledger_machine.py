@@ -46,7 +46,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.ledger.events() == before
 
     def any_job(self, at):
-        return str(1 + at % (len(self.jobs) + 1))  # the last of them is not there
+        waiting = [job_id for job_id, row in self.jobs.items() if row["state"] == "waiting"]
+        names = [*waiting, *self.jobs, str(1 + len(self.jobs))]  # the last of them is not there
+        return names[at % len(names)]
 
     def any_attempt(self, at):
         going = [name for name, row in self.attempts.items() if row["state"] in UNDER_WAY]
@@ -78,10 +80,11 @@ class LedgerMachine(RuleBasedStateMachine):
           down=st.sampled_from([0, 0, 0, 3]))
     def decide_starts(self, picks, router, down):
         room = {pool: count - down for pool, count in POOLS.items()}
-        begun = self.ledgers[router].decide(router, "fastest", [start(self.any_job(at), pool) for at, pool in picks], self.now, LEASE, room)
+        wanted = [(self.any_job(at), pool) for at, pool in picks]
+        begun = self.ledgers[router].decide(router, "fastest", [start(job_id, pool) for job_id, pool in wanted], self.now, LEASE, room)
         expected = []
-        for at, pool in picks:
-            job_id, chips = self.any_job(at), {"h100": 2, "v5e": 4}[pool]
+        for job_id, pool in wanted:
+            chips = {"h100": 2, "v5e": 4}[pool]
             held = sum({"h100": 2, "v5e": 4}[r["pool"]] for r in self.attempts.values() if r["pool"] == pool and r["state"] in UNDER_WAY)
             row = self.jobs.get(job_id)
             if row is None or row["state"] != "waiting" or row["not_before"] > self.now or pool in self.closed or held + chips > room[pool]:
@@ -152,6 +155,19 @@ class LedgerMachine(RuleBasedStateMachine):
         owner |= {"state": becomes, "spent": owner["spent"] + spent, "failures": owner["failures"] + (state == "failed"), "cancel": False,
                   "failed_at": (row["pool"], {"h100": "gpu", "v5e": "tpu"}[row["pool"]]) if state in FAULT else None,
                   "not_before": self.now + wait, "done": 1.0 if state == "done" else max(owner["done"], done)}
+
+    @rule(at=st.integers(0, 30), pool=st.sampled_from(sorted(POOLS)), state=st.sampled_from(sorted(ENDS)), spent=st.floats(0, 1e6), done=st.floats(0, 1),
+          wait=st.sampled_from([0.0, 20.0]), asked=st.booleans())
+    def try_one(self, at, pool, state, spent, done, wait, asked):
+        """A whole attempt, so that jobs have many; some are cancelled while it runs."""
+        before = set(self.attempts)
+        self.decide_starts([(at, pool)], "r1", 0)
+        for name in set(self.attempts) - before:
+            spot = [i for i in range(3 * len(self.attempts) + 1) if self.any_attempt(i) == name][0]
+            self.see(spot, "running", 0)
+            if asked and state != "done":
+                self.cancel([i for i in range(3 * len(self.jobs)) if self.any_job(i) == self.attempts[name]["job"]][0])
+            self.end(spot, state, "legal", spent, done, wait)
 
     @rule(at=st.integers(0, 30))
     def cancel(self, at):

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from command import ROOT, chipwise
@@ -85,7 +86,7 @@ def test_a_job_that_fits_no_pool_is_refused_with_the_reason_per_pool_and_nothing
                                         "- {name: big, chips: 99, command: [echo], estimates: {cpu: 1s}}\n")
     line = at("jobs", "submit", at.folder / "big.yaml", status=2)
     assert "big can't run in any pool" in line and all(f"{pool}: " in line for pool in ("h100", "v5e", "cpu")) and line.count("\n") == 1
-    assert not os.path.exists(at.ledger)
+    assert not Path(at.ledger).exists()
 
 
 def test_the_same_key_is_one_job_and_other_contents_are_refused(at):
@@ -168,7 +169,7 @@ def test_no_value_of_an_environment_is_shown(at):
 def test_a_literal_secret_is_refused_and_never_written(at):
     (at.folder / "job.yaml").write_text("{name: a, command: [echo], estimates: {cpu: 1s}, environment: {HF_TOKEN: hf_hunter2}}")
     assert "hunter2" not in at("jobs", "submit", at.folder / "job.yaml", status=2)
-    assert not os.path.exists(at.ledger)
+    assert not Path(at.ledger).exists()
 
 
 def test_the_ledger_is_its_owners_alone(at):
