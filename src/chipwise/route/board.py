@@ -80,6 +80,7 @@ class Board:
         self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
+        self._ids: list[str] = []
         self._chosen: list[dict[int, Option]] = []
         self._running: dict[str, float] = {}  # when its progress was last known
         self._names: tuple[str, ...] | None = None  # until the jobs change
@@ -108,6 +109,7 @@ class Board:
             array[j] = BY_JOB[name] if name in BY_JOB else BY_BOTH[name]
         self._row[candidate.id], self._names = j, None
         self._candidates.append(candidate)
+        self._ids.append(candidate.id)
         self._chosen.append({})
         self._tell(j, candidate)
 
@@ -127,8 +129,9 @@ class Board:
             for array in self._arrays.values():
                 array[j] = array[last]
             self._candidates[j], self._chosen[j] = self._candidates[last], self._chosen[last]
-            self._row[self._candidates[j].id] = j
-        del self._candidates[last], self._chosen[last]
+            self._ids[j] = self._ids[last]
+            self._row[self._ids[j]] = j
+        del self._candidates[last], self._chosen[last], self._ids[last]
         self._names = None
 
     def started(self, job: str, pool: str, now: float) -> None:
@@ -179,7 +182,7 @@ class Board:
         if self._running:
             self._advance(np.array([self._row[job] for job in self._running]), now)
         if self._names is None:
-            self._names = tuple(c.id for c in self._candidates)
+            self._names = tuple(self._ids)
         shown = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
         shown["start"] = self._starts(now, rooms, chips, start)
         for array in shown.values():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.errors import InputError
-from chipwise.route.policies.ranking import finish_in, work
+from chipwise.route.policies.ranking import finish_in
 from chipwise.route.policies.risk import late_side
-from chipwise.route.policies.rows import least
+from chipwise.route.policies.rows import least, least_work
 from chipwise.route.view import Floats, View, Wishes
 
 # cost and time alike; energy and risk break near-ties: our choice, to be set by the team
@@ -26,7 +26,7 @@ def balanced(view: View) -> Wishes:
     second = by["time"] / np.clip(shortest, 1e-9, 1e300)  # a job that can't run anywhere has no best
     score += second[:, None] * finish_in(view)
     said = ", ".join(f"{name} {share:g}" for name, share in by.items())
-    return Wishes(score, least(work(view)) / view.weight, "of its best", preempts=True, moves=True, wait=second,
+    return Wishes(score, least_work(view.seconds, view.chips) / view.weight, "of its best", preempts=True, moves=True, wait=second,
                   because=f"the least weighted sum of {said}")
 
 

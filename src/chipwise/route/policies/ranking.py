@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.route.policies.rows import least
+from chipwise.route.policies.rows import least, least_work
 from chipwise.route.view import Floats, View, Wishes
 
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    return Wishes(finish_in(view), _least(view, work(view)), "s", preempts=True, moves=True, wait=1.0,
+    return Wishes(finish_in(view), least_work(view.seconds, view.chips) / view.weight, "s", preempts=True, moves=True, wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
@@ -44,11 +44,6 @@ def max_throughput_per_dollar(view: View) -> Wishes:
 def finish_in(view: View) -> Floats:
     """Seconds until a job would end in each pool."""
     return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))
-
-
-def work(view: View) -> Floats:
-    """Chip-seconds of a job in each pool."""
-    return np.asarray(view.seconds * np.maximum(view.chips, 1))
 
 
 def _least(view: View, what: Floats) -> Floats:
