@@ -119,10 +119,19 @@ def refreshed(page: Path) -> str:
     return BLOCK.sub(anew, page.read_text(encoding="utf-8"))
 
 
+def with_policies(text: str) -> str:
+    """The page with its table of policies as the policies describe themselves."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from chipwise.route.policies import POLICIES, describe
+
+    rows = "".join(f"| `{name}` | {describe(name)} |\n" for name in POLICIES)
+    return re.sub(r"(\| policy \| what it wants \|\n\|---\|---\|\n)(?:\|.*\n)*", lambda head: head[1] + rows, text)
+
+
 def main() -> None:
     """Refresh every page."""
     for page in pages():
-        text = refreshed(page)
+        text = with_policies(refreshed(page))
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
             print(f"refreshed {page.relative_to(ROOT)}")

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import Refusal
+from chipwise.route.engines.kubernetes_render import KEYS as KUBERNETES_KEYS
+from chipwise.route.engines.ray import KEYS as RAY_KEYS
+from chipwise.route.engines.slurm_request import ADDRESS
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.load import load_jobs, load_pools
 
@@ -58,3 +61,10 @@ def test_the_stand_in_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "a_b.json").write_text('{"step": 3}')
     done = subprocess.run([sys.executable, str(program), "5"], env=told, capture_output=True, text=True, check=True)
     assert "step 3 of 5" in done.stdout and "done: 5 steps" in done.stdout and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("file", POOLS, ids=lambda p: p.stem)
+def test_addresses_hold_what_their_engines_read(file: Path) -> None:
+    keys = {"local": {"cwd"}, "slurm": ADDRESS, "ray": RAY_KEYS, "kubernetes": KUBERNETES_KEYS}
+    for pool in load_pools(file).pools:
+        assert {key for key, _ in pool.address} <= keys[pool.engine]

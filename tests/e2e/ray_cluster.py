@@ -1,0 +1,124 @@
+"""A real Ray cluster of several nodes on loopback, in a process of its own that ends with whoever started it.
+
+As a script: `python ray_cluster.py PORT NODES`, NODES in JSON; then commands as lines: `kill NAME`, `add NAME`, `stop`.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+HOST = "127.0.0.1"
+START_S = 240  # seconds; a loaded machine takes tens
+
+
+def free_port() -> int:
+    """A port that the kernel has free."""
+    with socket.socket() as any_port:
+        any_port.bind((HOST, 0))
+        return int(any_port.getsockname()[1])
+
+
+class RayCluster:
+    """Starts the cluster; `address` is its head's."""
+
+    def __init__(self, nodes: dict, port: int | None = None) -> None:
+        self.port = port or free_port()
+        self.address = f"{HOST}:{self.port}"
+        self.scratch = tempfile.mkdtemp(prefix="cwray")  # short: paths of sockets are bounded
+        self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
+        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "CHIPWISE_TEST_SECRET": "from the node",
+                            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's outer address for 127.0.0.1
+        self.process = subprocess.Popen([sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,
+                                        start_new_session=True)
+        self.pids = self._answer()
+
+    def say(self, *words: str) -> dict:
+        """One command; what it answers."""
+        self.process.stdin.write((" ".join(words) + "\n").encode())
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("no Ray: " + Path(self.log.name).read_text(errors="replace")[-2000:])
+        return json.loads(line)
+
+    def stop(self) -> None:
+        """Stop every process of it, whatever state it is in."""
+        with suppress(Exception):
+            self.say("stop")
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pid in strays(self.scratch):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.log.close()
+        subprocess.run(["rm", "-rf", self.scratch], check=False)
+
+
+def strays(scratch: str) -> list[int]:
+    """Processes that name the cluster's folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if scratch.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def main(port: int, nodes: dict, scratch: str) -> None:
+    """Start, obey, stop."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    from ray.cluster_utils import Cluster
+
+    common = {"node_ip_address": HOST, "temp_dir": scratch, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={
+        "num_cpus": 2, "include_dashboard": False, "gcs_server_port": port, "ray_client_server_port": free_port(), **common})
+    running = {}
+
+    def add(name):
+        running[name] = cluster.add_node(wait=False, num_cpus=2, **nodes[name], **{k: v for k, v in common.items() if k != "temp_dir"})
+
+    for name in nodes:
+        add(name)
+    cluster.wait_for_nodes(START_S)
+    head = cluster.head_node.all_processes
+
+    def say(**more):
+        print(json.dumps(more), file=answers, flush=True)
+
+    say(gcs=head["gcs_server"][0].process.pid, client=cluster.head_node._ray_params.ray_client_server_port)
+    for line in sys.stdin:
+        command, _, name = line.strip().partition(" ")
+        if command == "stop":
+            break
+        if command == "kill":  # as a machine dies: nothing is said to anybody
+            cluster.remove_node(running.pop(name), allow_graceful=False)
+        elif command == "add":
+            add(name)
+            cluster.wait_for_nodes(START_S)
+        say(done=command)
+    with suppress(Exception):
+        cluster.shutdown()
+    say(done="stop")
+
+
+if __name__ == "__main__":
+    started = time.time()
+    main(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,457 @@
+"""The Ray engine on a real cluster of several nodes: crash-safe, idempotent, honest about what is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command import good
+from ray_cluster import RayCluster, free_port, strays
+
+from chipwise.errors import UnknownName
+from chipwise.predict.estimate import Estimate
+from chipwise.route.engine import (
+    CANCELLED,
+    DONE,
+    ENDED,
+    FAILED,
+    LOST,
+    PENDING,
+    RUNNING,
+    EngineDown,
+    EngineRefused,
+    Launch,
+)
+from chipwise.route.engines.ray import RayEngine, make
+from chipwise.route.engines.ray_link import RayLink
+from chipwise.route.job import Job, Variant
+from chipwise.route.launch import write_launch
+from chipwise.route.ledger import open_ledger
+from chipwise.route.option import Option
+from chipwise.route.pool import Pool
+
+UID = "u7"
+LIMIT_S = 240
+NODES = {
+    "h200-0": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-0"}},
+    "h200-1": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-1"}},
+    "v5e-0": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "1"}},
+    "v5e-1": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "0"}},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    found = RayCluster(NODES)
+    yield found
+    found.stop()
+    assert not strays(found.scratch)
+
+
+@pytest.fixture(scope="module")
+def pools(cluster):
+    at = {"address": cluster.address, "resource": "chips"}
+    return {
+        "h200": Pool("h200", "ray", "h200", "gpu", 16, address=tuple({**at, "label": "pool=h200"}.items())),
+        "v5e": Pool("v5e", "ray", "v5e", "tpu", 8, unit=4, address=tuple({**at, "label": "pool=v5e"}.items())),
+    }
+
+
+@pytest.fixture(scope="module")
+def engine(pools):
+    found = RayEngine(list(pools.values()), UID)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def launch(tmp_path, pools):
+    made = []
+
+    def make(script, pool="h200", chips=1, name="", topology="", shared=True, secrets=(), time_limit=None, environment=None):
+        number = len(made) + 1
+        attempt = f"{UID}-{name or os.urandom(4).hex()}-{number}"
+        folder = tmp_path / attempt
+        variant = Variant("only", pools[pool].family, chips, command=(sys.executable, "-c", script), secrets=tuple(secrets))
+        option = Option(pool, "only", chips, topology, Estimate(60.0, 50.0, 70.0, "measured"), 1.0, 1.0)
+        one = Launch(attempt, 1, "j", Job("j", (variant,)), variant, pools[pool], option, folder,
+                     {"CHIPWISE_ATTEMPT": attempt, **(environment or {})}, time_limit)
+        if shared:
+            write_launch(one)
+        made.append(one)
+        return one
+
+    return make
+
+
+def until(engine, launch, states):
+    """The attempt once it is in one of these states."""
+    states = {states} if isinstance(states, str) else set(states)
+    end = time.time() + LIMIT_S
+    while True:
+        seen = [s for s in engine.list() if s.attempt == launch.attempt]
+        assert len(seen) <= 1
+        if seen and seen[0].state in states:
+            return seen[0]
+        assert time.time() < end, seen
+        time.sleep(0.2)
+
+
+def waiting(path: Path):
+    end = time.time() + LIMIT_S
+    while not path.exists():
+        assert time.time() < end, path
+        time.sleep(0.1)
+    return path
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+
+
+@contextmanager
+def holding(engine, launch, pool, chips):
+    """Chips that are taken meanwhile."""
+    one = launch("import time; time.sleep(600)", pool, chips)
+    identity = engine.submit(one)
+    until(engine, one, RUNNING)
+    yield one
+    engine.cancel(identity)
+    until(engine, one, CANCELLED)
+
+
+def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(engine, launch, pools):
+    one = launch("import os; print(os.environ['CHIPWISE_ATTEMPT']); open('ran', 'a').write('x')", chips=8)
+    assert one.attempt in engine.render(one)
+    first = engine.submit(one)
+    assert engine.submit(one) == first
+    seen = until(engine, one, ENDED)
+    assert (seen.state, seen.exit_code, seen.engine_id) == (DONE, 0, first)
+    assert seen.started <= seen.ended and seen.where == "127.0.0.1"
+    assert engine.submit(one) == first  # also after its end, and by another engine
+    other = RayEngine(list(pools.values()), UID)
+    try:
+        assert other.submit(one) == first
+        assert [s.state for s in other.status([(one.attempt, "")])] == [DONE]
+    finally:
+        other.close()
+    assert (one.folder / "ran").read_text() == "x"
+    assert (one.folder / "output").read_text().strip() == one.attempt
+    engine.cancel(first)  # no error
+    another = RayEngine(list(pools.values()), "u8")  # of another ledger
+    assert another.list() == []
+    another.close()
+
+
+def test_chips_are_free_again_when_the_program_has_ended_and_not_before(engine, launch, pools):
+    with holding(engine, launch, "h200", 8):
+        room = engine.capacity(list(pools.values()))
+        assert (room["h200"].total, room["h200"].free, room["h200"].down) == (16, 8, 0)
+        assert (room["v5e"].total, room["v5e"].free) == (8, 8)
+    failing = launch("import sys; sys.exit(3)", chips=8)
+    engine.submit(failing)
+    seen = until(engine, failing, ENDED)
+    assert (seen.state, seen.exit_code) == (FAILED, 3)
+    end = time.time() + LIMIT_S
+    while engine.capacity([pools["h200"]])["h200"].free != 16:
+        assert time.time() < end
+        time.sleep(0.2)
+    assert engine.predicted_start(failing) is None
+
+
+def test_the_router_may_die_while_the_program_runs(launch, pools):
+    one = launch("import time, pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(.1)")
+    first = RayEngine(list(pools.values()), UID)
+    first.submit(one)
+    driver = next(iter(first._links.values())).driver
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    second = RayEngine(list(pools.values()), UID)
+    try:
+        until(second, one, RUNNING)
+        (one.folder / "go").touch()
+        assert until(second, one, ENDED).state == DONE
+    finally:
+        second.close()
+        first.close()
+
+
+def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(engine, launch):
+    script = ("import signal, sys, time\ndef save(*_):\n    open('saved', 'w').close()\n    sys.exit(143)\n"
+              "signal.signal(signal.SIGTERM, save)\nopen('up', 'w').close()\ntime.sleep(600)")
+    one = launch(script)
+    identity = engine.submit(one)
+    waiting(one.folder / "up")
+    engine.cancel(identity)
+    assert until(engine, one, ENDED).state == CANCELLED
+    assert (one.folder / "saved").exists()
+    with holding(engine, launch, "v5e", 4), holding(engine, launch, "v5e", 4):
+        late = launch("open('ran', 'w').close()", "v5e", 4)
+        identity = engine.submit(late)
+        seen = until(engine, late, PENDING)
+        assert "free" in seen.reason
+        engine.cancel(identity)
+        assert until(engine, late, ENDED).state == CANCELLED
+    assert not (late.folder / "claim").exists()
+
+
+def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
+    with pytest.raises(EngineRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"):
+        engine.submit(launch("", chips=24))
+    stray = Pool("b200", "ray", "b200", "gpu", 8, address=(*pools["h200"].address[:2], ("label", "pool=b200")))
+    one = launch("")
+    with pytest.raises(EngineRefused, match="no node with labels pool=b200 has chips"):
+        engine.submit(Launch(one.attempt, 1, "j", one.job, one.variant, stray, one.option, one.folder, {}))
+    big = launch("", environment={"X": "x" * 100_000})
+    with pytest.raises(EngineRefused, match="bytes"):
+        engine.submit(big)
+    image = launch("")
+    with pytest.raises(EngineRefused, match="container: none"):
+        engine.submit(replace(image, variant=replace(image.variant, image="img")))
+    with pytest.raises(UnknownName, match="did you mean label"):
+        make("ray", [replace(stray, address=(("lable", "a=b"),))], one.folder, UID)
+    assert not any(s.attempt in (one.attempt, big.attempt, image.attempt) for s in engine.list())
+
+
+def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, launch):
+    script = ("import os, pathlib\nf = pathlib.Path(os.environ['CHIPWISE_FOLDER'])\n"
+              "names = ('RANK', 'WORLD', 'HOSTS')\n"
+              "(f / ('told' + os.environ['CHIPWISE_RANK'])).write_text(' '.join(os.environ['CHIPWISE_' + n] for n in names) "
+              "+ ' ' + os.environ['TPU_WORKER_ID'])\n")
+    one = launch(script, "v5e", 8, topology="2x4")
+    one.environment["CHIPWISE_FOLDER"] = str(one.folder)
+    (one.folder / "launch.json").unlink()
+    one.folder.rmdir()
+    write_launch(one)
+    with holding(engine, launch, "v5e", 4):
+        engine.submit(one)
+        end = time.time() + LIMIT_S
+        while "hosts" not in until(engine, one, PENDING).reason:
+            assert time.time() < end
+            time.sleep(0.2)
+    seen = until(engine, one, ENDED)
+    assert (seen.state, seen.exit_code, seen.where) == (DONE, 0, "127.0.0.1,127.0.0.1"), seen
+    assert (one.folder / "told0").read_text() == "0 2 127.0.0.1,127.0.0.1 0"
+    assert (one.folder / "told1").read_text() == "1 2 127.0.0.1,127.0.0.1 1"
+    failing = launch("import os, sys, time\nif os.environ['CHIPWISE_RANK'] == '1': sys.exit(5)\ntime.sleep(600)", "v5e", 8)
+    engine.submit(failing)
+    seen = until(engine, failing, ENDED)
+    assert (seen.state, seen.exit_code) == (FAILED, 5) and "host 1" in seen.reason
+    with pytest.raises(EngineRefused):
+        engine.submit(launch("", "v5e", 8, topology="4x4"))
+
+
+def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(engine, launch):
+    one = launch("import os; assert os.environ['CHIPWISE_TEST_SECRET'] == 'from the node'", secrets=["CHIPWISE_TEST_SECRET"], shared=False)
+    engine.submit(one)
+    seen = until(engine, one, ENDED)
+    assert seen.state == DONE and "not seen from the node" in seen.reason
+    two = launch("", secrets=["NO_SUCH_SECRET"])
+    engine.submit(two)
+    seen = until(engine, two, ENDED)
+    assert seen.state == FAILED and "NO_SUCH_SECRET" in seen.reason
+    slow = launch("import time; time.sleep(600)", time_limit=1.0)
+    engine.submit(slow)
+    seen = until(engine, slow, ENDED)
+    assert seen.state == FAILED and "time limit" in seen.reason
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_words_reach_the_program_byte_for_byte(engine, launch, tmp_path, shared):
+    words = ["$(HOME)", "`id`", "; exit 3 #", "'", '"', "\\", "\n", "", " ", "é😀", "\udcff", "--", "{{.}}", "%s", "-c"]
+    found = tmp_path / "words"
+    script = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_bytes(b'\\0'.join([*map(os.fsencode, sys.argv[2:]), os.environb[b'W']]))"
+    one = launch("", shared=False, environment={"W": "".join(words)})
+    one = replace(one, variant=replace(one.variant, command=(sys.executable, "-c", script, str(found), *words)))
+    if shared:
+        write_launch(one)
+    engine.submit(one)
+    seen = until(engine, one, ENDED)
+    assert seen.state == DONE, seen
+    assert found.read_bytes().split(b"\0") == [os.fsencode(word) for word in (*words, "".join(words))]
+
+
+def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, engine, launch, pools):
+    gang = launch("import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)", "h200", 16)
+    engine.submit(gang)
+    until(engine, gang, RUNNING)
+    pids = [int(waiting(gang.folder / f"pid{rank}").read_text() or 0) for rank in (0, 1)]
+    cluster.say("kill", "h200-0")
+    try:
+        seen = until(engine, gang, ENDED)
+        assert seen.state == LOST and seen.reason
+        end = time.time() + LIMIT_S
+        while left := [pid for pid in pids if pid and alive(pid)]:
+            assert time.time() < end, left
+            time.sleep(0.2)
+        end = time.time() + LIMIT_S
+        while ((room := engine.capacity([pools["h200"]])["h200"]).total, room.free, room.down) != (8, 8, 8):
+            assert time.time() < end, room
+            time.sleep(0.2)
+        assert "1 dead" in room.note
+        again = launch("pass", "h200", 8)
+        engine.submit(again)
+        assert until(engine, again, ENDED).state == DONE
+        single = launch("import time; time.sleep(600)", "v5e", 4)
+        engine.submit(single)
+        until(engine, single, RUNNING)
+    finally:
+        cluster.say("add", "h200-0")
+    engine.cancel(until(engine, single, RUNNING).engine_id)
+    until(engine, single, CANCELLED)
+    assert engine.capacity([pools["h200"]])["h200"].total == 16
+
+
+def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
+    at = tuple((k, f"ray://127.0.0.1:{cluster.pids['client']}" if k == "address" else v) for k, v in pools["h200"].address)
+    far = Pool("h200", "ray", "h200", "gpu", 16, address=at)
+    engine = RayEngine([far], UID)
+    try:
+        one = launch("pass", "h200", 8)
+        one = Launch(one.attempt, 1, "j", one.job, one.variant, far, one.option, one.folder, one.environment)
+        first = engine.submit(one)
+        assert engine.submit(one) == first
+        assert until(engine, one, ENDED).state == DONE
+        assert engine.capacity([far])["h200"].total == 16
+        with pytest.raises(EngineRefused, match="on hosts of their own"):
+            engine.submit(Launch("u7-x-1", 1, "j", one.job, one.variant, far, Option("h200", "only", 99, "", one.option.seconds, 1.0, 1.0), one.folder, {}))
+    finally:
+        engine.close()
+
+
+def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, engine, launch, pools):
+    with holding(engine, launch, "h200", 1) as one:
+        hasty = RayEngine([pools["h200"]], UID, lambda at: RayLink(at, answer_s=2.0))
+        assert any(s.attempt == one.attempt for s in hasty.list())
+        os.kill(cluster.pids["gcs"], signal.SIGSTOP)
+        try:
+            with pytest.raises(EngineDown, match="no answer within 2 s"):
+                hasty.list()
+        finally:
+            os.kill(cluster.pids["gcs"], signal.SIGCONT)
+        end = time.time() + LIMIT_S
+        while True:
+            try:
+                assert any(s.attempt == one.attempt and s.state == RUNNING for s in hasty.list())
+                break
+            except EngineDown:
+                assert time.time() < end
+        hasty.close()
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
+    port = free_port()
+    pool = Pool("any", "ray", "cpu", "cpu", 2, address=(("address", f"127.0.0.1:{port}"),))
+    engine = RayEngine([pool], UID, lambda at: RayLink(at, answer_s=5.0))
+    with pytest.raises(EngineDown, match="refused"):
+        engine.list()
+    try:
+        for _ in range(2):
+            small = RayCluster({}, port)
+            try:
+                end = time.time() + LIMIT_S
+                while True:
+                    try:
+                        assert engine.list() == []
+                        break
+                    except EngineDown:
+                        assert time.time() < end
+                assert engine.capacity([pool])["any"].free == 2
+            finally:
+                small.stop()
+            with pytest.raises(EngineDown):
+                engine.list()
+    finally:
+        engine.close()
+
+
+class Site:
+    """A pools file, a ledger and a router on the cluster, all through the command line."""
+
+    def __init__(self, cluster, folder):
+        self.folder = folder
+        ray = {"address": cluster.address, "resource": "chips"}
+        self.pools = folder / "pools.yaml"
+        self.pools.write_text(json.dumps({"folder": str(folder / "shared"), "engines": {"ray": ray}, "pools": [  # JSON is YAML
+            {"name": "v5e", "engine": "ray", "chip": "v5e", "count": 8, "shapes": ["2x4"], "terms": "owned", "price": 0.6, "address": {"label": {"pool": "v5e"}}},
+            {"name": "h200", "engine": "ray", "chip": "h200", "count": 16, "terms": "owned", "price": 1.8, "address": {"label": {"pool": "h200"}}}]}))
+        self.ledger = str(folder / "ledger.db")
+        self.options = ("--pools", self.pools, "--ledger", self.ledger)
+
+    def submit(self, **job):
+        file = self.folder / f"{job['name']}.yaml"
+        file.write_text(json.dumps(job))
+        good("jobs", "submit", file, *self.options)
+        with open_ledger(self.ledger) as ledger:
+            return next(row.id for row in ledger.jobs() if row.job.name == job["name"])
+
+    def until(self, identity, state):
+        """The attempts of a job when it, or one of them, is in that state."""
+        end = time.time() + LIMIT_S
+        while True:
+            with open_ledger(self.ledger) as ledger:
+                job, attempts = ledger.job(identity), ledger.attempts(identity)
+            if state in (job.state, *(a.state for a in attempts)):
+                return attempts
+            assert time.time() < end, (job, attempts, (self.folder / "router.log").read_text()[-2000:])
+            time.sleep(0.2)
+
+    @contextmanager
+    def router(self):
+        with (self.folder / "router.log").open("ab") as log:
+            process = subprocess.Popen([sys.executable, "-m", "chipwise", "router", "run", *map(str, self.options), "--policy", "fastest", "--interval", "0.5s"],
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.mark.slow
+def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_when_its_node_dies(cluster, tmp_path):
+    site = Site(cluster, tmp_path)
+    hold = site.submit(name="hold", variants={"tpu": {"chips": 8, "command": ["sleep", "600"]}}, estimates={"tpu": "600s"})
+    with site.router() as router:
+        site.until(hold, "running")
+        mine = site.submit(name="mine", variants={"tpu": {"chips": 8, "command": ["echo", "tpu words"]}, "gpu": {"chips": 8, "command": ["sleep", "600"]}},
+                           estimates={"tpu": "10s", "gpu": "30s"}, checkpoint={"folder": str(tmp_path / "kept"), "every": "1s"})
+        (attempt,) = site.until(mine, "running")
+        assert (attempt.pool, attempt.variant) == ("h200", "gpu")
+        router.kill()  # the work must not notice
+        router.wait()
+    where = held_node(site)
+    with site.router():
+        cluster.say("kill", where)
+        try:
+            site.until(mine, "lost")
+            good("jobs", "cancel", hold, *site.options[2:])
+            site.until(hold, "cancelled")
+            first, second = site.until(mine, "done")
+        finally:
+            cluster.say("add", where)
+    assert (first.state, first.pool, second.state, second.pool, second.variant) == ("lost", "h200", "done", "v5e", "tpu")
+    (output,) = (tmp_path / "shared").rglob(f"attempts/{second.id}/output")
+    assert output.read_text() == "tpu words\n"
+    told = good("jobs", "explain", mine, *site.options[2:])
+    assert "its node has died" in told and "as gpu" in told
+
+
+def held_node(site):
+    """The name of the node on which a job of 8 chips runs: the one whose chips are all taken."""
+    link = RayLink(json.loads(site.pools.read_text())["engines"]["ray"]["address"])
+    taken = {node["labels"]["node"] for node in link.ask("nodes") if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")}
+    link.close()
+    (name,) = taken
+    return name

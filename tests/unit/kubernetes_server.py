@@ -1,0 +1,90 @@
+"""An HTTP server on loopback that plays recorded answers of a Kubernetes API server, and keeps what it was asked."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def failure(code, reason, message):
+    """A Status as API servers answer it."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}
+
+
+class Server(ThreadingHTTPServer):
+    """`answers`: (method, path) -> a list of answers, the last of which is given again and again.
+
+    An answer is (status, body) or (status, body, headers); a body is JSON, or bytes to be sent as they are, or a number of seconds
+    for which nothing is sent.
+    """
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers, self.asked = {}, []
+        self.ending = threading.Event()
+
+    def play(self, method, path, *answers):
+        self.answers[method, path] = list(answers)
+
+    def config(self, folder):
+        """A kubeconfig for it."""
+        where = folder / "kubeconfig"
+        where.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}],
+            "users": [{"name": "u", "user": {"token": "t0ken"}}], "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}]}))
+        return str(where)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        path, _, query = self.path.partition("?")
+        size = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(size)) if size else None
+        self.server.asked.append((self.command, path, query, body, dict(self.headers)))
+        left = self.server.answers.get((self.command, path), [(404, failure(404, "NotFound", "the server could not find the requested resource"))])
+        status, data, headers = (*(left.pop(0) if len(left) > 1 else left[0]), {})[:3]
+        if callable(data):
+            status, data = data(query, body)
+        if isinstance(data, float):
+            self.server.ending.wait(data)
+            self.close_connection = True
+            return
+        raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(raw)
+
+    do_GET = do_POST = do_DELETE = do_PATCH = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serving():
+    """A server that is stopped whatever happens."""
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.ending.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def now_text(ago=0.0):
+    """A time as API servers write it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))

@@ -1,0 +1,274 @@
+"""The Kubernetes engine against recorded answers: what it asks, what it makes of answers, and of none."""
+
+import functools
+from urllib.parse import parse_qs
+
+import pytest
+from kubernetes_cases import a_launch, a_pool, core, own
+from kubernetes_server import failure, now_text, serving
+
+from chipwise.errors import UnknownName
+from chipwise.route.engine import DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, EngineRefused
+from chipwise.route.engines.kubernetes import KubernetesEngine, make
+from chipwise.route.engines.kubernetes_api import Cluster
+from chipwise.route.launch import BURIED, bury
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+RAYS = "/apis/ray.io/v1/namespaces/default/rayjobs"
+PODS = "/api/v1/namespaces/default/pods"
+NONE = (200, {"items": [], "metadata": {}})
+
+
+@pytest.fixture
+def server():
+    with serving() as found:
+        for path in (JOBS, SETS, RAYS, PODS):
+            found.play("GET", path, NONE)
+        yield found
+
+
+@pytest.fixture
+def slept():
+    return []
+
+
+@pytest.fixture
+def engine(server, tmp_path, slept):
+    """An engine whose waits are written down instead."""
+    pool = a_pool(kubeconfig=server.config(tmp_path))
+    made = KubernetesEngine([pool], "cw1", functools.partial(Cluster, call_s=1.0, sleep=slept.append))
+    made.pool = pool
+    yield made
+    made.close()
+
+
+def job(name="cw1-7-1", conditions=(), **status):
+    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {"chipwise-attempt": name, "chipwise-ledger": "cw1"}, "annotations": {"chipwise-attempt": name}},
+            "spec": {"parallelism": 1, "template": {"spec": {"containers": [{"name": "program", "image": "x"}], "restartPolicy": "Never"}}},
+            "status": {"conditions": list(conditions), **status}}
+    core("job-batch-v1").validate(item)  # what is played is what servers answer
+    return item
+
+
+def condition(kind, reason="", message="", status="True"):
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now_text(5)}
+
+
+def pod(attempt="cw1-7-1", phase="Running", conditions=(), exit_code=None, node="node-1", waiting=None, **status):
+    state = {"terminated": {"exitCode": exit_code, "startedAt": now_text(60), "finishedAt": now_text(10)}} if exit_code is not None else {
+        "waiting": waiting} if waiting else {"running": {"startedAt": now_text(60)}}
+    item = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"chipwise-attempt": attempt}},
+            "spec": {"nodeName": node, "containers": [{"name": "program", "image": "x"}]},
+            "status": {"phase": phase, "conditions": list(conditions), "containerStatuses": [
+                {"name": "program", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}], **status}}
+    core("pod-v1").validate(item)
+    return item
+
+
+def posted(server):
+    return [each for each in server.asked if each[0] == "POST"]
+
+
+def test_an_object_is_made_with_the_attempts_name_and_unknown_fields_refused(server, engine):
+    server.play("POST", JOBS, (201, job()))
+    identity = engine.submit(a_launch(engine.pool, 1))
+    ((_, _, query, body, headers),) = posted(server)
+    assert body["metadata"]["name"] == "cw1-7-1" and parse_qs(query)["fieldValidation"] == ["Strict"]
+    assert headers.get("Authorization", headers.get("authorization")) == "Bearer t0ken"
+    assert identity == ":batch/v1/default/jobs/cw1-7-1"
+
+
+def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, engine):
+    server.play("POST", JOBS, (409, failure(409, "AlreadyExists", 'jobs.batch "cw1-7-1" already exists')))
+    server.play("GET", f"{JOBS}/cw1-7-1", (200, job()))
+    launch = a_launch(engine.pool, 1)
+    assert engine.submit(launch) == engine.submit(launch) == ":batch/v1/default/jobs/cw1-7-1"
+    other = job()
+    other["metadata"]["annotations"] = {"chipwise-attempt": "another"}
+    server.play("GET", f"{JOBS}/cw1-7-1", (200, other))
+    with pytest.raises(EngineRefused, match="not of this attempt"):
+        engine.submit(launch)
+    server.play("GET", f"{JOBS}/cw1-7-1", (404, failure(404, "NotFound", "gone")))
+    with pytest.raises(EngineDown, match="is there and is not"):
+        engine.submit(launch)
+
+
+@pytest.mark.parametrize(("answer", "kind", "words"), [
+    ((422, failure(422, "Invalid", "spec.completions: Invalid value")), EngineRefused, "spec.completions"),
+    ((400, failure(400, "BadRequest", "strict decoding error: unknown field")), EngineRefused, "unknown field"),
+    ((403, failure(403, "Forbidden", "exceeded quota: team-a")), EngineRefused, "exceeded quota"),
+    ((404, failure(404, "NotFound", "namespaces team-a not found")), EngineRefused, "namespaces"),
+    ((401, failure(401, "Unauthorized", "Unauthorized")), EngineDown, "401"),
+    ((500, failure(500, "InternalError", "etcdserver: request timed out")), EngineDown, "etcdserver"),
+    ((504, b"<html>gateway</html>"), EngineDown, "504"),
+    ((201, b"<html>login</html>"), EngineDown, "no JSON"),
+    ((201, b"[]"), EngineDown, "no object"),
+    ((200, 5.0), EngineDown, "Timeout|timed out"),
+])
+def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind, words):
+    server.play("POST", JOBS, answer)
+    with pytest.raises(kind, match=words):
+        engine.submit(a_launch(engine.pool, 1))
+    assert slept == [] and len(posted(server)) == 1  # nothing is tried again but what the server asks for
+
+
+def test_a_server_that_asks_for_patience_gets_it_within_bounds(server, engine, slept):
+    busy = failure(429, "TooManyRequests", "the server has received too many requests")
+    server.play("POST", JOBS, (429, busy, {"Retry-After": "2"}), (429, busy), (503, busy), (201, job()))
+    engine.submit(a_launch(engine.pool, 1))
+    assert slept == [2.0, 1.0, 2.0]  # as it said, then doubled at each try
+    slept.clear()
+    server.play("GET", JOBS, (429, busy, {"Retry-After": "7"}))
+    with pytest.raises(EngineDown, match="too many requests"):
+        engine.list()
+    assert slept == [7.0] * 4 and sum(slept) <= 30
+    slept.clear()
+    server.play("GET", JOBS, (429, busy, {"Retry-After": "3600"}))
+    with pytest.raises(EngineDown):
+        engine.list()
+    assert slept == []
+
+
+def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
+    gone = (410, failure(410, "Expired", "The provided continue parameter is too old"))
+    first = (200, {"items": [job("cw1-1-1")], "metadata": {"continue": "next=="}})
+    server.play("GET", JOBS, first, gone, first, (200, {"items": [job("cw1-2-1")], "metadata": {}}))
+    assert [s.attempt for s in engine.list()] == ["cw1-1-1", "cw1-2-1"]
+    queries = [parse_qs(q) for m, p, q, *_ in server.asked if p == JOBS]
+    assert [q.get("continue") for q in queries] == [None, ["next=="], None, ["next=="]]
+    assert all(q["labelSelector"] == ["chipwise-ledger=cw1"] and int(q["limit"][0]) for q in queries)
+    server.play("GET", JOBS, first, gone, first, gone, first, gone)
+    with pytest.raises(EngineDown, match="expired 3 times"):
+        engine.list()
+
+
+@pytest.mark.parametrize("answer", [
+    (401, failure(401, "Unauthorized", "Unauthorized")), (403, failure(403, "Forbidden", "jobs.batch is forbidden")), (500, b""),
+    (200, b"nonsense"), (200, {"items": 3}), (200, {}), (200, {"items": ["x"]}), (200, 5.0)])
+def test_a_list_that_is_none_tells_nothing(server, engine, answer):
+    server.play("GET", JOBS, answer)
+    with pytest.raises(EngineDown):
+        engine.list()
+    with pytest.raises(EngineDown):
+        engine.status([("cw1-7-1", "")])
+
+
+def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, engine, tmp_path):
+    server.play("GET", SETS, (404, failure(404, "NotFound", "the server could not find the requested resource")))
+    assert engine.list() == []
+    missing = KubernetesEngine([a_pool(kubeconfig=str(tmp_path / "none"))], "cw1")
+    with pytest.raises(EngineDown, match="configuration"):
+        missing.list()
+    with serving() as other:
+        config = other.config(tmp_path)
+    nobody = KubernetesEngine([a_pool(kubeconfig=config)], "cw1")
+    with pytest.raises(EngineDown, match="refused"):
+        nobody.list()
+    nobody.close()
+
+
+@pytest.mark.parametrize(("item", "pods", "state", "code", "words"), [
+    (job(), [], PENDING, None, ""),
+    (job(conditions=[condition("Suspended")]), [], PENDING, None, "not admitted"),
+    (job(), [pod(phase="Pending", conditions=[condition("PodScheduled", "Unschedulable", "0/3 nodes have nvidia.com/gpu", "False")])], PENDING, None, "Unschedulable: 0/3"),
+    (job(), [pod(phase="Pending", waiting={"reason": "ImagePullBackOff", "message": "no such image"})], PENDING, None, "ImagePullBackOff"),
+    (job(), [pod()], RUNNING, None, ""),
+    (job(conditions=[condition("SuccessCriteriaMet")]), [pod()], RUNNING, None, ""),
+    (job(conditions=[condition("SuccessCriteriaMet"), condition("Complete")], completionTime=now_text()), [pod(phase="Succeeded", exit_code=0)], DONE, 0, ""),
+    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")]), [pod(phase="Failed", exit_code=3)], FAILED, 3, "BackoffLimitExceeded"),
+    (job(conditions=[condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")]), [], FAILED, None, "DeadlineExceeded"),
+    (job(conditions=[condition("Failed", "PodFailurePolicy", "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0")]), [], LOST, None, "DisruptionTarget"),
+    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
+     [pod(phase="Failed", exit_code=137, conditions=[condition("DisruptionTarget", "PreemptionByScheduler", "preempting to accommodate a higher priority pod")])], LOST, None, "PreemptionByScheduler"),
+    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]), [pod(phase="Failed", reason="NodeShutdown", message="Pod was terminated")], LOST, None, "NodeShutdown"),
+])
+def test_what_a_job_and_its_pods_mean(server, engine, item, pods, state, code, words):
+    server.play("GET", JOBS, (200, {"items": [item], "metadata": {}}))
+    server.play("GET", PODS, (200, {"items": pods, "metadata": {}}))
+    (seen,) = engine.list()
+    assert (seen.attempt, seen.state, seen.exit_code) == ("cw1-7-1", state, code) and words in seen.reason
+    assert seen.engine_id == ":batch/v1/default/jobs/cw1-7-1"
+    if state == RUNNING:
+        assert seen.started and seen.where == "node-1"
+    assert (seen.ended is not None) == (state in (DONE, FAILED, LOST))
+    assert [s.state for s in engine.status([("cw1-7-1", ""), ("unknown", "")])] == [state]
+
+
+def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, engine, tmp_path):
+    def named(name, **status):
+        return {"metadata": {"name": name, "labels": {"chipwise-attempt": name}, "annotations": {"chipwise-attempt": name}}, "spec": {}, "status": status}
+
+    server.play("GET", SETS, (200, {"items": [named("s1", conditions=[condition("Completed", "AllJobsCompleted")]), named("s2", conditions=[condition("Failed", "FailedJobs", "x")]),
+                                              named("s3", conditions=[condition("Suspended")])]}))
+    server.play("GET", RAYS, (200, {"items": [
+        named("r1", jobStatus="SUCCEEDED", jobDeploymentStatus="Complete", endTime=now_text(30 * 86_400)), named("r2", jobStatus="FAILED", jobDeploymentStatus="Failed", message="exit code 1", endTime=now_text()),
+        named("r3", jobStatus="RUNNING", jobDeploymentStatus="Running"), named("r4", jobDeploymentStatus="Initializing")]}))
+    server.play("DELETE", f"{RAYS}/r1", (200, {}))
+    rays = KubernetesEngine([engine.pool, a_pool("x", kind="rayjob", kubeconfig=dict(engine.pool.address)["kubeconfig"])], "cw1")
+    assert {s.attempt: s.state for s in rays.list()} == {"s1": DONE, "s2": FAILED, "s3": PENDING, "r1": DONE, "r2": FAILED, "r3": RUNNING, "r4": PENDING}
+    assert [path for method, path, *_ in server.asked if method == "DELETE"] == [f"{RAYS}/r1"]
+    rays.close()
+
+
+def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_error(server, engine):
+    server.play("DELETE", f"{JOBS}/cw1-7-1", (200, {}), (404, failure(404, "NotFound", "gone")), (403, failure(403, "Forbidden", "no")))
+    for _ in range(2):
+        engine.cancel(":batch/v1/default/jobs/cw1-7-1")
+    assert parse_qs(server.asked[0][2])["propagationPolicy"] == ["Foreground"]
+    with pytest.raises(EngineDown, match="403"):
+        engine.cancel(":batch/v1/default/jobs/cw1-7-1")
+    with pytest.raises(EngineRefused):
+        engine.cancel("17")
+
+
+def node(name, chips, ready="True", **spec):
+    item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": {"allocatable": {"nvidia.com/gpu": chips}, "conditions": [{"type": "Ready", "status": ready}]}}
+    core("node-v1").validate(item)
+    return item
+
+
+def held(where, chips, phase="Running"):
+    return {"spec": {"nodeName": where, "containers": [{"resources": {"requests": {"nvidia.com/gpu": chips}}}]}, "status": {"phase": phase}}
+
+
+def test_room_is_what_pods_leave_on_nodes_that_work(server, engine):
+    server.play("GET", "/api/v1/nodes", (200, {"items": [node("a", "8"), node("b", "8"), node("c", "8", "False"), node("d", "8", unschedulable=True)]}))
+    server.play("GET", "/api/v1/pods", (200, {"items": [held("a", "3"), held("b", "8", "Succeeded"), held("c", "8")]}))
+    whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=engine.pool.at("kubeconfig"))
+    room = engine.capacity([engine.pool, whole])
+    assert (room["h100"].total, room["h100"].free, room["h100"].down) == (16, 13, 16)
+    assert (room["whole"].total, room["whole"].free) == (16, 8)
+    assert parse_qs(next(q for _, p, q, *_ in reversed(server.asked) if p == "/api/v1/nodes"))["labelSelector"] == ["cloud.google.com/gke-accelerator=nvidia-h100-80gb"]
+
+
+def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
+    local = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "team"}, "spec": {"clusterQueue": "all"}}
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "all"},
+             "spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [
+                 {"name": "spot", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "32"}]}, {"name": "reserved", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]}]}]},
+             "status": {"pendingWorkloads": 3, "flavorsReservation": [{"name": "spot", "resources": [{"name": "nvidia.com/gpu", "total": "24"}]}]}}
+    for item in (local, queue):
+        own("kueue").validate(item)
+    server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/team", (200, local))
+    server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue))
+    at = {"kubeconfig": engine.pool.at("kubeconfig"), "queue": "team"}
+    room = engine.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
+    assert (room["both"].total, room["both"].free, room["one"].total, room["one"].free) == (40, 16, 32, 8)
+    assert "3 workloads wait" in room["one"].note
+    with pytest.raises(EngineDown, match="404"):
+        engine.capacity([a_pool("none", **at | {"queue": "absent"})])
+    server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, {}))
+    with pytest.raises(EngineDown, match="quotas"):
+        engine.capacity([a_pool("one", **at)])
+
+
+def test_an_attempt_that_was_given_up_is_not_submitted(server, engine, tmp_path):
+    launch = a_launch(engine.pool, 1, folder=tmp_path / "attempt")
+    bury(launch.folder, "router-2")
+    assert engine.submit(launch).startswith(BURIED) and posted(server) == []
+    assert make("kubernetes/x", [engine.pool], tmp_path, "cw1").name == "kubernetes/x"
+    with pytest.raises(UnknownName, match="did you mean queue"):
+        make("kubernetes", [a_pool(queu="team")], tmp_path, "cw1")
+    with pytest.raises(EngineRefused, match="not among the pools"):
+        engine.submit(a_launch(a_pool("other", kubeconfig="elsewhere"), 1))
