@@ -10,8 +10,6 @@ from slurm_cluster import until
 from chipwise.route.ledger import open_ledger
 from chipwise.route.ledger.records import OVER
 
-TRAIN = str(ROOT / "examples" / "jobs" / "tiny_train.py")
-
 
 class Site:
     """A team's site: its cluster, its pools file, its ledger."""

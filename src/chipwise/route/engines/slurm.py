@@ -51,7 +51,7 @@ from chipwise.route.pool import Pool
 from chipwise.whole import write_whole
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
-# Slurm gives up a job on a node that is down at once; a node that still works ends the program within this time (Slurm's
+# A job on a node that is down is given up at once; a node that still works ends the program within this time (Slurm's
 # KillWait and the shim's grace are 30 s each). Until then another attempt would run beside it.
 ENDING_S = shim.GRACE_S + 5.0
 # states of Slurm that say only what the program's status was

@@ -14,8 +14,8 @@ from chipwise.route.view import Floats, View, Wishes
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    return Wishes(finish_in(view), least_work(view.seconds, view.chips) / view.weight, "s", preempts=True, moves=True,
-                  wait=1.0,
+    order = least_work(view.seconds, view.chips) / view.weight
+    return Wishes(finish_in(view), order, "s", preempts=True, moves=True, wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
