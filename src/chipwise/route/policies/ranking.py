@@ -13,7 +13,9 @@ from chipwise.route.view import Floats, View, Wishes
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    return Wishes(finish_in(view), _least(view, view.seconds * view.chips), "s", preempts=True, moves=True, wait=1.0,
+    with np.errstate(invalid="ignore"):  # no chips for no end of time, where it can't run
+        work = view.seconds * view.chips
+    return Wishes(finish_in(view), _least(view, work), "s", preempts=True, moves=True, wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
