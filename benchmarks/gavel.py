@@ -71,14 +71,16 @@ def bars(found: dict[str, dict[str, Row]], gavel: dict[str, Row], jobs: int) -> 
     for name, other_name in COMPARABLE.items():
         rate = gavel[other_name]["jobs_total"] / gavel[other_name]["sim_cpu_s"]
         for when, rows in found.items():
-            held[f"{FASTER:g} times the jobs a CPU second, {name}, {when}"] = rows[name]["jobs_per_cpu_s"] >= FASTER * rate
+            held[f"{FASTER:g} times the jobs a CPU second, {name}, {when}"] = (
+                rows[name]["jobs_per_cpu_s"] >= FASTER * rate)
     return held
 
 
 def show(found: dict[str, dict[str, Row]], gavel: dict[str, Row]) -> None:
     """Tables."""
     if gavel:
-        print(f"{'Gavel':44}{'avg s':>9}{'+dropped':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}{'jobs/CPU s':>12}")
+        print(f"{'Gavel':44}{'avg s':>9}{'+dropped':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}"
+              f"{'jobs/CPU s':>12}")
         for name, r in gavel.items():
             print(f"{name:44}{r['avg_jct_s']:9,.0f}{r['avg_jct_incl_dropped_s']:9,.0f}{r['p99_jct_s']:10,.0f}"
                   f"{r['cost_usd']:9.2f}{r['jobs_completed']:6.0f}{r['sim_cpu_s']:8.2f}"

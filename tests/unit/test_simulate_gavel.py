@@ -6,8 +6,7 @@ import csv
 
 import numpy as np
 import pytest
-from gavel_reference import (fifo_perf, isolated, max_min_fairness_perf, max_sum_throughput,
-                             reference)
+from gavel_reference import fifo_perf, isolated, max_min_fairness_perf, max_sum_throughput, reference
 from gavel_traces import FOLDER, made
 
 from chipwise.errors import Refusal
