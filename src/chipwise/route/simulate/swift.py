@@ -220,4 +220,4 @@ def _fastest(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any
               np.zeros(pools, np.int64), np.zeros((pools, 1), np.int64), np.zeros(pools, np.int64),
               np.full(pools, -1), np.zeros(pools), np.zeros(pools, np.int64), np.empty((pools, wide)),
               np.zeros((pools, wide), np.bool_))
-    by_jobs(f, turns)
+    by_jobs(f, turns, np.zeros(pools, np.bool_))
