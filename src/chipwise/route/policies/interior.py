@@ -23,6 +23,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
+from chipwise.serving.state import part
+
 F = TypeVar("F", bound=Callable[..., object])
 
 STEPS = 80  # far more than it takes (10 to 25): a stop for broken input
@@ -38,7 +40,7 @@ def compiled(function: F) -> F:
         return cast(F, njit(error_model="numpy")(function))
 
 
-@compiled
+@part
 def _cholesky(m: Any, j: int) -> None:
     """The lower factor of one of several matrices, in place, its diagonal inverted; what lies above is left."""
     for p in range(m.shape[1]):
@@ -53,7 +55,7 @@ def _cholesky(m: Any, j: int) -> None:
         m[j, p, p] = 1.0 / np.sqrt(max(v, 1e-300))
 
 
-@compiled
+@part
 def _through(m: Any, j: int, v: Any, at: int) -> None:
     """Solve with that factor, in place, for the right-hand side that begins at a place of v."""
     n = m.shape[1]
@@ -69,7 +71,7 @@ def _through(m: Any, j: int, v: Any, at: int) -> None:
         v[at + p] = w * m[j, p, p]
 
 
-@compiled
+@part
 def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, joint: Any,
             border: Any, work: Any, column: Any, inverse: Any, ratio: Any) -> float:
     """Factors of the jobs' matrices and the pools', and what joins them to t, whose own coefficient is returned."""
@@ -115,7 +117,7 @@ def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, j
     return float(total)
 
 
-@compiled
+@part
 def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level: Any, chips: Any, inverse: Any,
                pull: Any, rho: Any, joint: Any, border: Any, total: float, step: Any, ua: Any, ub: Any, uc: Any,
                right: Any, side: Any) -> None:

@@ -91,9 +91,7 @@ def _smallest_ratio(program: Sharing, age: Floats, alone: Floats, top: Floats) -
 def _by_shares(view: View, shares: Floats, because: str) -> Wishes:
     """Furthest behind its share first; pools a job has no share in come after all, fastest for it first."""
     order = np.empty(shares.shape)
-    if view.shares is None:  # they begin now
-        since, had = np.full(len(shares), view.now), np.zeros(shares.shape)
-    elif view.shared is None:  # as if they had been in force since the job came
+    if view.shared is None:  # as if they had been in force since the job came
         since, had = view.arrival, view.served
     else:
         since, had = np.full(len(shares), view.shares_since), view.shared

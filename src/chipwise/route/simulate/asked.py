@@ -65,7 +65,7 @@ class Asked:
         self._last, self._before = course.now, course.served[self.jobs]
         self.decisions += 1
         view = self._view()
-        self._wishes = self.policy(view)
+        self._wishes = self.policy(replace(view, shares_since=course.now, shared=np.zeros(view.seconds.shape)))
         self._anew = self._wishes.preempts and self._wishes.moves
         self._grant(view)
 

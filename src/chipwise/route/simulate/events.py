@@ -14,6 +14,7 @@ from math import floor, inf
 from time import process_time
 from typing import Protocol
 
+from chipwise.errors import Refusal
 from chipwise.route.option import Option, Unable
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
@@ -25,6 +26,7 @@ from chipwise.units import HOUR, MINUTE
 # in the order in which events of one moment are handled: room is made before it is asked for
 _END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
 TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
+MOST_STOPS = 1000  # of one job by the policy, after which they are said never to end; people would not wait so long
 CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
 
 
@@ -267,6 +269,9 @@ class _Replay:
             live = self.by_id[decision.job]
             acted = acted or decision.kind != "wait"
             if decision.kind == "stop":
+                if live.attempt > MOST_STOPS:
+                    raise Refusal(f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times: it never ends",
+                                  "checkpoints that are nearer, or another policy")
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":
                 self._start(live, self._option(live, decision), now)

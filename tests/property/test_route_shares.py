@@ -1,0 +1,75 @@
+"""Shares of time by the interior-point method, against the simplex method of HiGHS on the same program."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.route.policies import quick
+from chipwise.route.policies.bargains import DEAREST, planned, rank
+from chipwise.route.policies.program import Sharing
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rates, priorities and chips of jobs, and chips of pools; every job can run somewhere."""
+    seed, jobs, pools = draw(st.integers(0, 2**32 - 1)), draw(st.integers(1, 40)), draw(st.integers(1, 6))
+    rng = np.random.default_rng(seed)
+    rate = 10.0 ** rng.uniform(-5, -2, (jobs, 1)) * 10.0 ** rng.uniform(-1, 0, (jobs, pools))
+    rate[rng.random((jobs, pools)) < 0.2] = 0.0
+    rate[np.arange(jobs), rng.integers(0, pools, jobs)] = 10.0 ** rng.uniform(-5, -2, jobs)
+    chips = np.where(rate > 0, rng.choice([1, 2, 4], (jobs, 1)), 0).astype(np.int64)
+    weight = rng.choice([0.5, 1.0, 2.0], jobs) if draw(st.booleans()) else np.ones(jobs)
+    return rate, weight, chips, rng.integers(4, 33, pools)
+
+
+@given(clusters())
+def test_the_level_and_the_sum_are_those_of_the_simplex_method(cluster):
+    rate, weight, chips, total = cluster
+    shares, gap = quick.max_min(rate, weight, chips, total)
+    assert gap <= quick.NOTHING
+    assert (shares >= 0).all() and (shares.sum(axis=1) <= 1 + 1e-5).all()
+    assert ((shares * chips).sum(axis=0) <= total * (1 + 1e-5)).all() and (shares[rate == 0] == 0).all()
+    gain = rate / rate.max(axis=1)[:, None]
+    program = Sharing(gain / weight[:, None], chips / total, np.ones(len(rate)))
+    level = program.most_alike(np.ones(len(rate)))
+    program.most_in_all(level, gain)
+    got = (shares * gain).sum(axis=1)
+    np.testing.assert_allclose((got / weight).min(), level, rtol=2e-4)
+    assert got.sum() >= (program.shares() * gain).sum() * (1 - 2e-3)
+
+
+@given(clusters(), st.floats(0, 1e5))
+def test_no_smaller_ratio_of_finish_times_can_be_had_by_all(cluster, oldest):
+    rate, weight, chips, total = cluster
+    age = np.linspace(0, oldest, len(rate))
+    alone = quick.alone(rate, np.zeros(rate.shape), weight, chips, total)
+    shares, gap = quick.finish_time(rate, age, alone, chips, total)
+    assert gap <= quick.NOTHING
+    worst = ((age + 1 / (shares * rate).sum(axis=1)) / alone).max()
+    top = rate.max(axis=1)
+    program = Sharing(rate / top[:, None], chips / total, np.ones(len(rate)))
+    best = ((age + 1 / top) / alone).max()
+    assert worst >= best * (1 - 1e-3)
+    if worst > best * (1 + 5e-3):  # a ratio a little smaller asks for more than there is
+        assert program.most_alike(quick.demand(worst * (1 - 5e-3), age, alone, top)) < 1 + 1e-6
+
+
+@given(clusters())
+def test_a_plan_fits_pays_at_most_twice_the_least_and_leaves_no_room_that_somebody_could_use(cluster):
+    rate, weight, chips, total = cluster
+    with np.errstate(divide="ignore"):
+        seconds = np.where(rate > 0, 1 / rate, np.inf)
+    usd = seconds * np.linspace(1, 3, len(total))
+    score, order = np.empty(rate.shape), np.empty(rate.shape)
+    nobody = np.full(len(rate), -1)
+    rank(seconds, usd, chips, weight, nobody, total, score, order)
+    left = total.copy()
+    plan = planned(seconds, score, chips, nobody, left)
+    runs = np.flatnonzero(plan >= 0)
+    used = np.bincount(plan[runs], chips[runs, plan[runs]], minlength=len(total))
+    assert (used <= total).all() and (left == total - used).all()
+    assert (usd[runs, plan[runs]] <= DEAREST * usd[runs].min(axis=1)).all()
+    first = order[runs, plan[runs]].max(initial=-np.inf)
+    assert (order[nobody[:0]].size == 0) and all(order[j].min() > first for j in np.flatnonzero(plan < 0))

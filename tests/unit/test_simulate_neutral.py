@@ -1,0 +1,125 @@
+"""Neutral work from files: what is read, what is refused, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gavel_traces import FOLDER
+
+from chipwise.errors import ChipwiseError, InputError
+from chipwise.route.simulate.neutral import read
+from chipwise.route.simulate.rounds import replay
+
+JOBS = "job_id,arrival_s,workload,scale_factor,total_steps,priority_weight,slo_s\n"
+RATES = "workload,accelerator,scale_factor,steps_per_s\nA,fast,1,2\nA,slow,1,1\nA,fast,4,4\nB,slow,1,0\nC,slow,1,0.001\n"
+CLUSTER = "accelerator,count,per_server,usd_per_hour\nfast,2,2,3.6\nslow,2,2,0.36\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.csv").write_text(JOBS + "0,0,A,1,1000,1,600\n1,10,A,1,500,1,\n")
+    (tmp_path / "throughput.csv").write_text(RATES)
+    (tmp_path / "cluster.csv").write_text(CLUSTER)
+    return tmp_path
+
+
+def test_jobs_rates_and_pools_are_read_as_they_stand(folder):
+    work = read(folder)
+    assert work.pools == ("fast", "slow") and work.jobs == ("0", "1")
+    assert work.rate.tolist() == [[2, 1], [2, 1]] and work.slo.tolist() == [600, np.inf]
+    assert not work.refusals()
+
+
+def test_a_round_ends_with_its_last_job_and_an_arrival_waits_for_it(folder):
+    found = replay(read(folder), "fastest")
+    # job 0: 720 steps by 360 s, 280 more by 500 s; job 1 comes at 10 s, starts at 360 s, ends at 610 s
+    assert found.jct_s.tolist() == [500.0, 600.0]
+    assert found.makespan_s == 610.0 and found.rounds == 2
+    assert found.cost_usd == pytest.approx(3.6 * 750 / 3600)
+    assert (found.deadline_misses, found.with_deadline) == (0, 1)
+
+
+def test_the_clock_jumps_when_nothing_runs_and_a_late_deadline_is_counted(folder):
+    (folder / "jobs.csv").write_text(JOBS + "a,0,A,1,100,1,10\nb,5000.5,A,1,2,1,\n")
+    found = replay(read(folder), "fastest")
+    assert found.jct_s.tolist() == pytest.approx([50.0, 1.0]) and found.deadline_misses == 1
+
+
+def test_a_new_job_waits_for_the_next_allocation(folder):
+    (folder / "jobs.csv").write_text(JOBS + "0,0,A,1,3600,1,\n1,10,A,1,20,1,\n")
+    assert replay(read(folder), "fastest").jct_s.tolist() == [1800.0, 360.0]
+    # 1,920 s after the first allocation nothing runs any more, and nobody comes: it is made anew at once
+    assert replay(read(folder), "fastest", 1920.0).jct_s.tolist() == [1800.0, 1800.0]
+
+
+@pytest.mark.parametrize(("row", "why"), [
+    ("2,20,B,1,5,1,", "no rate above 0"), ("2,20,A,4,5,1,", "has 2 of the 4"), ("2,20,Z,1,5,1,", "no rate above 0"),
+    ("2,20,C,1,5,1,", "not one step in a round"),
+])  # fmt: skip
+def test_a_job_that_can_run_nowhere_is_refused_at_once_and_others_go_on(folder, row, why):
+    (folder / "jobs.csv").write_text((folder / "jobs.csv").read_text() + row + "\n")
+    found = replay(read(folder), "max-min-fair")
+    assert found.completed == 2 and np.isnan(found.jct_s[2])
+    (job, reason), = found.refused
+    assert job == "2" and why in reason and "fast: " in reason and "slow: " in reason
+
+
+def test_nothing_but_refused_jobs_is_an_answer_too(folder):
+    (folder / "jobs.csv").write_text(JOBS + "0,0,B,1,5,1,\n")
+    found = replay(read(folder), "fastest")
+    assert found.completed == 0 and len(found.refused) == 1 and np.isnan(found.avg_jct_s)
+
+
+@pytest.mark.parametrize(("file", "old", "new", "said"), [
+    ("jobs.csv", "0,0,A", "0,-1,A", "jobs.csv line 2 arrival_s"),
+    ("jobs.csv", "1,10,A", "1,nan,A", "jobs.csv line 3 arrival_s"),
+    ("jobs.csv", "0,0,A", "0,20,A", "jobs.csv line 3 arrival_s"),
+    ("jobs.csv", "1,10,A", "0,10,A", "jobs.csv line 3 job_id"),
+    ("jobs.csv", "A,1,1000", "A,0,1000", "jobs.csv line 2 scale_factor"),
+    ("jobs.csv", "A,1,1000", "A,1,10.5", "jobs.csv line 2 total_steps"),
+    ("jobs.csv", "1000,1,600", "1000,0,600", "jobs.csv line 2 priority_weight"),
+    ("jobs.csv", "1000,1,600", "1000,1,soon", "jobs.csv line 2 slo_s"),
+    ("jobs.csv", "0,0,A,1", "0,0,A,1,7", "jobs.csv line 2"),
+    ("jobs.csv", "workload", "work", "jobs.csv line 1"),
+    ("throughput.csv", "A,fast,1,2", "A,fast,1,-2", "throughput.csv line 2 steps_per_s"),
+    ("throughput.csv", "A,slow,1,1", "A,fast,1,1", "throughput.csv line 3 workload"),
+    ("throughput.csv", "steps_per_s", "steps", "throughput.csv line 1"),
+    ("cluster.csv", "fast,2,2", "fast,2.5,2", "cluster.csv line 2 count"),
+    ("cluster.csv", "slow,2", "fast,2", "cluster.csv line 3 accelerator"),
+    ("cluster.csv", "0.36", "free", "cluster.csv line 3 usd_per_hour"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_file_is_said_with_file_line_and_column(folder, file, old, new, said):
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        read(folder)
+    assert str(error.value).startswith(said) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("file", ["jobs.csv", "throughput.csv", "cluster.csv"])
+def test_missing_and_empty_files_are_named(folder, file):
+    (folder / file).write_text("")
+    with pytest.raises(ChipwiseError, match=file):
+        read(folder)
+    (folder / file).unlink()
+    with pytest.raises(ChipwiseError, match=file):
+        read(folder)
+
+
+def test_a_folder_must_exist(tmp_path):
+    with pytest.raises(InputError, match="--neutral"):
+        read(tmp_path / "none")
+
+
+def test_seconds_between_allocations_are_at_least_0(folder):
+    with pytest.raises(InputError, match="recompute_s"):
+        replay(read(folder), "fastest", -1.0)
+
+
+def test_the_example_is_read_from_a_copy_too(tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "copy")
+    assert len(read(tmp_path / "copy").jobs) == 300
