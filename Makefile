@@ -11,8 +11,9 @@ EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
 
-demo: $(VENV)/installed ## Install chipwise and compare every chip on an example
+demo: $(VENV)/installed ## Install chipwise, compare every chip on an example, route a job and run it here
 	$(BIN)/chipwise compare $(EXAMPLE)
+	@sh scripts/demo.sh $(BIN)/chipwise
 
 test: lint packages ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
@@ -46,6 +47,8 @@ benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests
 	$(BIN)/python benchmarks/bench_sampling.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/loop.py 3
+	$(BIN)/python benchmarks/estimates.py
 
 golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py
@@ -53,9 +56,10 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
-picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, and docs/img/report.png
+picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, docs/img/report.png and docs/img/simulate.svg
 	$(BIN)/python scripts/picture.py
 	$(BIN)/python scripts/report_picture.py
+	$(BIN)/python scripts/simulate_picture.py
 
 $(BIN)/python:
 	@sh scripts/venv.sh $(VENV) $(PYTHON)
@@ -69,5 +73,5 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	@touch $(VENV)/installed $@
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,9 +3,9 @@
     python benchmarks/router.py [decision] [lp] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000] [--seed 0]
 
 ``decision``: 10,000 jobs wait for 20 pools that are full but for what has just been freed. An event is what a router or
-a simulation does: a job arrives, or a job ends and its chips are free; the board is brought up to date, the policy asked
-and the job at hand placed, with its reason. Half of the events are of each kind. ``lp``: shares for 1,000 jobs in 20
-pools, all unlike each other, from nothing and again after one in a hundred has changed.
+a simulation does: a job arrives, or a job ends and its chips are free; the board is brought up to date, the policy is
+asked and the job at hand placed, with its reason. Half of the events are of each kind. ``lp``: shares for 1,000 jobs in
+20 pools, all unlike each other, from nothing and again after one in a hundred has changed.
 
 Wall time and CPU time are both printed: a busy machine shows in the difference.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -24,8 +23,9 @@ from chipwise.route.option import Option
 from chipwise.route.place import place
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
-from chipwise.route.view import Policy
+from chipwise.route.view import Policy, View
 
+DEPTH = 1_000  # waiting jobs that have a turn at one event, first in order first (Slurm's backfill tries 500)
 SHARING = ("max-min-fair", "finish-time-fair")
 
 
@@ -101,7 +101,7 @@ class Queue:
             self.board.remove(gone)
             waits = []
         view = self.board.view(self.now, self.free, self.total)
-        found = place(view, policy(view), self.board.option, waits=waits)
+        found = place(view, policy(view), self.board.option, waits=waits, depth=DEPTH)
         self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
         for decision in found:
             if decision.kind == "stop":
@@ -114,7 +114,8 @@ class Queue:
 
 def decision(args: argparse.Namespace) -> None:
     """Time of one event, by policy."""
-    print(f"decision: one event with {args.jobs:,} jobs queued for {args.pools} pools, {args.events} events")
+    print(f"decision: one event with {args.jobs:,} jobs queued for {args.pools} pools, {args.events} events, "
+          f"the first {DEPTH:,} have a turn")
     for name in (n for n in POLICIES if n not in SHARING):
         queue = Queue(Site(args.pools, args.seed), args.jobs)
         for k in range(6):  # compiled, and the pools filled as the policy likes
@@ -139,20 +140,18 @@ def lp(args: argparse.Namespace) -> None:
             board.add(site.job(60.0 * k))
         total = np.array([p.count for p in site.pools], dtype=np.int64)
         now = 60.0 * args.lp_jobs
-        _timed(f"{name}, from nothing", lambda board=board, now=now, name=name: POLICIES[name](
-            board.view(now, total, total)))
+        _timed(f"{name}, from nothing", POLICIES[name], board.view(now, total, total))
         for again in range(3):
             for k in range(args.lp_jobs // 100):
                 board.remove(board.view(now, total, total).jobs[17 * k])
                 board.add(site.job(now))
             now += 360.0
-            _timed(f"{name}, one in a hundred changed ({again + 1})", lambda board=board, now=now, name=name:
-                   POLICIES[name](board.view(now, total, total)))
+            _timed(f"{name}, one in a hundred changed ({again + 1})", POLICIES[name], board.view(now, total, total))
 
 
-def _timed(what: str, call: Callable[[], object]) -> None:
+def _timed(what: str, policy: Policy, view: View) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
-    call()
+    policy(view)
     print(f"  {what:50} {time.perf_counter() - wall:6.3f} s  (CPU {time.process_time() - cpu:6.3f} s)")
 
 

@@ -30,7 +30,7 @@ def shown_status(output) -> int:
 
 @pytest.mark.parametrize("each", COMMANDS, ids=lambda each: f"{each.page.name}: {each.command}")
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
-    status, output = run(each.command)
+    status, output = run(each.command, each.before)
     assert status == shown_status(each.output), output
     printed = {line.rstrip() for line in output.splitlines()}
     alike = {loosely(line) for line in printed}
@@ -83,6 +83,7 @@ def without_names(value):
     ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
     ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"), ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
     ("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "--tune", "--tune-limit", "2"), ("doctor",),
+    ("simulate", "examples/traces/mixed-day.yaml", "--pools", "examples/traces/mixed-pools.yaml", "--policy", "cheapest"),
     ("fleet", "plan", "examples/fleet/mixed.yaml"), ("fleet", "plan", "examples/fleet/too-much.yaml"),
 ], ids=lambda a: a[0])
 def test_every_key_of_the_json_is_documented(arguments):

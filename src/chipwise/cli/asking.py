@@ -161,8 +161,8 @@ def _ask(work: Workload, acc: Accelerators, layout: str | None, mode: str, optio
 def _layout(work: Workload, acc: Accelerators, layout: str | None) -> Layout:
     """The layout named, or the fastest that the reference programs can run."""
     from chipwise.catalog.calibration import shipped
-    from chipwise.cli.splits import read_layout
     from chipwise.layout import search
+    from chipwise.layout.named import read_layout
     from chipwise.predict.setup import named_stack
 
     if layout is not None:

@@ -91,9 +91,9 @@ def predict(
 def _predict(work: Workload, acc: Accelerators, layout: str | None, calibration: Calibration,
              stack: Stack | None) -> Prediction:
     """The prediction of a layout, or of the best one; a `Refusal` where it can't run."""
-    from chipwise.cli.splits import read_layout
     from chipwise.errors import DoesNotFit, Refusal
     from chipwise.layout import search
+    from chipwise.layout.named import read_layout
     from chipwise.predict.prediction import predict as run
     from chipwise.units import format_bytes
 

@@ -7,7 +7,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chipwise.prices import PriceBook
+    from chipwise.route.load import Pools
 
 FILES = "CHIPWISE_PRICES"
 RATES = "CHIPWISE_FX"
@@ -29,6 +32,13 @@ def book_of(prices: Sequence[str] | None, fx: Sequence[str] | None = None, today
     for file in [*named, *(prices or ())]:
         book = laid_over(book, read_own(Path(file), rates, today))
     return book
+
+
+def read_pools(path: Path) -> Pools:
+    """The pools of a file, priced by the list with the files of CHIPWISE_PRICES over it."""
+    from chipwise.route.load import load_pools
+
+    return load_pools(path, book_of(None))
 
 
 def rates_of(fx: Sequence[str] | None) -> dict[str, float]:

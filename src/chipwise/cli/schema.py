@@ -1,4 +1,4 @@
-"""chipwise schema: the JSON Schema of the workload, bench and demand files."""
+"""chipwise schema: the JSON Schema of the workload, bench, demand, job and pools files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ Examples:
   chipwise schema --out workload.schema.json
   chipwise schema bench
   chipwise schema demand --out demand.schema.json
+  chipwise schema job
+  chipwise schema pools --out pools.schema.json
 """
-FILES = ("workload", "bench", "demand")
+FILES = ("workload", "bench", "demand", "job", "pools")
 
 
 def schema(
     file: Annotated[str, typer.Argument(
-        metavar="[FILE]", help="workload, bench (measurements) or demand (of a fleet).",
+        metavar="[FILE]", help="workload, bench (measurements), demand (of a fleet), job or pools (to route).",
         autocompletion=one_of(*FILES))] = "workload",
     out: OutFile = None,
 ) -> None:
-    """Print the JSON Schema of the workload, bench or demand file."""
+    """Print the JSON Schema of the workload, bench, demand, job or pools file."""
     import json
 
     from chipwise.cli.render import write
@@ -41,6 +43,11 @@ def schema(
         from chipwise.fleet.demand import schema_text as demand_text
 
         write(demand_text(), out)
+        return
+    if file in ("job", "pools"):
+        from chipwise.route.load import schema_text as route_text
+
+        write(route_text(file), out)
         return
     from chipwise.workload.load import schema_text
 

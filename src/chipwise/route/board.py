@@ -27,9 +27,12 @@ BY_JOB: dict[str, Any] = {
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
     "served": 0.0, "before": 0.0, "all_seconds": inf, "all_low": inf, "all_high": inf, "usd_hour": 1.0,
-    "usd_once": 0.0, "watts": 1.0, "slot": 0, "share": 0.0}
+    "usd_once": 0.0, "watts": 1.0, "slot": 0, "share": 0.0,
+    "late": 0.0}
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
-SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred")
+SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
+Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
+LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,20 @@ class Candidate:
     barred: tuple[str, str] | None = None  # pool and variant that failed last
 
 
+def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, again: Any) -> Floats:
+    """Spread of log(seconds) on the late side: of the estimate, and of how many interruptions there may be.
+
+    What spot chips lose is in the estimate as far as it is expected. Their number varies like its square root; each
+    costs what is repeated, or half the run where nothing is kept. One host is counted, whatever the job's size.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.log(high / seconds) / Z95
+        if interruptions.any():
+            lost = np.where(restartable, np.minimum(again / seconds, LOST), LOST)
+            spread = np.sqrt(spread**2 + interruptions * seconds / 3600 * lost**2)
+    return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
+
+
 class Board:
     """Open jobs by pools. A change costs one row; a view costs the running jobs and one pass for the starts."""
 
@@ -63,6 +80,7 @@ class Board:
         self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
+        self._ids: list[str] = []
         self._chosen: list[dict[int, Option]] = []
         self._running: dict[str, float] = {}  # when its progress was last known
         self._names: tuple[str, ...] | None = None  # until the jobs change
@@ -91,6 +109,7 @@ class Board:
             array[j] = BY_JOB[name] if name in BY_JOB else BY_BOTH[name]
         self._row[candidate.id], self._names = j, None
         self._candidates.append(candidate)
+        self._ids.append(candidate.id)
         self._chosen.append({})
         self._tell(j, candidate)
 
@@ -110,8 +129,9 @@ class Board:
             for array in self._arrays.values():
                 array[j] = array[last]
             self._candidates[j], self._chosen[j] = self._candidates[last], self._chosen[last]
-            self._row[self._candidates[j].id] = j
-        del self._candidates[last], self._chosen[last]
+            self._ids[j] = self._ids[last]
+            self._row[self._ids[j]] = j
+        del self._candidates[last], self._chosen[last], self._ids[last]
         self._names = None
 
     def started(self, job: str, pool: str, now: float) -> None:
@@ -162,8 +182,8 @@ class Board:
         if self._running:
             self._advance(np.array([self._row[job] for job in self._running]), now)
         if self._names is None:
-            self._names = tuple(c.id for c in self._candidates)
-        shown = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH, "served")}
+            self._names = tuple(self._ids)
+        shown: dict[str, Any] = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
         shown["start"] = self._starts(now, rooms, chips, start)
         for array in shown.values():
             array.flags.writeable = False
@@ -213,6 +233,9 @@ class Board:
             a["all_low"][j, p], a["all_high"][j, p] = option.seconds.low, option.seconds.high
             a["usd_hour"][j, p], a["usd_once"][j, p], a["watts"][j, p] = option.usd_hour, option.usd_once, option.watts
         self._chosen[j] = chosen
+        told = self._candidates[j]
+        a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable,
+                                   told.restart)
         widest = int(a["chips"][j].max(initial=0)) + 1
         if widest > self._width:
             self._width = widest

@@ -2,22 +2,32 @@
 
 An attempt's folder holds, each written whole or not at all:
 
-    launch.json   what to run: attempt, argv, environment, cwd           written by the router before it submits
-    claim         who runs it: {"by": ENGINE ID, "pid", "at"}             made once, by the first that comes
+    launch.json   what to run: attempt, argv, environment, cwd            written by the router before it submits
+    claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes
     output        what the program printed
-    end           how it ended: {"by", "exit_code", "started", "ended"}   absent: it runs, or was lost
+    end           how it ended: {"by", "exit_code", "started", "ended", "told", "reason"}; absent: it runs, or was lost
+    progress      the share of the job's work that its checkpoints hold; a program may write it, from 0 to 1
 
 The claim is what makes an attempt run once: whoever finds the claim of another leaves without running the program.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, EngineDown, EngineRefused, Launch
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
+from chipwise.whole import write_whole
 
+BURIED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
 
 
@@ -44,3 +54,137 @@ def environment(job: Job, variant: Variant, pool: Pool, option: Option, attempt:
         name = FLAGS[variant.family]
         own[name] = " ".join([*([own[name]] if own.get(name) else []), *variant.flags])
     return {k: v for k, v in told.items() if v} | own
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs an attempt."""
+
+    by: str  # the engine's id of the job
+    at: float
+    pid: int = 0
+    start: int = 0  # of the process, in clock ticks since boot: a pid that is used again is another process
+    boot: str = ""
+    host: str = ""
+    pool: str = ""
+    chips: tuple[int, ...] = ()  # handed out by the engine, where it does so
+    restarts: int = 0  # by the engine itself
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the program of an attempt ended."""
+
+    by: str
+    exit_code: int | None
+    started: float | None
+    ended: float | None
+    told: int = 0  # the signal by which it was told to stop; 0: none
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """The engine's state for it: a program that leaves with 0 has finished, even if it was told to stop."""
+        if self.exit_code is None:
+            return LOST
+        return DONE if self.exit_code == 0 else CANCELLED if self.told else FAILED
+
+
+def launch_file(launch: Launch, grace: float | None = None) -> bytes:
+    """What the shim reads. Words that no program can be given are refused here."""
+    environment = dict(launch.environment)
+    for word in (*launch.variant.command, *environment, *environment.values()):
+        try:
+            data = word.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            data = b"\0"
+        if b"\0" in data:
+            raise EngineRefused(f"{word!r}: no program can be given this word")
+    if any("=" in name or not name for name in environment):
+        raise EngineRefused("the name of a variable is empty or has a '=' in it")
+    if not launch.variant.command:
+        raise EngineRefused(f"variant {launch.variant.name!r} has no command")
+    return json.dumps({
+        "attempt": launch.attempt, "argv": list(launch.variant.command), "environment": environment,
+        "cwd": launch.pool.at("cwd") or str(launch.folder), "time_limit": launch.time_limit, "grace": grace,
+    }, indent=1).encode("ascii")
+
+
+def write_launch(launch: Launch, grace: float | None = None) -> None:
+    """Make the attempt's folder and its launch file. What is there already is left alone: a shim may be reading it."""
+    data = launch_file(launch, grace)
+    launch.folder.mkdir(parents=True, exist_ok=True)
+    target = launch.folder / "launch.json"
+    if not target.exists():
+        write_whole(data, target, "the attempt's folder")
+
+
+def bury(folder: Path, by: str) -> bool:
+    """Claim an attempt so that no program of it runs, now or later; False where another has claimed it.
+
+    Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
+    be about to submit it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".claim.{os.getpid()}.{threading.get_ident()}"
+    try:
+        with draft.open("wb") as out:
+            out.write(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode())
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(draft, folder / "claim")
+    except FileExistsError:
+        there = claim_of(folder)
+        return there is not None and there.by.startswith(BURIED)
+    except OSError as error:
+        raise EngineDown(f"{folder}: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def progress_of(folder: Path) -> float | None:
+    """The share of the job's work that its checkpoints hold, if the program wrote it to the file `progress`."""
+    try:
+        share = float((folder / "progress").read_text("utf-8", "replace")[:40])
+    except (OSError, ValueError):
+        return None
+    return share if 0 <= share <= 1 else None
+
+
+def claim_of(folder: Path) -> Claim | None:
+    """Who has claimed an attempt; None: nobody. A claim that can't be read is somebody's all the same."""
+    found = _read(folder / "claim")
+    if found is None:
+        return None
+    try:
+        chips = tuple(int(each) for each in str(found.get("chips") or "").split(",") if each)
+        return Claim(str(found["by"]), float(found["at"]), int(found.get("pid", 0)), int(found.get("start", 0)),
+                     str(found.get("boot", "")), str(found.get("host", "")),
+                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)))
+    except (KeyError, TypeError, ValueError):
+        return Claim("?", 0.0)
+
+
+def end_of(folder: Path) -> End | None:
+    """How an attempt ended; None: it has not. An end that can't be read is one whose result is lost."""
+    found = _read(folder / "end")
+    if found is None:
+        return None
+    try:
+        return End(str(found["by"]), int(found["exit_code"]), float(found["started"]), float(found["ended"]),
+                   int(found.get("told", 0)), str(found.get("reason", "")))
+    except (KeyError, TypeError, ValueError):
+        return End("?", None, None, None, reason=f"{folder / 'end'} can't be read")
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return {}
+    except OSError as error:
+        raise EngineDown(f"{path}: {error.strerror or error}") from None
+    return found if isinstance(found, dict) else {}

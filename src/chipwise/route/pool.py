@@ -29,6 +29,7 @@ class Pool:
     power_cap: float = inf  # watts of the whole pool
     max_seconds: float = inf  # longest run that the engine allows
     address: tuple[tuple[str, str], ...] = ()  # where in the engine: partition, constraint, gres, queue, namespace, ...
+    cloud: str = ""  # whose chips they are; empty: one's own, or not said
 
     @property
     def spot(self) -> bool:

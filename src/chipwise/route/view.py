@@ -58,6 +58,7 @@ class View:
     interruptions: Floats  # a unit-hour
     weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
+    late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
     shares_since: float = nan  # when they came into force
     shared: Floats | None = None  # [J, P] seconds that each job has run there since then
 

@@ -56,8 +56,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def parse_yaml(text: str, name: str = "text") -> dict[str, Any]:
+def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES) -> dict[str, Any]:
     """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
+
+    `most` entries are read, and no more.
 
     >>> parse_yaml("a: 1e3\\nb: [2, no]")
     {'a': 1000.0, 'b': [2, 'no']}
@@ -65,7 +67,7 @@ def parse_yaml(text: str, name: str = "text") -> dict[str, Any]:
     import yaml
 
     try:
-        value = yaml.load(text, Loader=_loader(name))
+        value = yaml.load(text, Loader=_loader(name, most))
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         line = f" line {mark.line + 1}" if mark else ""
@@ -81,7 +83,7 @@ def parse_yaml(text: str, name: str = "text") -> dict[str, Any]:
     return value
 
 
-def _loader(name: str) -> Any:
+def _loader(name: str, most: int) -> Any:
     """The loader class, made on first use so that importing this module doesn't import yaml."""
     import re
 
@@ -97,8 +99,8 @@ def _loader(name: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 raise BrokenFile(f"{name} line {line}", f"*{event.anchor}", "a file without YAML aliases")
             self.nodes += 1
-            if self.nodes > MAX_NODES:
-                raise BrokenFile(f"{name} line {line}", "so many entries", f"at most {MAX_NODES:,}")
+            if self.nodes > most:
+                raise BrokenFile(f"{name} line {line}", "so many entries", f"at most {most:,}")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:

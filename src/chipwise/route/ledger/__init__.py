@@ -1,1 +1,7 @@
 """The ledger: jobs, decisions, attempts and events, in SQLite or PostgreSQL."""
+
+from chipwise.route.ledger.error import Conflict, LedgerError, masked
+from chipwise.route.ledger.ledger import Ledger, default_ledger, open_ledger
+from chipwise.route.ledger.records import Submission
+
+__all__ = ["Conflict", "Ledger", "LedgerError", "Submission", "default_ledger", "masked", "open_ledger"]

@@ -19,6 +19,15 @@ ENDS = frozenset({"done", "failed", "lost", "cancelled", "preempted", "refused"}
 
 
 @dataclass(frozen=True, slots=True)
+class Submission:
+    """A job on its way into the ledger, with what it would take in every pool or why it can't run there."""
+
+    job: Job
+    options: tuple[Option, ...]
+    unable: tuple[Unable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobRow:
     """A job with where it stands."""
 
@@ -61,6 +70,7 @@ class AttemptRow:
     reason: str = ""
     restarts: int = 0  # by the engine itself
     stop: str = ""  # asked for, not yet carried out: "cancel", "preempt" or "move"
+    spent: float = 0.0  # USD, once it has ended
 
 
 @dataclass(frozen=True, slots=True)

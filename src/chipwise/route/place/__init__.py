@@ -15,9 +15,9 @@ import numpy as np
 
 from chipwise.route.option import Option
 from chipwise.route.place import reasons
-from chipwise.route.place.grants import Field, by_jobs, by_pairs, wanted
-from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence
-from chipwise.route.view import Decision, Flags, Floats, Ints, View, Wishes
+from chipwise.route.place.grants import Field, by_jobs, by_pairs, settle
+from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence, trimmed
+from chipwise.route.view import Decision, Flags, Ints, View, Wishes
 
 __all__ = ["PATIENCE", "grant", "place"]
 
@@ -25,113 +25,90 @@ Lookup = Callable[[str, str], Option]
 
 
 def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience: float = PATIENCE,
-          waits: Collection[str] | None = None) -> list[Decision]:
+          waits: Collection[str] | None = None, depth: int | None = None) -> list[Decision]:
     """What is to be done now: stops first, then starts, then waits, each with its reason.
 
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
     that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `waits`: the jobs
     whose waiting is to be explained; all by default, which takes most of the time when thousands wait.
+    `depth`: how many waiting jobs have a turn, with those of `waits`, first in order first; all by default. The queue
+    that a job sees in front of it is then no longer than that.
     """
     if not view.jobs:
         return []
-    field = grant(view, wishes, patience)
-    return _decisions(view, wishes, field.score, field, options, waits)
+    field = grant(view, wishes, patience, depth if waits is not None else None, waits or ())
+    return _decisions(view, wishes, field, options, waits)
 
 
-def grant(view: View, wishes: Wishes, patience: float = PATIENCE) -> Field:
+def grant(view: View, wishes: Wishes, patience: float = PATIENCE, depth: int | None = None,
+          asked: Collection[str] = ()) -> Field:
     """Who is where after all have had their turns (`pos`; -1: nowhere), without the words."""
-    score = np.empty(view.seconds.shape)
-    wanted(np.ascontiguousarray(wishes.score, dtype=float), view.seconds, view.usd, view.budget, view.barred, view.at,
-           score)
     aged, due = overdue(view, patience)
-    field = _field(view, wishes, score, aged)
+    field = _field(view, wishes, aged)
+    running = np.flatnonzero(view.at >= 0)
+    ends = view.now + view.seconds[running, view.at[running]]
+    soonest = np.argsort(ends, kind="stable")
     if wishes.order.ndim == 1:
         turns = sequence(view, wishes, aged, due)
-        _line_up(field, turns, field.at[turns])
+        if depth is not None and depth < len(turns):
+            turns = trimmed(view, turns, depth, asked)
+        settle(field, running[soonest], ends[soonest], turns, view.at[turns])
         by_jobs(field, turns, np.zeros(len(view.pools), dtype=bool))
     else:
-        jobs, pools, first = pairs(view, score, wishes, aged, due)
-        _line_up(field, jobs, pools)
+        jobs, pools, first = pairs(view, wishes, aged, due)
+        settle(field, running[soonest], ends[soonest], jobs, pools)
         by_pairs(field, jobs, pools, first)
     return field
 
 
-def _field(view: View, wishes: Wishes, score: Floats, aged: Flags) -> Field:
+def _field(view: View, wishes: Wishes, aged: Flags) -> Field:
     """Everything a pass reads, and room for what it writes."""
-    n, pools = score.shape
-    running = np.flatnonzero(view.at >= 0)
-    soft_chips = np.bincount(view.at[running], view.chips[running, view.at[running]], minlength=pools).astype(np.int64)
-    most = int(min((view.free + soft_chips).max(initial=0), n) + len(running)) + 1
-    widest = int(max(view.chips.max(initial=0), view.total.max(initial=0))) + 1
+    n, pools = view.seconds.shape
+    running = int(np.count_nonzero(view.at >= 0))
+    most = int(min(view.total.max(initial=0), n)) + running + 1  # a job has a chip at least
+    widest = int(view.total.max(initial=0)) + 1
     latest = np.empty((0, 0)) if wishes.latest is None else np.ascontiguousarray(wishes.latest, dtype=float)
     wait = np.ascontiguousarray(np.broadcast_to(np.asarray(wishes.wait, dtype=float), (n,)))
 
-    def none(*shape: int) -> Ints:
-        return np.full(shape, -1, dtype=np.int64)
+    def whole(*shape: int, fill: int = 0) -> Ints:
+        return np.full(shape, fill, dtype=np.int64)
 
-    def nothing(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
-    field = Field(
-        now=float(view.now), preempts=wishes.preempts, moves=wishes.moves, score=score, start=view.start,
-        seconds=view.seconds, high=view.high, chips=view.chips, rank=view.rank, wait=wait, latest=latest,
-        weight=view.weight, restartable=view.restartable, again=view.again, since=view.since, aged=aged, at=view.at,
-        total=view.total, room=view.free, free=view.free.copy(), pos=none(n), target=none(n),
-        predicted=np.full(n, np.nan), stopper=none(n), turn=np.zeros(n, dtype=bool), ends=np.empty((pools, most)),
-        held=nothing(pools, most), who=nothing(pools, most), many=nothing(pools), queue=np.zeros(pools),
-        soft=nothing(pools), behind=nothing(pools, len(running) + 1), behinds=nothing(pools), holder=none(pools),
-        shadow=np.zeros(pools), spare=nothing(pools), memo=np.empty((pools, widest)),
-        known=np.zeros((pools, widest), dtype=bool))
-    _fill(field, running)
-    return field
+    return Field(
+        now=float(view.now), preempts=wishes.preempts, moves=wishes.moves,
+        score=np.ascontiguousarray(wishes.score, dtype=float), usd=view.usd, budget=view.budget, barred=view.barred,
+        start=view.start, seconds=view.seconds, high=view.high, chips=view.chips, rank=view.rank, wait=wait,
+        latest=latest, weight=view.weight, restartable=view.restartable, again=view.again, since=view.since,
+        aged=aged, at=view.at, total=view.total, room=view.free, free=view.free.copy(),
+        pos=whole(n, fill=-1), target=whole(n, fill=-1), predicted=np.full(n, np.nan), stopper=whole(n, fill=-1),
+        turn=np.zeros(n, dtype=bool), ends=np.empty((pools, most)), held=whole(pools, most), who=whole(pools, most),
+        many=whole(pools), queue=np.zeros(pools), soft=whole(pools), behind=whole(pools, running + 1),
+        behinds=whole(pools), holder=whole(pools, fill=-1), shadow=np.zeros(pools), spare=whole(pools),
+        memo=np.empty((pools, widest)), known=np.zeros((pools, widest), dtype=bool),
+        touched=np.zeros(pools, dtype=bool))
 
 
-def _fill(field: Field, running: Ints) -> None:
-    """Put running jobs where they are."""
-    where = field.at[running]
-    ends = field.now + field.seconds[running, where]
-    for k in np.argsort(ends, kind="stable"):
-        j, p = running[k], where[k]
-        i = field.many[p]
-        field.ends[p, i], field.held[p, i], field.who[p, i] = ends[k], field.chips[j, p], j
-        field.many[p] += 1
-        field.pos[j] = p
-
-
-def _line_up(field: Field, jobs: Ints, pools: Ints) -> None:
-    """List the running jobs that may be stopped, by pool, last in order first."""
-    if not field.preempts:
-        return
-    mine = (field.at[jobs] == pools) & (pools >= 0) & field.restartable[jobs]
-    for j in jobs[mine][::-1]:
-        p = field.at[j]
-        field.behind[p, field.behinds[p]] = j
-        field.behinds[p] += 1
-        field.soft[p] += field.chips[j, p]
-
-
-def _decisions(view: View, wishes: Wishes, score: Floats, field: Field, options: Lookup | None,
+def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
                asked: Collection[str] | None) -> list[Decision]:
     def decision(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = view.jobs[j], view.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
-        return Decision(job, kind, pool, variant, reason, reasons.compared(view, score, j))
+        return Decision(job, kind, pool, variant, reason, reasons.compared(view, wishes, j))
 
     changed: list[int] = np.flatnonzero(field.pos != field.at).tolist()
     found = []
     for j in changed:
         p, here = int(field.pos[j]), int(view.at[j])
         if here >= 0:
-            why = (reasons.moves(view, wishes, score, j, p) if p >= 0
+            why = (reasons.moves(view, wishes, j, p) if p >= 0
                    else reasons.stops(view, wishes, j, int(field.stopper[j])))
             found.append(decision(j, "stop", here, why))
     for j in changed:
         p = int(field.pos[j])
         if p >= 0:
-            found.append(decision(j, "start", p, reasons.starts(view, wishes, score, j, p)))
+            found.append(decision(j, "start", p, reasons.starts(view, wishes, j, p)))
     for j in _waiting(view, field, asked):
         p = int(field.target[j])
-        found.append(decision(j, "wait", p, reasons.waits(view, wishes, score, j, p, float(field.predicted[j]),
+        found.append(decision(j, "wait", p, reasons.waits(view, wishes, j, p, float(field.predicted[j]),
                                                           bool(field.aged[j]))))
     return found
 
@@ -144,4 +121,7 @@ def _waiting(view: View, field: Field, asked: Collection[str] | None) -> list[in
     if not asked:
         return []
     names = set(asked)
+    if len(names) < 10:  # a new job stands last
+        found = [view.jobs.index(job) for job in names if job in view.jobs]
+        return [j for j in sorted(found) if field.pos[j] < 0 and field.at[j] < 0]
     return [j for j, job in enumerate(view.jobs) if job in names and field.pos[j] < 0 and field.at[j] < 0]

@@ -10,13 +10,16 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numba import njit
 
 from chipwise.route.view import Flags, Floats, Ints
-from chipwise.serving.state import entry, part
+from chipwise.serving.state import PART, entry
 
+F = TypeVar("F", bound=Callable[..., object])
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
 
 
@@ -28,6 +31,9 @@ class Field(NamedTuple):
     moves: bool
     # read
     score: Floats
+    usd: Floats
+    budget: Floats
+    barred: Flags
     start: Floats
     seconds: Floats
     high: Floats
@@ -54,7 +60,7 @@ class Field(NamedTuple):
     held: Ints  # chips of those
     who: Ints  # which job
     many: Ints  # how many
-    queue: Floats  # by pool: chip-seconds of the jobs that wait for it
+    queue: Floats  # by pool: seconds of the whole pool that the jobs which wait for it take
     soft: Ints  # by pool: chips of running jobs that may be stopped and have not had their turn
     behind: Ints  # by pool: those jobs, last in order first
     behinds: Ints  # how many
@@ -63,30 +69,50 @@ class Field(NamedTuple):
     spare: Ints  # chips that are then left over
     memo: Floats  # by pool and chips: when so many are free
     known: Flags  # whether that is up to date
+    touched: Flags  # by pool: somebody came or went in this pass
+
+
+def part(function: F) -> F:
+    """Compile as a part of what calls it, and into it: a call would copy the whole field."""
+    return cast(F, njit(**PART, forceinline=True)(function))
 
 
 @entry
-def wanted(score: Any, seconds: Any, usd: Any, budget: Any, barred: Any, at: Any, out: Any) -> None:
-    """The scores, without pools that a job can't run in or afford, or that it failed in last while it has another.
+def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
+    """Put running jobs, sorted by their ends, where they are; list those that may be stopped, last in turn first."""
+    for k in range(running.shape[0]):
+        j = running[k]
+        p = f.at[j]
+        i = f.many[p]
+        f.ends[p, i], f.held[p, i], f.who[p, i] = ends[k], f.chips[j, p], j
+        f.many[p] += 1
+        f.pos[j] = p
+    if f.preempts:
+        for k in range(jobs.shape[0] - 1, -1, -1):
+            j = jobs[k]
+            p = f.at[j]
+            if p >= 0 and p == pools[k] and f.restartable[j]:
+                f.behind[p, f.behinds[p]] = j
+                f.behinds[p] += 1
+                f.soft[p] += f.chips[j, p]
 
-    A running job may go on where it is, whatever it now costs.
-    """
-    jobs, pools = score.shape
-    for j in range(jobs):
-        other, failed = False, False
-        for p in range(pools):
-            value = score[j, p]
-            if seconds[j, p] == np.inf or usd[j, p] > budget[j]:
-                value = np.inf
-            out[j, p] = value
-            failed |= barred[j, p]
-            other |= value < np.inf and not barred[j, p]
-        if failed and other:
-            for p in range(pools):
-                if barred[j, p]:
-                    out[j, p] = np.inf
-        if at[j] >= 0 and out[j, at[j]] == np.inf:
-            out[j, at[j]] = 1e300
+
+@part
+def _closed(f: Any, j: int, p: int) -> bool:
+    """Whether a job may not go to a pool: it can't run there or pay for it."""
+    c = f.chips[j, p]
+    return bool(f.score[j, p] == np.inf or c > f.total[p] or c == 0 or f.usd[j, p] > f.budget[j])
+
+
+@part
+def _failed(f: Any, j: int, p: int) -> bool:
+    """Whether a job failed last in a pool, and has another."""
+    if not f.barred[j, p]:
+        return False
+    for q in range(f.score.shape[1]):  # noqa: SIM110 - compiled
+        if not f.barred[j, q] and not _closed(f, j, q):
+            return True
+    return False
 
 
 @part
@@ -104,6 +130,7 @@ def _enter(f: Any, j: int, p: int) -> None:
     f.ends[p, k], f.held[p, k], f.who[p, k] = end, c, j
     f.many[p] += 1
     f.known[p, :] = False
+    f.touched[p] = True
 
 
 @part
@@ -119,6 +146,7 @@ def _leave(f: Any, j: int) -> None:
         f.ends[p, i], f.held[p, i], f.who[p, i] = f.ends[p, i + 1], f.held[p, i + 1], f.who[p, i + 1]
     f.many[p] -= 1
     f.known[p, :] = False
+    f.touched[p] = True
 
 
 @part
@@ -162,7 +190,7 @@ def _may_stop(f: Any, j: int, p: int) -> bool:
 def _expected(f: Any, j: int, p: int) -> float:
     """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
     when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
-    return float(when + f.queue[p] / max(f.total[p], 1))
+    return float(when + f.queue[p])
 
 
 @part
@@ -215,32 +243,42 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     f.target[j], f.predicted[j] = p, _expected(f, j, p)
     if reserves and f.holder[p] < 0:
         _reserve(f, j, p)
-    f.queue[p] += f.chips[j, p] * f.seconds[j, p]
+    f.queue[p] += f.chips[j, p] * f.seconds[j, p] / max(f.total[p], 1)
 
 
 @part
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
-    best, least, late, place, here = -1, np.inf, False, 0, f.pos[j]
+    best, least, late, place, here, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
+    timed = f.latest.shape[0] > 0
     for p in range(f.score.shape[1]):
         score = f.score[j, p]
-        if score == np.inf or f.chips[j, p] > f.total[p]:
-            continue
+        c = f.chips[j, p]
         if p == here:
             when = f.now
+            score = min(score, 1e300)
+        elif _closed(f, j, p) or _failed(f, j, p):
+            continue
+        elif c > f.free[p] and (tried[p] or c > f.free[p] + f.soft[p]):  # the common case: full
+            if here >= 0:
+                continue
+            when = f.start[j, p]
+            if f.touched[p]:
+                when = max(when, _when(f, p, c))
+            when += f.queue[p]
         elif _fits(f, j, p):
-            when = max(f.start[j, p], f.now) if f.chips[j, p] <= f.room[p] else f.now
+            when = max(f.start[j, p], f.now) if c <= f.room[p] else f.now
         elif not tried[p] and _may_stop(f, j, p):
             when = f.now
         elif here >= 0:
             continue
         else:
             when = _expected(f, j, p)
-        if f.wait[j] != 0:
-            score += f.wait[j] * (when - max(f.start[j, p], f.now))
+        if wait != 0:
+            score += wait * (when - max(f.start[j, p], f.now))
         if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
             score += abs(score) * f.again[j] / max(f.seconds[j, here], 1e-9)
-        too_late = f.latest.shape[0] > 0 and when > f.latest[j, p]
+        too_late = timed and when > f.latest[j, p]
         if too_late:
             score = when - f.latest[j, p]
         better = score < least or (score == least and (p == here or (best != here and f.rank[j, p] < place)))
@@ -280,11 +318,49 @@ def _take_turn(f: Any, j: int, tried: Any) -> None:
     _enter(f, j, p)
 
 
+@part
+def _full(f: Any, j: int) -> int:
+    """The pool that a job must wait for, where that is plain at a glance; -1 where it takes a closer look.
+
+    Scores with the least that waiting adds to them are compared. If the winner is full, and no less with all that is to
+    be added to it than the next at the least, then it is the winner.
+    """
+    best, least, second, wait = -1, np.inf, np.inf, f.wait[j]
+    for p in range(f.score.shape[1]):
+        score, c, free = f.score[j, p], f.chips[j, p], f.free[p]
+        if c > free:
+            if c > free + f.soft[p]:
+                score += wait * f.queue[p]
+            else:
+                score -= wait * max(f.start[j, p] - f.now, 0.0)
+        if score < least:
+            best, least, second = p, score, least
+        elif score < second:
+            second = score
+    if best < 0 or f.chips[j, best] <= f.free[best] + f.soft[best] or second == least:
+        return -1
+    if f.barred[j, best] or _closed(f, j, best):
+        return -1
+    if f.touched[best]:
+        later = _when(f, best, f.chips[j, best]) - f.start[j, best]
+        if later > 0 and least + wait * later >= second:
+            return -1
+    if f.latest.shape[0] > 0 and _expected(f, j, best) > f.latest[j, best]:
+        return -1
+    return best
+
+
 @entry
 def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
     """Grant room job by job. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
-        _take_turn(f, sequence[k], tried)
+        j = sequence[k]
+        p = _full(f, j) if f.pos[j] < 0 else -1
+        if p >= 0:
+            f.turn[j] = True
+            _queue_up(f, j, p, True)
+        else:
+            _take_turn(f, j, tried)
 
 
 @entry
@@ -315,6 +391,6 @@ def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
         q = f.target[j]
         if q >= 0:  # it waited for another pool, first
             f.target[j] = -1
-            f.queue[q] -= f.chips[j, q] * f.seconds[j, q]
+            f.queue[q] -= f.chips[j, q] * f.seconds[j, q] / max(f.total[q], 1)
             if f.holder[q] == j:
                 f.holder[q] = -1

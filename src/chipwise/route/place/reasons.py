@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from chipwise.route.view import Floats, View, Wishes
+from chipwise.route.view import View, Wishes
 from chipwise.units import format_seconds
 
 OTHERS = 2  # pools named beside the chosen one
 
 
-def compared(view: View, score: Floats, j: int) -> dict[str, Any]:
+def compared(view: View, wishes: Wishes, j: int) -> dict[str, Any]:
     """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
     found: dict[str, Any] = {}
-    for p in np.flatnonzero(np.isfinite(view.seconds[j])):
-        row: dict[str, Any] = {
-            "score": float(score[j, p]) if np.isfinite(score[j, p]) else None,
-            "start": float(view.start[j, p]) if np.isfinite(view.start[j, p]) else None,
-            "seconds": float(view.seconds[j, p]), "usd": float(view.usd[j, p]), "chips": int(view.chips[j, p])}
-        if view.barred[j, p]:
-            row["barred"] = True
-        found[view.pools[p]] = row
+    rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.barred[j])
+    for pool, score, start, seconds, usd, chips, barred in zip(
+            view.pools, *(row.tolist() for row in rows), strict=True):
+        if seconds < inf:
+            found[pool] = {"score": score if isfinite(score) else None, "start": start if isfinite(start) else None,
+                           "seconds": seconds, "usd": usd, "chips": chips}
+            if barred:
+                found[pool]["barred"] = True
     return found
 
 
-def starts(view: View, wishes: Wishes, score: Floats, j: int, p: int) -> str:
+def starts(view: View, wishes: Wishes, j: int, p: int) -> str:
     """Why a job starts where it does."""
-    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(score[j, p], wishes.unit)}, starts now"
-                       + _others(view, wishes, score, j, p))
+    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, starts now"
+                       + _others(view, wishes, j, p))
 
 
-def moves(view: View, wishes: Wishes, score: Floats, j: int, p: int) -> str:
+def moves(view: View, wishes: Wishes, j: int, p: int) -> str:
     """Why a running job goes elsewhere."""
-    here = int(view.at[j])
-    return _with_notes(view, wishes, j,
-                       f"moves from {view.pools[here]} ({amount(score[j, here], wishes.unit)}) to {view.pools[p]} "
-                       f"({amount(score[j, p], wishes.unit)}); repeats {format_seconds(float(view.again[j]))} of work")
+    here, unit = int(view.at[j]), wishes.unit
+    return _with_notes(view, wishes, j, f"moves from {view.pools[here]} ({amount(wishes.score[j, here], unit)}) to "
+                       f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
+                       f"repeats {format_seconds(float(view.again[j]))} of work")
 
 
 def stops(view: View, wishes: Wishes, j: int, by: int) -> str:
@@ -46,13 +47,13 @@ def stops(view: View, wishes: Wishes, j: int, by: int) -> str:
                        f"ahead; repeats {format_seconds(float(view.again[j]))} of work")
 
 
-def waits(view: View, wishes: Wishes, score: Floats, j: int, p: int, predicted: float, aged: bool) -> str:
+def waits(view: View, wishes: Wishes, j: int, p: int, predicted: float, aged: bool) -> str:
     """Why a job waits, and for what."""
     if p < 0:
-        return _with_notes(view, wishes, j, _nowhere(view, score, j))
+        return _with_notes(view, wishes, j, _nowhere(view, j))
     since = " (has waited long: its place is kept)" if aged else ""
-    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(score[j, p], wishes.unit)}, "
-                       f"{_start(predicted, view.now)}{_others(view, wishes, score, j, p)}: waits{since}")
+    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, "
+                       f"{_start(predicted, view.now)}{_others(view, wishes, j, p)}: waits{since}")
 
 
 def amount(value: float, unit: str) -> str:
@@ -68,7 +69,7 @@ def amount(value: float, unit: str) -> str:
     return f"{float(value):,.3g} {unit}" if abs(value) < 1000 else f"{float(value):,.0f} {unit}"
 
 
-def _nowhere(view: View, score: Floats, j: int) -> str:
+def _nowhere(view: View, j: int) -> str:
     can = np.isfinite(view.seconds[j])
     if not can.any():
         return "can't run in any pool: waits"
@@ -81,9 +82,9 @@ def _nowhere(view: View, score: Floats, j: int) -> str:
     return "no pool is wanted for it: waits"
 
 
-def _others(view: View, wishes: Wishes, score: Floats, j: int, p: int) -> str:
-    ranked = [int(q) for q in np.argsort(score[j], kind="stable") if q != p and np.isfinite(score[j, q])]
-    said = [f"; {view.pools[q]}: {amount(score[j, q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
+def _others(view: View, wishes: Wishes, j: int, p: int) -> str:
+    ranked = [int(q) for q in np.argsort(wishes.score[j], kind="stable") if q != p and np.isfinite(wishes.score[j, q])]
+    said = [f"; {view.pools[q]}: {amount(wishes.score[j, q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
             for q in ranked[:OTHERS]]
     barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
     if barred:

@@ -56,7 +56,7 @@ def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any,
 
 @compiled
 def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
-    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped; they need no room."""
+    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
     short = left.max() if pools else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.route.policies.risk import in_time, run_quantile
+from chipwise.route.policies.rows import most
 from chipwise.route.view import Floats, Ints, View, Wishes
 
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
@@ -16,13 +17,14 @@ def cheapest_within_deadline(view: View) -> Wishes:
     score, order, wait = view.usd, view.arrival + SOFT / view.weight, np.zeros(len(view.jobs))
     if not len(promised):
         return _wishes(score, order, wait, None, {})
-    every = len(promised) == len(view.jobs)
-    latest = np.full(view.seconds.shape, np.inf)
-    last = view.deadline[promised, None] - run_quantile(view, promised)
-    latest[promised] = last
-    order[promised] = last.max(axis=1)
-    start = np.maximum(view.start if every else view.start[promised], view.now)
-    lost = promised[~(start <= last).any(axis=1)]
+    if len(promised) == len(view.jobs):
+        latest, start = view.deadline[:, None] - run_quantile(view), view.start
+        last = latest
+    else:
+        latest, start = np.full(view.seconds.shape, np.inf), view.start[promised]
+        last = latest[promised] = view.deadline[promised, None] - run_quantile(view, promised)
+    order[promised] = most(last)
+    lost = promised[~(np.maximum(start, view.now) <= last).any(axis=1)]
     if not len(lost):
         return _wishes(score, order, wait, latest, {})
     score = score.copy()
@@ -48,5 +50,7 @@ def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Float
 
 
 def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
-    return Wishes(score, order, "USD", preempts=True, moves=True, wait=wait, latest=latest, notes=notes,
+    # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
+    # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
+    return Wishes(score, order, "USD", wait=wait, latest=latest, notes=notes,
                   because="the fewest dollars that meet the deadline with the job's confidence")

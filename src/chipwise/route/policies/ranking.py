@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.policies.rows import least, least_work
 from chipwise.route.view import Floats, View, Wishes
 
 
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    with np.errstate(invalid="ignore"):  # no chips for no end of time, where it can't run
-        work = view.seconds * view.chips
-    return Wishes(finish_in(view), _least(view, work), "s", preempts=True, moves=True, wait=1.0,
+    order = least_work(view.seconds, view.chips) / view.weight
+    return Wishes(finish_in(view), order, "s", preempts=True, moves=True, wait=1.0,
                   because="the earliest predicted end, waiting included")
 
 
@@ -37,5 +37,4 @@ def finish_in(view: View) -> Floats:
 
 
 def _least(view: View, what: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmin.reduce(what, axis=1, initial=np.inf) / view.weight)
+    return np.asarray(least(what) / view.weight)

@@ -12,22 +12,16 @@ from statistics import NormalDist
 
 import numpy as np
 
+from chipwise.route.board import Z95, late_spread
 from chipwise.route.view import Floats, Ints, View
 
-Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
-LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
 
-
-def late_spread(view: View, rows: Ints) -> Floats:
+def late_side(view: View, rows: Ints | None = None) -> Floats:
     """Spread of the logarithm of the time on the late side, by job and pool."""
-    seconds = view.seconds[rows]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.log(view.high[rows] / seconds) / Z95
-        if view.interruptions.any():
-            times = view.interruptions * seconds / 3600  # of at least one host of the job
-            lost = np.where(view.restartable[rows, None], np.minimum(view.again[rows, None] / seconds, LOST), LOST)
-            spread = np.sqrt(spread**2 + times * lost**2)
-    return np.where(np.isfinite(spread), np.maximum(spread, 0.0), 0.0)
+    if view.late is not None:
+        return view.late if rows is None else view.late[rows]
+    late = late_spread(view.seconds, view.high, view.interruptions, view.restartable[:, None], view.again[:, None])
+    return late if rows is None else late[rows]
 
 
 def early_spread(view: View, rows: Ints) -> Floats:
@@ -48,13 +42,13 @@ def normal_quantile(probability: Floats) -> Floats:
     return np.array([NormalDist().inv_cdf(float(v)) for v in values])[which]
 
 
-def run_quantile(view: View, rows: Ints) -> Floats:
+def run_quantile(view: View, rows: Ints | None = None) -> Floats:
     """Seconds within which a run ends with the job's own confidence."""
-    z = normal_quantile(view.confidence[rows])[:, None]
-    late = late_spread(view, rows)
-    spread = late if (z >= 0).all() else np.where(z >= 0, late, early_spread(view, rows))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(view.seconds[rows] * np.exp(z * spread))
+    z = normal_quantile(view.confidence if rows is None else view.confidence[rows])[:, None]
+    spread = late_side(view, rows)
+    if not (z >= 0).all():
+        spread = np.where(z >= 0, spread, early_spread(view, np.arange(len(view.jobs)) if rows is None else rows))
+    return np.asarray((view.seconds if rows is None else view.seconds[rows]) * np.exp(z * spread))
 
 
 def in_time(view: View, rows: Ints) -> Floats:
@@ -62,7 +56,7 @@ def in_time(view: View, rows: Ints) -> Floats:
     left = view.deadline[rows, None] - np.maximum(view.start[rows], view.now)
     with np.errstate(invalid="ignore", divide="ignore"):
         log = np.log(np.maximum(left, 0.0) / view.seconds[rows])
-        spread = np.where(log >= 0, late_spread(view, rows), early_spread(view, rows))
+        spread = np.where(log >= 0, late_side(view, rows), early_spread(view, rows))
         z = np.where(spread > 0, log / np.maximum(spread, 1e-300), np.where(log >= 0, np.inf, -np.inf))
     can = (left > 0) & np.isfinite(view.seconds[rows])
     return np.where(can, normal_share(np.where(can, z, -np.inf)), 0.0)

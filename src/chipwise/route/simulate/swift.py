@@ -212,12 +212,13 @@ def _fastest(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any
         turns = np.concatenate((first, turns[~aged[turns]]))
     wide, most = max(count.max(), held.max()) + 1, min(count.max(), n) + 1
     pos[:] = -1
-    f = Field(now, True, True, score, np.full((n, pools), now), seconds, seconds, held, np.zeros((n, pools), np.int64),
+    f = Field(now, True, True, score, np.zeros((n, pools)), np.full(n, np.inf), np.zeros((n, pools), np.bool_),
+              np.full((n, pools), now), seconds, seconds, held, np.zeros((n, pools), np.int64),
               np.ones(n), np.empty((0, 0)), heavy, np.ones(n, np.bool_), np.zeros(n), np.full(n, np.nan), aged,
               np.full(n, -1), count, count, count.copy(), pos, np.full(n, -1), np.zeros(n), np.full(n, -1),
               np.zeros(n, np.bool_), np.empty((pools, most)), np.zeros((pools, most), np.int64),
               np.zeros((pools, most), np.int64), np.zeros(pools, np.int64), np.zeros(pools),
               np.zeros(pools, np.int64), np.zeros((pools, 1), np.int64), np.zeros(pools, np.int64),
               np.full(pools, -1), np.zeros(pools), np.zeros(pools, np.int64), np.empty((pools, wide)),
-              np.zeros((pools, wide), np.bool_))
+              np.zeros((pools, wide), np.bool_), np.zeros(pools, np.bool_))
     by_jobs(f, turns, np.zeros(pools, np.bool_))

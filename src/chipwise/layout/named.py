@@ -1,4 +1,4 @@
-"""The --layout option: axes as people write them, legal for the model, the rest filled in by search."""
+"""A layout named in words: axes as people write them, legal for the model, the rest filled in by search."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import NoLayout
-from chipwise.layout import RESERVE
 from chipwise.layout.splits import CP_MIN_TOKENS, Split, micro_batches, refusal
 from chipwise.predict.layouts import RECOMPUTE, Layout, Layouts, parse_layout
+from chipwise.predict.memory import RESERVE
 from chipwise.predict.setup import set_up
 from chipwise.workload.model import Workload
 

@@ -1,0 +1,233 @@
+"""chipwise router: the loop that sends jobs to pools, and how it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipwise.cli.options import OutFile, TableJson
+
+if TYPE_CHECKING:
+    from chipwise.cli.router_lines import Told
+    from chipwise.route.ledger import Ledger
+    from chipwise.route.load import Pools
+    from chipwise.route.router import Router
+
+EXAMPLES = """\b
+Examples:
+  chipwise router run --pools examples/pools/local.yaml --policy cheapest --until-idle
+  chipwise router status
+"""
+RUN_EXAMPLES = """\b
+Examples:
+  chipwise router run --pools examples/pools/local.yaml --policy cheapest --until-idle
+  chipwise router run --pools pools.yaml --policy cheapest-within-deadline --metrics 127.0.0.1:9464
+  chipwise router run --pools pools.yaml --ledger postgresql://router@db/chipwise --policy max-min-fair
+"""
+STATUS_EXAMPLES = """\b
+Examples:
+  chipwise router status
+  chipwise router status --ledger postgresql://router@db/chipwise -o json
+"""
+
+app = typer.Typer(
+    name="router", help="Send the jobs of a ledger to the pools that suit them.", epilog=EXAMPLES,
+    rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def router() -> None:
+    """Send the jobs of a ledger to the pools that suit them."""
+
+
+def complete_policies(incomplete: str) -> list[str]:
+    """Policies that begin with what was typed."""
+    from chipwise.route.policies import policy_names
+
+    return [name for name in policy_names() if name.startswith(incomplete.lower())]
+
+
+def complete_yaml(incomplete: str) -> list[str]:
+    """YAML files that begin with what was typed."""
+    folder = Path(incomplete).parent if "/" in incomplete else Path()
+    try:
+        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml")]
+    except OSError:
+        return []
+    return [name for name in files if name.startswith(incomplete)]
+
+
+LedgerOpt = Annotated[str, typer.Option(
+    "--ledger", metavar="URL", envvar="CHIPWISE_LEDGER", show_default=False, show_envvar=False,
+    help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; your own file unless said).")]
+
+
+@app.command("run", epilog=RUN_EXAMPLES)
+def run(
+    pools: Annotated[Path, typer.Option(
+        "--pools", metavar="FILE", envvar="CHIPWISE_POOLS", show_envvar=False, show_default=False,
+        help="The pools file (YAML; CHIPWISE_POOLS).", autocompletion=complete_yaml)],
+    policy: Annotated[str, typer.Option(
+        "--policy", metavar="NAME", help="How pools are chosen, such as cheapest-within-deadline, or one of your own.",
+        autocompletion=complete_policies, show_default=False)],
+    ledger: LedgerOpt = "",
+    interval: Annotated[str, typer.Option(
+        "--interval", metavar="TIME", help="Between two looks at the engines.")] = "2s",
+    lease: Annotated[str, typer.Option(
+        "--lease", metavar="TIME", help="Without a word from this router for so long, another takes over.")] = "30s",
+    weight: Annotated[list[str] | None, typer.Option(
+        "--weight", metavar="NAME=VALUE", help="A weight of the policy, such as cost=2; may be said again.",
+        show_default=False)] = None,
+    metrics: Annotated[str | None, typer.Option(
+        "--metrics", metavar="HOST:PORT", help="Serve /metrics there, for Prometheus. Off loopback a token is needed.",
+        show_default=False)] = None,
+    token_file: Annotated[Path | None, typer.Option(
+        "--token-file", metavar="FILE", help="The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).",
+        show_default=False)] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look, decide and act once.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Leave when no job is open.")] = False,
+    output: TableJson = "table",
+    out: OutFile = None,
+) -> None:
+    """Send jobs to pools until told to stop; it may be killed at any moment.
+
+    Each look: what the engines show is brought together with the ledger, ended attempts are settled (done, tried again
+    elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any engine
+    hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
+    """
+    from chipwise.cli.pricing import read_pools
+    from chipwise.cli.render import formats
+    from chipwise.errors import InputError
+    from chipwise.route.ledger import open_ledger
+    from chipwise.route.policies import policy_named
+    from chipwise.route.router.endpoint import read_token
+
+    formats(output, "table", "json")
+    if once and until_idle:
+        raise InputError("--once", "with --until-idle", "one of them")
+    seconds, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
+    if leased < 2 * seconds:
+        raise InputError("--lease", lease, f"at least twice the interval of {interval}")
+    if token_file is not None and metrics is None:
+        raise InputError("--token-file", str(token_file), "--metrics beside it")
+    weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
+    read = read_pools(pools)
+    with open_ledger(ledger) as book:
+        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, output, out)
+
+
+def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, lease: float,
+         weights: dict[str, float], metrics: str | None, token: str, once: bool, until_idle: bool, output: str,
+         out: Path | None) -> None:
+    from chipwise.cli.render import emit, emit_json
+    from chipwise.cli.router_lines import Told
+    from chipwise.route.engines.named import engine_name, engines_of
+    from chipwise.route.router import Router, identity
+    from chipwise.route.router.endpoint import Endpoint
+    from chipwise.route.router.metrics import Metrics
+
+    own = identity(read.folder / book.uid)
+    gauges = Metrics()
+    endpoint = None if metrics is None else Endpoint(metrics, token, gauges.text)
+    try:
+        folders = {engine_name(pool): read.folder_of(pool.engine) / book.uid for pool in read.pools}
+        engines = engines_of(read.pools, folders, book.uid)
+        made = Router(book, engines, read.pools, policy, folders=folders, name=own.name,  # type: ignore[arg-type]
+                      policy_name=name, lease_s=lease, weights=weights)
+        told = Told(made, read, interval, quiet=output == "json" or out is not None)
+        if endpoint is not None:
+            endpoint.start()
+            told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+        _ticks(made, told, gauges, endpoint is not None, interval, once, until_idle)
+    finally:
+        if endpoint is not None:
+            endpoint.stop()
+        own.release()
+    if output == "json":
+        emit_json(told.record(), out)
+    elif out is not None:
+        emit(told.blocks(), out)
+
+
+def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool,
+           until_idle: bool) -> None:
+    import signal
+    import time
+    from types import FrameType
+
+    from chipwise.route.router import TickReport
+    from chipwise.route.router import run as ticked
+    from chipwise.route.router.metrics import Metrics
+
+    counted = 0.0
+
+    def after(report: TickReport) -> None:
+        nonlocal counted
+        told.tick(report)
+        if served and isinstance(gauges, Metrics) and time.monotonic() - counted > min(5.0, interval):
+            counted = time.monotonic()
+            gauges.observe(report, made.desk.rows.values(), made.ledger.totals())
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        made.stopping.set()
+        signal.signal(number, before[signal.Signals(number)])  # said twice: leave as one is
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        told.end(ticked(made, interval, once=once, until_idle=until_idle, after=after))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@app.command("status", epilog=STATUS_EXAMPLES)
+def status(
+    ledger: LedgerOpt = "",
+    output: TableJson = "table",
+    out: OutFile = None,
+) -> None:
+    """How routing stands: routers, engines with what they last said, jobs by state, what is wrong in the ledger."""
+    import time
+
+    from chipwise.cli import router_lines
+    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.route.ledger import open_ledger
+    from chipwise.route.router.status import standing
+
+    formats(output, "table", "json")
+    with open_ledger(ledger, create=False) as book:
+        found = standing(book, time.time())
+    if output == "json":
+        emit_json(router_lines.status_record(found), out)
+    else:
+        emit(router_lines.status_blocks(found), out)
+
+
+def _seconds(text: str, field: str, least: float, most: float) -> float:
+    from chipwise.errors import InputError
+    from chipwise.units import format_seconds, parse_duration
+
+    seconds = parse_duration(text, field)
+    if not least <= seconds <= most:
+        raise InputError(field, text, f"{format_seconds(least)} to {format_seconds(most)}")
+    return seconds
+
+
+def _weights(given: list[str]) -> dict[str, float]:
+    from math import isfinite
+
+    from chipwise.errors import InputError
+
+    found = {}
+    for each in given:
+        name, _, value = each.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not name or not isfinite(number) or number < 0:
+            raise InputError("--weight", each, "NAME=VALUE such as cost=2")
+        found[name] = number
+    return found

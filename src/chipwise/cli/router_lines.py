@@ -1,0 +1,135 @@
+"""What a router says while it runs, and how `router status` is shown."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from chipwise.cli.render import ASCII, Block, PipeClosed, Table, Text
+from chipwise.route.load import Pools
+from chipwise.route.router import Router, TickReport
+from chipwise.route.router.status import Status
+from chipwise.units import format_seconds
+
+
+class Told:
+    """Lines on stdout, one for each thing that happens; counts for the record at the end."""
+
+    def __init__(self, router: Router, pools: Pools, interval: float, quiet: bool) -> None:
+        self.router, self.pools, self.quiet = router, pools, quiet
+        self.lines: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.down: dict[str, str] = {}
+        self.ticks = 0
+        self.say(f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
+                 f"{format_seconds(router.lease_s)}, ledger {router.ledger.where}")
+        for line in self.assumptions():
+            self.say(f"assumed: {line}")
+
+    def assumptions(self) -> list[str]:
+        """What the pools file left open."""
+        return list(self.pools.said)
+
+    def say(self, line: str) -> None:
+        """One line."""
+        self.lines.append(line)
+        if self.quiet:
+            return
+        try:
+            sys.stdout.write(line.translate(ASCII) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise PipeClosed from None
+
+    def tick(self, report: TickReport) -> None:
+        """What a tick has done."""
+        at = datetime.fromtimestamp(report.at, UTC).strftime("%H:%M:%S")
+        for attempt, end in report.ended:
+            self._count(end)
+            row = self.router.ledger.attempt(attempt)
+            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {end}"
+                     + (f" ({row.reason})" if row.reason else ""))
+        for attempt in report.started:
+            self._count("started")
+            row = self.router.ledger.attempt(attempt)
+            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}, variant {row.variant}: handed over")
+        for attempt in report.refused:
+            self._count("refused")
+            row = self.router.ledger.attempt(attempt)
+            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}: {row.state} ({row.reason})")
+        for engine_id in report.stopped:
+            self.say(f"{at} told to stop: {engine_id}")
+        for attempt in report.strangers:
+            self.say(f"{at} attempt {attempt} runs on its engine and is not in the ledger: left alone")
+        self._engines(report, at)
+
+    def end(self, ticks: int) -> None:
+        """The last line."""
+        self.ticks = ticks
+        jobs = self.router.ledger.totals()["jobs"]
+        self.say(f"router {self.router.name}: stopped after {ticks} {'look' if ticks == 1 else 'looks'}; jobs: "
+                 + (", ".join(f"{int(n)} {state}" for state, n in jobs.items()) or "none"))
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for machines."""
+        return {"router": self.router.name, "policy": self.router.policy_name, "ledger": self.router.ledger.where,
+                "ticks": self.ticks, "attempts": {k: self.counts[k] for k in sorted(self.counts)},
+                "jobs": {k: int(n) for k, n in self.router.ledger.totals()["jobs"].items()},
+                "engines_down": self.down, "assumptions": self.assumptions()}
+
+    def blocks(self) -> list[Block]:
+        """All that was said."""
+        return [Text(line) for line in self.lines]
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def _engines(self, report: TickReport, at: str) -> None:
+        for name, error in report.down.items():
+            if self.down.get(name) != error:
+                wait = max(0.0, self.router.health.rows[name].next_try - report.at)
+                self.say(f"{at} engine {name} does not answer: {error}; next try in {format_seconds(wait)}")
+        for name in [name for name in self.down if name in report.up]:
+            self.say(f"{at} engine {name} answers again")
+        self.down = dict(report.down)
+
+
+def status_record(found: Status) -> dict[str, Any]:
+    """`router status` for machines."""
+    return {
+        "at": found.at, "ledger": found.ledger,
+        "routers": [{"id": row.id, "pulse": pulse, "host": row.host, "pid": row.pid, "policy": row.policy,
+                     "started": row.started, "seen": row.seen, "stopped": row.stopped}
+                    for row, pulse in found.routers],
+        "engines": [{"name": row.name, "ok": row.ok, "since": row.since, "failures": row.failures, "error": row.error,
+                     "next_try": row.next_try if not row.ok else None} for row in found.engines],
+        "jobs": found.jobs, "attempts": found.attempts, "drained": found.drained,
+        "oldest_wait_seconds": None if found.oldest is None else max(0.0, found.at - found.oldest.submitted),
+        "oldest_waiting_job": None if found.oldest is None else found.oldest.id,
+        "inconsistencies": list(found.trouble),
+    }
+
+
+def status_blocks(found: Status) -> list[Block]:
+    """`router status` for people."""
+    blocks: list[Block] = [Text(f"ledger {found.ledger}")]
+    if found.routers:
+        blocks.append(Table(["router", "pulse", "host", "pid", "policy", "seen"], [
+            [row.id, pulse, row.host, str(row.pid), row.policy, f"{format_seconds(max(0.0, found.at - row.seen))} ago"]
+            for row, pulse in found.routers], frozenset({"router", "pulse", "host", "policy"}), title="Routers"))
+    else:
+        blocks.append(Text("No router has run on this ledger."))
+    if found.engines:
+        blocks.append(Table(["engine", "answers", "since", "failures", "next try", "error"], [
+            [row.name, "yes" if row.ok else "no", f"{format_seconds(max(0.0, found.at - row.since))} ago",
+             str(row.failures), "" if row.ok else f"in {format_seconds(max(0.0, row.next_try - found.at))}", row.error]
+            for row in found.engines], frozenset({"engine", "answers", "error"}), title="Engines"))
+    blocks.append(Table(["jobs", "count"], [[state, str(n)] for state, n in found.jobs.items()] or [["none", "0"]],
+                        frozenset({"jobs"}), title="Jobs"))
+    blocks += [Text(f"Pool {pool} is drained: {reason}") for pool, reason in found.drained.items()]
+    if found.oldest is not None:
+        waited = format_seconds(max(0.0, found.at - found.oldest.submitted))
+        blocks.append(Text(f"Job {found.oldest.id} has waited for longest: {waited} ({found.oldest.reason})"))
+    blocks.append(Text("The ledger is consistent." if not found.trouble else "The ledger is NOT consistent:"))
+    return blocks + [Text(f"  {line}") for line in found.trouble]

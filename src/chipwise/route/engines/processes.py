@@ -1,0 +1,80 @@
+"""Processes of this machine, so named that none is taken for another: by pid, start time and boot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from functools import cache
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@cache
+def host() -> str:
+    """This machine."""
+    return socket.gethostname()
+
+
+@cache
+def boot() -> str:
+    """What tells this boot from others."""
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def look(pid: int) -> tuple[str, int, int] | None:
+    """State letter, session and start (ticks since boot) of a process; None where there is none."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return fields[0].decode(), int(fields[3]), int(fields[19])
+
+
+def alive(pid: int, start: int, booted: str) -> bool:
+    """Whether that very process runs; one that has ended and waits to be waited for does not."""
+    found = look(pid) if pid and booted == boot() else None
+    return found is not None and found[0] not in "ZX" and found[2] == start
+
+
+def left_behind(attempt: str, leader: int, start: int, booted: str) -> list[tuple[int, int]]:
+    """(pid, start) of what an attempt's programs left running: of the leader's session, or with its variable."""
+    if booted != boot():
+        return []
+    mark = b"\0CHIPWISE_ATTEMPT=" + attempt.encode() + b"\0"
+    now = look(leader)
+    again = now is not None and now[2] != start  # the pid is another's by now, and so is its session
+    found = []
+    for each in os.scandir(PROC):
+        if not each.name.isdigit() or int(each.name) in (leader, os.getpid()):
+            continue
+        seen = look(int(each.name))
+        if seen is None or seen[0] in "ZX" or seen[2] < start:
+            continue
+        if (seen[1] == leader and not again) or mark in b"\0" + _environ(int(each.name)):
+            found.append((int(each.name), seen[2]))
+    return found
+
+
+def send(pid: int, start: int, number: signal.Signals) -> None:
+    """A signal to that very process; no error if it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        found = look(pid)
+        if found is not None and found[2] == start:  # the handle is of the process that we looked at
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return (PROC / str(pid) / "environ").read_bytes()
+    except OSError:  # another's process, or one that has just ended
+        return b""

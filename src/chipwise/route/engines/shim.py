@@ -1,0 +1,269 @@
+"""Runs one attempt on the node where its engine put it, once: ``python3 shim.py FOLDER BY``.
+
+FOLDER is the attempt's (see `chipwise.route.launch`), BY is the engine's id of this job. The first that comes makes
+the claim and runs the program; whoever finds the claim of another leaves with `TAKEN` and runs nothing. The same BY may
+come again when its engine starts the job anew. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
+
+No shell is involved: the program gets its arguments and variables byte for byte. Secrets are variables of this process,
+put there by the engine; they are handed on and never written. A SIGTERM or SIGINT is handed on to the program, which
+has `grace` seconds to save its work. A program that was told to stop and leaves with 0 has finished; one that has only
+saved its work must leave with another status (143 is the custom).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+# statuses of its own; outside those of sysexits.h (64-78) and of shells (126 and up)
+TAKEN, UNREADABLE = 79, 80
+NOT_FOUND, NOT_STARTED, BY_SIGNAL = 127, 126, 128  # as shells have it
+GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slurm's KillWait is 30 s too
+# what the engine handed out is not the job's to change
+ENGINES_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
+LOCK = "CHIPWISE_LOCK_FD"  # a lock of the engine's that this process holds until the claim is made
+
+
+def whole(path: str, value: dict[str, Any], replace: bool = True) -> None:
+    """Write a file that is whole or absent; without `replace`, FileExistsError if it is there."""
+    draft = f"{path}.{socket.gethostname()}.{os.getpid()}"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(json.dumps(value).encode("ascii") + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        if replace:
+            os.replace(draft, path)
+        else:
+            made(draft, path)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:  # folders of some network file systems can't be synchronised
+        if error.errno not in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(folder)
+
+
+def made(draft: str, path: str) -> None:
+    """Give a file its name, unless another has it: atomic, with its contents, also on NFS."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)  # no hard links: its contents come after
+        with open(draft, "rb") as drafted, os.fdopen(handle, "wb") as out:
+            out.write(drafted.read())
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """A JSON object; None where there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read().decode("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def myself() -> dict[str, Any]:
+    """This process so that no other is taken for it: pid, start in ticks since boot, boot, host."""
+    found: dict[str, Any] = {"pid": os.getpid(), "host": socket.gethostname()}
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            found["start"] = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            found["boot"] = file.read().strip()
+    except (OSError, ValueError, IndexError):  # no /proc: the engine itself must know whether it runs
+        pass
+    return found
+
+
+def claim(folder: str, by: str) -> dict[str, Any] | bool:
+    """Make the claim. True: run it; an `end` of one's own: it has ended already; False: another has it."""
+    path, now = os.path.join(folder, "claim"), time.time()
+    told = {"pool": os.environ.get("CHIPWISE_POOL", ""), "chips": os.environ.get("CHIPWISE_CHIP_IDS", "")}
+    mine = dict(myself(), by=by, at=now, restarts=0, **told)
+    try:
+        whole(path, mine, replace=False)
+        return True
+    except FileExistsError:
+        pass
+    found = read(path) or {}
+    if found.get("by") != by:
+        return False
+    end = read(os.path.join(folder, "end"))
+    if end is not None:
+        return end
+    whole(path, dict(mine, restarts=int(found.get("restarts", 0)) + 1))
+    return True
+
+
+def octets(words: list[str]) -> list[bytes]:
+    """Strings as the bytes that they stand for."""
+    return [word.encode("utf-8", "surrogateescape") for word in words]
+
+
+def variables(launch: dict[str, Any]) -> dict[bytes, bytes]:
+    """The program's environment: this process's, then the launch's, then what the engine handed out."""
+    found = dict(os.environb)
+    found.pop(LOCK.encode(), None)
+    own = {octets([k])[0]: octets([v])[0] for k, v in launch["environment"].items()}
+    fixed = {k.encode(): os.environb[k.encode()] for k in ENGINES_OWN if k in os.environ}
+    fixed[b"CHIPWISE_ATTEMPT"] = octets([launch["attempt"]])[0]  # by which what a program leaves behind is found
+    found.update(own)
+    found.update(fixed)
+    return found
+
+
+class Program:
+    """The program as a child in a process group of its own."""
+
+    def __init__(self, launch: dict[str, Any]) -> None:
+        self.launch, self.output = launch, -1
+        self.pid, self.told, self.why = 0, 0, ""
+        self.grace = float(launch.get("grace") or GRACE_S)
+        signal.signal(signal.SIGALRM, self.rung)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.asked)
+
+    def tell(self, number: int, why: str) -> None:
+        """Hand a signal on; SIGKILL follows after the grace."""
+        if not self.told:
+            self.told, self.why = number, why
+            signal.setitimer(signal.ITIMER_REAL, max(self.grace, 0.001))
+        self.send(number)
+
+    def send(self, number: int) -> None:
+        """A signal to the whole group."""
+        if self.pid:
+            with suppress(ProcessLookupError, PermissionError):  # it has ended; macOS says it the second way
+                os.killpg(self.pid, number)
+
+    def asked(self, number: int, frame: FrameType | None) -> None:
+        """Handler of SIGTERM and SIGINT."""
+        self.tell(number, f"told to stop by signal {number}")
+
+    def rung(self, number: int, frame: FrameType | None) -> None:
+        """Handler of the alarm: the time limit, then the end of the grace."""
+        if self.told:
+            self.send(signal.SIGKILL)
+            signal.setitimer(signal.ITIMER_REAL, 1.0)  # until nothing is left
+        else:
+            self.tell(signal.SIGTERM, f"time limit of {self.launch['time_limit']:g} s")
+
+    def start(self) -> tuple[int, str] | None:
+        """Start it; the error's (status, words) if that can't be."""
+        held = {signal.SIGTERM, signal.SIGINT, signal.SIGALRM}
+        argv, environment = octets(self.launch["argv"]), variables(self.launch)
+        reader, writer = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, held)  # whoever tells it to stop finds it started, or not at all
+        if self.told:
+            return BY_SIGNAL + self.told, ""
+        if self.launch.get("time_limit"):
+            signal.setitimer(signal.ITIMER_REAL, float(self.launch["time_limit"]))
+        self.pid = os.fork()
+        if not self.pid:
+            self._become(argv, environment, writer, held)
+        with suppress(OSError):  # it has done so itself, or has ended
+            os.setpgid(self.pid, self.pid)
+        os.close(writer)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+        said = b""
+        while True:
+            part = os.read(reader, 4096)
+            if not part:
+                break
+            said += part
+        os.close(reader)
+        if said:
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+            number, _, words = said.decode("utf-8", "replace").partition(" ")
+            return int(number), words
+        return None
+
+    def _become(self, argv: list[bytes], environment: dict[bytes, bytes], writer: int,
+                held: set[signal.Signals]) -> None:
+        try:
+            os.setpgid(0, 0)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(self.output, 1)
+            os.dup2(self.output, 2)
+            os.chdir(self.launch["cwd"])
+            for number in held | {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)}:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+            os.execvpe(argv[0], argv, environment)
+        except BaseException as error:
+            status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
+            words = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+            os.write(writer, f"{status} {self.launch['argv'][0]!r}: {words}".encode("utf-8", "replace")[:4000])
+        finally:
+            os._exit(NOT_STARTED)
+
+    def wait(self) -> int:
+        """Its status as shells write it. What it left running in its group is ended with it."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self.send(signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.pid = 0
+        return BY_SIGNAL + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def run(folder: str, by: str, program: Program) -> int:
+    """Run a program and write its end; its status."""
+    program.output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    started, failed = time.time(), program.start()
+    status, reason = failed if failed else (program.wait(), "")
+    end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
+           "told": program.told, "reason": program.why or reason}
+    whole(os.path.join(folder, "end"), end)
+    return status
+
+
+def main(arguments: list[str]) -> int:
+    """Claim, run, write the end. The status is the program's, or one of this file's own."""
+    folder, by = os.path.abspath(arguments[0]), arguments[1]
+    launch = read(os.path.join(folder, "launch.json")) or {}
+    try:
+        octets(launch["argv"])
+        variables(launch)
+        os.fspath(launch["cwd"])
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        sys.stderr.write(f"shim: {folder}: no launch that can be read ({error!r})\n")
+        return UNREADABLE
+    program = Program(launch)  # from here on it can be told to stop
+    mine = claim(folder, by)
+    if os.environ.get(LOCK):
+        os.close(int(os.environ.pop(LOCK)))
+    if mine is False:
+        sys.stderr.write(f"shim: {folder}: another has the claim; nothing was run\n")
+        return TAKEN
+    if mine is not True:
+        return int(mine.get("exit_code", UNREADABLE))
+    return run(folder, by, program)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""Every variant of a job in every pool: an `Option`, or `Unable` with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chipwise.catalog.economics import Economics, economics
+from chipwise.errors import Refusal
+from chipwise.predict.estimate import Estimate
+from chipwise.route.estimates.matching import given_for, held, moved
+from chipwise.route.estimates.predicted import Predicted, Predictor, Progress
+from chipwise.route.estimates.stretch import stretched
+from chipwise.route.job import Job, Variant
+from chipwise.route.option import Option, Unable
+from chipwise.route.pool import Pool
+from chipwise.units import HOUR, format_seconds
+
+
+@dataclass(slots=True)
+class Estimator:
+    """What options are made with. Predictions are kept: a thousand similar jobs are predicted once."""
+
+    know: Economics = field(default_factory=economics)
+    predictor: Predictor = field(default_factory=Predictor)
+    launched: bool = False  # jobs are to run and not only to be simulated
+
+    def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Unable]]:
+        """The ways to run a job, in the order of its variants, and those that can't be with why."""
+        found: list[Option] = []
+        families = {variant.family for variant in job.variants}
+        unable = [Unable(pool.name, "", f"no variant is for {pool.family} chips such as {pool.chip}",
+                         f"a variant of the family {pool.family}") for pool in pools if pool.family not in families]
+        for variant in job.variants:
+            for pool in pools:
+                if pool.family != variant.family:
+                    continue
+                try:
+                    found.append(self._option(job, variant, pool))
+                except Refusal as refusal:
+                    unable.append(Unable(pool.name, variant.name, refusal.reason, refusal.unlock))
+        return found, unable
+
+    def _option(self, job: Job, variant: Variant, pool: Pool) -> Option:
+        chips, topology = held(job, variant, pool, self.launched)
+        usd_once, moving = moved(job.constraints.data, pool, self.know)
+        work = self._work(job, variant, pool, chips, topology)
+        run = stretched(work.seconds, pool, chips, job.checkpoint, work.write_s, self.know)
+        if run.seconds is None:
+            raise Refusal("it is interrupted so often there that it never ends",
+                          "checkpoints that are near enough (checkpoint.every), or a pool that is not spot")
+        if run.seconds.value > pool.max_seconds:
+            raise Refusal(f"it takes {format_seconds(run.seconds.value)}, the pool allows "
+                          f"{format_seconds(pool.max_seconds)}", "more chips, or a pool that allows longer runs")
+        late = "" if run.seconds.high <= pool.max_seconds else "may pass the pool's longest run"
+        usd_hour = chips * pool.usd_chip_hour
+        watts = chips * pool.watts_chip * work.share if work.watts is None else work.watts
+        said = (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
+        return Option(pool.name, variant.name, chips, topology, run.seconds, usd_hour, watts,
+                      work.layout or variant.layout, usd_once, "; ".join(part for part in said if part))
+
+    def _work(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
+        """What the job takes without interruptions: as given where something is, else as predicted."""
+        given = given_for(job, pool)
+        if given is not None:
+            return Predicted(given.seconds, watts=given.watts, note=f"given for {given.on}")
+        if not job.workload:
+            said = ", ".join(each.on for each in job.given)
+            raise Refusal(f"no estimate for {pool.name}, {pool.chip} or {pool.family} (there are some for {said})",
+                          "an estimate of its own, or a workload to predict")
+        return self.predictor.predicted(job, variant, pool, chips, topology)
+
+
+def _dear(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:
+    usd = usd_hour * seconds.value / HOUR + usd_once
+    return f"over the budget of ${job.budget:,.2f}" if usd > job.budget else ""
+
+
+def estimator(check: bool = False, progress: Progress | None = None) -> Estimator:
+    """An estimator of jobs that are to run; with `check` it compiles programs that were not checked yet."""
+    return Estimator(predictor=Predictor(check=check, progress=progress), launched=True)
+
+
+_usual: list[Estimator] = []
+
+
+def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> tuple[list[Option], list[Unable]]:
+    """The ways to run a job, and those that can't be; with the catalog's own knowledge unless told.
+
+    >>> from chipwise.route.load import load_jobs
+    >>> [job] = load_jobs("name: hello\\ncommand: [echo, hello]\\nestimates: {cpu: 5s}", now=0.0)
+    >>> found, unable = options(job, [Pool("here", "local", "cpu", "cpu", 2), Pool("v5e", "local", "v5e", "tpu", 8)])
+    >>> found[0].pool, found[0].chips, [u.pool for u in unable]
+    ('here', 1, ['v5e'])
+    """
+    if using is None:
+        if not _usual:
+            _usual.append(estimator())
+        using = _usual[0]
+    return using.options(job, pools)

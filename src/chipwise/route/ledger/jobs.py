@@ -1,0 +1,121 @@
+"""What befalls jobs at their owner's word: submitted, cancelled, tried again; and parked, by a router."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+from chipwise.errors import InputError
+from chipwise.route.job import Job
+from chipwise.route.ledger.codec import encode
+from chipwise.route.ledger.database import Database
+from chipwise.route.ledger.error import Conflict
+from chipwise.route.ledger.records import ACTIVE, CANCELLED, PARKED, WAITING, Submission
+from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.states import step_job
+from chipwise.route.option import Option, Unable
+
+
+def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
+    """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
+    ids: list[str] = []
+    rows: list[tuple[object, ...]] = []
+    number, when = next_id(db, "jobs"), stamp(db, now)
+    fresh: dict[str, tuple[str, str]] = {}  # keys of this very batch: id and digest
+    for one in jobs:
+        text = encode(one.job, Job)
+        # without the deadline: one that the file gives as a duration is another moment each time it is submitted
+        digest = hashlib.sha256(encode(replace(one.job, deadline=inf), Job).encode()).hexdigest()
+        key = json.dumps(one.job.key) if one.job.key else None  # exact, whatever its characters
+        known = fresh.get(key) or _known(db, key) if key else None
+        if known:
+            _same(one.job, digest, *known)
+            ids.append(known[0])
+            continue
+        if not one.options:
+            raise InputError(f"job {one.job.name}", "no option", "a job that can run in some pool")
+        rows.append((number, key, digest, text_of(one.job.name), text_of(one.job.owner), WAITING, now, text,
+                     encode(tuple(one.options), tuple[Option, ...]), encode(tuple(one.unable), tuple[Unable, ...]),
+                     "no router has looked at it yet", when))
+        ids.append(str(number))
+        if key:
+            fresh[key] = (str(number), digest)
+        number += 1
+    db.many("INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, unable, reason, changed) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    notes(db, [(now, int(str(row[0])), "", "submitted", "", {}) for row in rows])
+    return ids
+
+
+def _known(db: Database, key: str) -> tuple[str, str] | None:
+    found = db.one("SELECT id, digest FROM jobs WHERE key = ?", key)
+    return None if found is None else (str(found[0]), found[1])
+
+
+def _same(job: Job, digest: str, known: str, known_digest: str) -> None:
+    if digest != known_digest:
+        raise InputError(f"job {job.name}.key", job.key,
+                         f"a key of its own: job {known} was submitted with this one and other contents")
+
+
+def ask_cancel(db: Database, job_id: str, now: float) -> str:
+    """Cancel a job: at once while none of its attempts is under way, else once the engine has stopped it."""
+    number, state = _state(db, job_id)
+    if state == ACTIVE:
+        db.run("UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
+               number)
+        db.run("UPDATE jobs SET cancel = 1, changed = ?, reason = 'cancelling' WHERE id = ?", stamp(db, now), number)
+        note(db, now, number, "cancel asked")
+        return ACTIVE
+    if state == CANCELLED:
+        return CANCELLED
+    step_job(job_id, state, CANCELLED)
+    db.run("UPDATE jobs SET state = 'cancelled', reason = 'cancelled by its owner', changed = ? WHERE id = ?",
+           stamp(db, now), number)
+    note(db, now, number, "cancelled", "before it ran" if state == WAITING else "while it was parked")
+    return CANCELLED
+
+
+def retry(db: Database, job_id: str, now: float) -> None:
+    """Let a job that was parked or cancelled wait again, with all its retries."""
+    number, state = _state(db, job_id)
+    if state not in (PARKED, CANCELLED):
+        raise Conflict(f"job {job_id} is {state}: only a job that was parked or cancelled is tried again")
+    step_job(job_id, state, WAITING)
+    db.run("UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_at = NULL, "
+           "waits_for = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?", stamp(db, now), number)
+    note(db, now, number, "retried", f"it was {state}")
+
+
+def park(db: Database, job_id: str, reason: str, now: float) -> None:
+    """Give a waiting job up, with the reason, until someone tries it again."""
+    number, state = _state(db, job_id)
+    if state != WAITING:
+        raise Conflict(f"job {job_id} is {state}: only a job that waits is parked so")
+    db.run("UPDATE jobs SET state = 'parked', reason = ?, changed = ? WHERE id = ?", text_of(reason), stamp(db, now),
+           number)
+    note(db, now, number, "parked", reason)
+
+
+def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+    """Replace what a waiting job would take in each pool."""
+    number, state = _state(db, job_id)
+    if state != WAITING:
+        raise Conflict(f"job {job_id} is {state}: only a job that waits is estimated anew")
+    if not options:
+        raise Conflict(f"job {job_id} would have no pool left: park it instead")
+    db.run("UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
+           encode(tuple(options), tuple[Option, ...]), encode(tuple(unable), tuple[Unable, ...]), stamp(db, now),
+           number)
+    note(db, now, number, "estimated anew", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
+
+
+def _state(db: Database, job_id: str) -> tuple[int, str]:
+    number = job_number(job_id)
+    found = db.one("SELECT state FROM jobs WHERE id = ?", number)
+    if found is None:
+        raise InputError("job", job_id, "the number of a job, as `chipwise jobs list` shows it")
+    return number, str(found[0])

@@ -1,0 +1,313 @@
+"""The ledger as the rest of chipwise sees it. Every method is one transaction: it happens whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import string
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from chipwise.errors import InputError
+from chipwise.route.engine import Seen
+from chipwise.route.ledger import attempts as _attempts
+from chipwise.route.ledger import jobs as _jobs
+from chipwise.route.ledger.codec import storable
+from chipwise.route.ledger.database import Database, SQLite
+from chipwise.route.ledger.error import LedgerError
+from chipwise.route.ledger.records import (
+    WAITING,
+    AttemptRow,
+    DecisionRow,
+    EngineRow,
+    Event,
+    JobRow,
+    RouterRow,
+    Submission,
+)
+from chipwise.route.ledger.rows import (
+    ATTEMPT,
+    JOB,
+    Decoded,
+    attempt_of,
+    decision_of,
+    event_of,
+    job_number,
+    text_of,
+)
+from chipwise.route.ledger.schema import TABLES, VERSION
+from chipwise.route.option import Option, Unable
+from chipwise.route.view import Decision
+
+
+class Ledger:
+    """Jobs, decisions, attempts and events, kept in one database that several routers may share."""
+
+    def __init__(self, db: Database) -> None:
+        self._db, self._decoded = db, Decoded()
+        self.where = db.where
+        self.uid = _ready(db)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._db.close()
+
+    # jobs
+
+    def submit(self, jobs: Sequence[Submission], now: float) -> list[str]:
+        """Write jobs, all or none; their ids. The same key with the same job again: the same id, nothing written."""
+        with self._db.write() as db:
+            return _jobs.submit(db, jobs, now)
+
+    def job(self, job_id: str) -> JobRow:
+        """One job."""
+        row = self._db.one(f"SELECT {JOB} FROM jobs WHERE id = ?", job_number(job_id))
+        if row is None:
+            raise InputError("job", job_id, "the number of a job, as `chipwise jobs list` shows it")
+        return self._decoded.job(row)
+
+    def jobs(self, state: str | None = None, owner: str | None = None, name: str | None = None,
+             limit: int | None = None) -> list[JobRow]:
+        """Jobs, newest first."""
+        asked = {"state": state, "owner": owner, "name": name}
+        given = {k: text_of(v) for k, v in asked.items() if v is not None}
+        where = " AND ".join(f"{k} = ?" for k in given) or "1 = 1"
+        rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE {where} ORDER BY id DESC LIMIT ?", *given.values(),
+                            2**31 if limit is None else limit)
+        return [self._decoded.job(row) for row in rows]
+
+    def open_jobs(self, changed_after: float | None = None) -> list[JobRow]:
+        """Jobs that wait or have an attempt under way, oldest first.
+
+        With `changed_after` (the latest `changed` a caller has seen): all jobs changed since, those now over included,
+        so that a caller who keeps them can drop them. A change of `reason` alone counts as none.
+        """
+        if changed_after is None:
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('active', 'waiting') ORDER BY id")
+        else:
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ? ORDER BY id", changed_after)
+        return [self._decoded.job(row) for row in rows]
+
+    def ask_cancel(self, job_id: str, now: float) -> str:
+        """Cancel a job; its state after: `cancelled`, or `active` until its attempt has been stopped."""
+        with self._db.write() as db:
+            return _jobs.ask_cancel(db, job_id, now)
+
+    def retry(self, job_id: str, now: float) -> None:
+        """Let a job that was parked or cancelled wait again, with all its retries."""
+        with self._db.write() as db:
+            _jobs.retry(db, job_id, now)
+
+    def change(self, what: str, job_ids: Sequence[str], now: float) -> None:
+        """Cancel several jobs ("cancel"), or try them again ("retry"): all of them, or none."""
+        step = {"cancel": _jobs.ask_cancel, "retry": _jobs.retry}[what]
+        with self._db.write() as db:
+            for job_id in job_ids:
+                step(db, job_id, now)
+
+    def park(self, job_id: str, reason: str, now: float) -> None:
+        """Give a waiting job up, with the reason, until someone tries it again."""
+        with self._db.write() as db:
+            _jobs.park(db, job_id, reason, now)
+
+    def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+        """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
+        with self._db.write() as db:
+            _jobs.revise(db, job_id, options, unable, now)
+
+    # attempts
+
+    def attempt(self, attempt: str) -> AttemptRow:
+        """One attempt; `Conflict` where the ledger has none of that id."""
+        return _attempts.one(self._db, attempt)
+
+    def attempts(self, job_id: str | None = None, under_way: bool = False) -> list[AttemptRow]:
+        """Attempts, in the order of jobs and numbers."""
+        where, values = ["1 = 1"], []
+        if job_id is not None:
+            where.append("job_id = ?")
+            values.append(job_number(job_id))
+        if under_way:
+            where.append("state IN ('intended', 'running', 'submitted')")
+        return [attempt_of(row) for row in self._db.all(
+            f"SELECT {ATTEMPT} FROM attempts WHERE {' AND '.join(where)} ORDER BY job_id, number", *values)]
+
+    def decide(self, router: str, policy: str, decisions: Sequence[Decision], now: float, lease_s: float,
+               room: Mapping[str, int]) -> list[AttemptRow]:
+        """Carry decisions out as far as they still hold; the attempts that are now intended.
+
+        `room`: chips of each pool that attempts of this ledger may hold in all, those under way included; what they
+        hold is counted here, inside the transaction, so that two routers never overfill a pool. A start is dropped
+        without a word where its job no longer waits, must wait until later, has no such option, the pool is drained
+        or not in `room`, or has too little of it. A `stop` asks that the job's attempt be stopped ("preempt"). A
+        `wait` writes its reason to the job, and a decision when the pool waited for is another than before.
+        """
+        with self._db.write() as db:
+            return _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, room)
+
+    def take(self, router: str, now: float, lease_s: float) -> list[AttemptRow]:
+        """Attempts under way that this router looks after from now: its own, and those whose lease ran out."""
+        with self._db.write() as db:
+            return _attempts.take(db, router, now, lease_s)
+
+    def handed_over(self, attempt: str, engine_id: str, now: float) -> None:
+        """The engine has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
+        with self._db.write() as db:
+            _attempts.handed_over(db, attempt, engine_id, now)
+
+    def seen(self, attempt: str, what: Seen, now: float) -> None:
+        """What the engine shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
+        with self._db.write() as db:
+            _attempts.seen(db, attempt, what, now)
+
+    def end(self, attempt: str, state: str, now: float, exit_code: int | None = None, reason: str = "",
+            done: float | None = None, spent: float = 0.0, next: str = WAITING, not_before: float = 0.0,
+            started: float | None = None, ended: float | None = None) -> bool:
+        """End an attempt and give its job its next state, in one; False where it had ended so before.
+
+        A job whose owner asked for its end becomes `cancelled` whatever `next` says, unless the attempt is done.
+        `done` is the share of the job's work that checkpoints now hold; it never falls.
+        """
+        with self._db.write() as db:
+            return _attempts.end(db, attempt, state, now, exit_code=exit_code, reason=reason, done=done, spent=spent,
+                                 then=next, not_before=not_before, started=started, ended=ended)
+
+    def ask_stop(self, attempt: str, why: str, now: float) -> None:
+        """Ask that an attempt be stopped: "cancel", "preempt" or "move"."""
+        with self._db.write() as db:
+            _attempts.ask_stop(db, attempt, why, now)
+
+    # the story
+
+    def decisions(self, job_id: str, limit: int | None = None) -> list[DecisionRow]:
+        """Decisions about a job, oldest first; the last `limit` of them."""
+        rows = self._db.all("SELECT id, at, policy, router, decision FROM decisions WHERE job_id = ? "
+                            "ORDER BY id DESC LIMIT ?", job_number(job_id), 2**31 if limit is None else limit)
+        return [decision_of(row) for row in reversed(rows)]
+
+    def events(self, job_id: str | None = None, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Events after one, oldest first."""
+        only, values = ("", []) if job_id is None else (" AND job_id = ?", [job_number(job_id)])
+        return [event_of(row) for row in self._db.all(
+            f"SELECT id, at, job_id, attempt, kind, text, data FROM events WHERE id > ?{only} ORDER BY id LIMIT ?",
+            after, *values, 2**31 if limit is None else limit)]
+
+    # routers, engines, pools
+
+    def heartbeat(self, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
+        """A router is alive, or has stopped in good order."""
+        with self._db.write() as db:
+            db.run("INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                   "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
+                   "seen = excluded.seen, stopped = excluded.stopped", router, host, pid, policy, now, now,
+                   now if stopped else None)
+
+    def routers(self) -> list[RouterRow]:
+        """Routers that have written to this ledger, the last seen first."""
+        return [RouterRow(*row) for row in self._db.all(
+            "SELECT id, host, pid, policy, started, seen, stopped FROM routers ORDER BY seen DESC, id")]
+
+    def engine_health(self, name: str, ok: bool, error: str, next_try: float, now: float) -> EngineRow:
+        """Note how an engine answered; how it has done so of late. Writes nothing while all stays well."""
+        with self._db.write() as db:
+            old = db.one("SELECT name, ok, since, failures, error, next_try FROM engines WHERE name = ?", name)
+            since = now if old is None or bool(old[1]) != ok else old[2]
+            failures = 0 if ok else 1 + (0 if old is None else old[3])
+            new = (name, int(ok), since, failures, text_of(error), next_try)
+            if new != old:
+                db.run("INSERT INTO engines (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
+                       "ON CONFLICT (name) DO UPDATE SET ok = excluded.ok, since = excluded.since, "
+                       "failures = excluded.failures, error = excluded.error, next_try = excluded.next_try", *new)
+            return _engine(new)
+
+    def engines(self) -> list[EngineRow]:
+        """How engines have answered of late."""
+        return [_engine(row) for row in self._db.all(
+            "SELECT name, ok, since, failures, error, next_try FROM engines ORDER BY name")]
+
+    def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
+        """Let no job start in a pool, or let them again. What runs there goes on."""
+        with self._db.write() as db:
+            db.run("INSERT INTO pools (name, drained, reason, since) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
+                   "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since", storable(pool),
+                   int(on), text_of(reason), now)
+
+    def drained(self) -> dict[str, str]:
+        """Pools in which no job is to start, with the reason."""
+        return dict(self._db.all("SELECT name, reason FROM pools WHERE drained = 1 ORDER BY name"))
+
+    # the whole
+
+    def totals(self) -> dict[str, dict[str, float]]:
+        """Sums for `/metrics`: jobs and attempts by state, chips held by pool, dollars spent by pool."""
+        with self._db.read() as db:
+            def counted(sql: str) -> dict[str, float]:
+                return dict(db.all(sql))
+
+            return {
+                "jobs": counted("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
+                "attempts": counted("SELECT state, count(*) FROM attempts GROUP BY state ORDER BY state"),
+                "chips": counted("SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN "
+                                 "('intended', 'running', 'submitted') GROUP BY pool ORDER BY pool"),
+                "spent": counted("SELECT pool, sum(spent) FROM attempts GROUP BY pool ORDER BY pool"),
+            }
+
+    def check(self) -> list[str]:
+        """What is inconsistent in the ledger, one line each; nothing, in a sound one."""
+        from chipwise.route.ledger.check import check
+
+        with self._db.read() as db:
+            return check(db, self.uid)
+
+
+def open_ledger(url: str = "", create: bool = True) -> Ledger:
+    """The ledger at a URL: `postgresql://...`, `sqlite:///PATH`, a path; the user's own file where empty."""
+    url = url or default_ledger()
+    if url.startswith(("postgresql://", "postgres://")):
+        from chipwise.route.ledger.postgres import PostgreSQL
+
+        return Ledger(PostgreSQL(url))
+    path = url.removeprefix("sqlite://") if url.startswith("sqlite:///") else url
+    if "://" in path:
+        raise InputError("ledger", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
+    return Ledger(SQLite(Path(path).expanduser(), create))
+
+
+def default_ledger() -> str:
+    """The file of the user's own ledger."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    folder = Path(data) if data.startswith("/") else Path.home() / ".local" / "share"
+    return str(folder / "chipwise" / "ledger.db")
+
+
+def _engine(row: Sequence[object]) -> EngineRow:
+    name, ok, *rest = row
+    return EngineRow(str(name), bool(ok), *rest)  # type: ignore[arg-type]
+
+
+def _ready(db: Database) -> str:
+    """Make the tables where there are none; the ledger's own name."""
+    if "meta" not in db.tables():
+        with db.write():
+            tables = db.tables()  # another process may have been first
+            if not tables:
+                for sql in TABLES:
+                    db.run(sql.replace("{id}", db.identity))
+                letters = string.ascii_lowercase
+                uid = secrets.choice(letters) + "".join(secrets.choice(letters + string.digits) for _ in range(9))
+                db.many("INSERT INTO meta (name, value) VALUES (?, ?)", [("uid", uid), ("version", str(VERSION))])
+            elif "meta" not in tables:
+                raise LedgerError(db.where, "it holds tables of something else", "it was left as it is; name another")
+    found: dict[str, str] = dict(db.all("SELECT name, value FROM meta"))
+    if found.get("version") != str(VERSION):
+        raise LedgerError(db.where, f"it is of version {found.get('version', 'unknown')}, this chipwise reads "
+                          f"{VERSION}", "it was left as it is; use the chipwise that made it, or start a new ledger")
+    return str(found["uid"])

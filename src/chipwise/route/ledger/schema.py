@@ -1,0 +1,115 @@
+"""The tables, in SQL that SQLite and PostgreSQL both read."""
+
+from __future__ import annotations
+
+from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
+
+VERSION = 1
+
+_OPEN = "('active', 'waiting')"
+_UNDER_WAY = "('intended', 'running', 'submitted')"
+assert frozenset(("intended", "running", "submitted")) == UNDER_WAY
+
+
+def _among(states: frozenset[str]) -> str:
+    return "(" + ", ".join(f"'{s}'" for s in sorted(states)) + ")"
+
+
+# {id} is a whole number that is the primary key: each database has its own word for the kind that costs no index
+TABLES = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"""CREATE TABLE jobs (
+        id {{id}},
+        key TEXT UNIQUE,
+        digest TEXT NOT NULL,
+        name TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN {_among(OVER | {'waiting', 'active'})}),
+        submitted DOUBLE PRECISION NOT NULL,
+        job TEXT NOT NULL,
+        options TEXT NOT NULL,
+        unable TEXT NOT NULL,
+        done DOUBLE PRECISION NOT NULL DEFAULT 0 CHECK (done BETWEEN 0 AND 1),
+        spent DOUBLE PRECISION NOT NULL DEFAULT 0,
+        reason TEXT NOT NULL DEFAULT '',
+        failures INTEGER NOT NULL DEFAULT 0,
+        failed_at TEXT,
+        waits_for TEXT,
+        not_before DOUBLE PRECISION NOT NULL DEFAULT 0,
+        cancel INTEGER NOT NULL DEFAULT 0,
+        changed DOUBLE PRECISION NOT NULL
+    )""",
+    f"CREATE INDEX jobs_open ON jobs (id) WHERE state IN {_OPEN}",
+    "CREATE INDEX jobs_changed ON jobs (changed)",
+    f"""CREATE TABLE attempts (
+        id TEXT PRIMARY KEY,
+        job_id BIGINT NOT NULL REFERENCES jobs (id),
+        number INTEGER NOT NULL,
+        pool TEXT NOT NULL,
+        variant TEXT NOT NULL,
+        chips INTEGER NOT NULL CHECK (chips > 0),
+        plan TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN {_among(UNDER_WAY | ENDS)}),
+        router TEXT NOT NULL,
+        lease DOUBLE PRECISION NOT NULL,
+        engine_id TEXT NOT NULL DEFAULT '',
+        intended DOUBLE PRECISION NOT NULL,
+        submitted DOUBLE PRECISION,
+        started DOUBLE PRECISION,
+        ended DOUBLE PRECISION,
+        exit_code BIGINT,
+        place TEXT NOT NULL DEFAULT '',
+        reason TEXT NOT NULL DEFAULT '',
+        restarts INTEGER NOT NULL DEFAULT 0,
+        stop TEXT NOT NULL DEFAULT '',
+        spent DOUBLE PRECISION NOT NULL DEFAULT 0,
+        UNIQUE (job_id, number)
+    )""",
+    # the database itself refuses a second attempt beside one under way, whatever a program may do
+    f"CREATE UNIQUE INDEX attempts_under_way ON attempts (job_id) WHERE state IN {_UNDER_WAY}",
+    f"CREATE INDEX attempts_held ON attempts (pool, chips) WHERE state IN {_UNDER_WAY}",
+    """CREATE TABLE decisions (
+        id {id},
+        at DOUBLE PRECISION NOT NULL,
+        job_id BIGINT NOT NULL REFERENCES jobs (id),
+        policy TEXT NOT NULL,
+        router TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        decision TEXT NOT NULL
+    )""",
+    "CREATE INDEX decisions_job ON decisions (job_id, id)",
+    """CREATE TABLE events (
+        id {id},
+        at DOUBLE PRECISION NOT NULL,
+        job_id BIGINT NOT NULL REFERENCES jobs (id),
+        attempt TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        data TEXT NOT NULL
+    )""",
+    "CREATE INDEX events_job ON events (job_id, id)",
+    """CREATE TABLE routers (
+        id TEXT PRIMARY KEY,
+        host TEXT NOT NULL,
+        pid BIGINT NOT NULL,
+        policy TEXT NOT NULL,
+        started DOUBLE PRECISION NOT NULL,
+        seen DOUBLE PRECISION NOT NULL,
+        stopped DOUBLE PRECISION
+    )""",
+    """CREATE TABLE engines (
+        name TEXT PRIMARY KEY,
+        ok INTEGER NOT NULL,
+        since DOUBLE PRECISION NOT NULL,
+        failures INTEGER NOT NULL,
+        error TEXT NOT NULL,
+        next_try DOUBLE PRECISION NOT NULL
+    )""",
+    """CREATE TABLE pools (
+        name TEXT PRIMARY KEY,
+        drained INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        since DOUBLE PRECISION NOT NULL
+    )""",
+)

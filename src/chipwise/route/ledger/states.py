@@ -1,0 +1,56 @@
+"""Which steps jobs and attempts may take. Every change of state passes here; anything else raises."""
+
+from __future__ import annotations
+
+from chipwise.route.ledger.error import Conflict
+from chipwise.route.ledger.records import (
+    ACTIVE,
+    CANCELLED,
+    DONE,
+    ENDS,
+    INTENDED,
+    PARKED,
+    RUNNING,
+    SUBMITTED,
+    WAITING,
+)
+
+JOB_STEPS: dict[str, frozenset[str]] = {
+    WAITING: frozenset({ACTIVE, PARKED, CANCELLED}),
+    ACTIVE: frozenset({WAITING, DONE, PARKED, CANCELLED}),
+    PARKED: frozenset({WAITING, CANCELLED}),  # tried again, or given up for good
+    CANCELLED: frozenset({WAITING}),
+    DONE: frozenset(),
+}
+ATTEMPT_STEPS: dict[str, frozenset[str]] = {
+    INTENDED: frozenset({SUBMITTED, RUNNING}) | ENDS,  # running at once: found on the engine after a crash of ours
+    SUBMITTED: frozenset({RUNNING}) | ENDS,
+    RUNNING: frozenset({SUBMITTED}) | ENDS,  # back in the engine's own queue: it was requeued there
+}
+# what becomes of a job whose attempt ended so
+AFTER: dict[str, frozenset[str]] = {
+    "done": frozenset({DONE}),
+    "cancelled": frozenset({CANCELLED, WAITING, PARKED}),  # not cancelled: stopped on the engine by someone else
+    **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({WAITING, PARKED, CANCELLED})),
+}
+STOPS = ("cancel", "preempt", "move")
+
+
+def step_job(job_id: str, old: str, new: str) -> None:
+    """Let a job go from one state to another, or raise."""
+    if new not in JOB_STEPS[old]:
+        raise Conflict(f"job {job_id} is {old}: it can't become {new}")
+
+
+def step_attempt(attempt: str, old: str, new: str) -> None:
+    """Let an attempt go from one state to another, or raise."""
+    if new not in ATTEMPT_STEPS.get(old, frozenset()):
+        raise Conflict(f"attempt {attempt} is {old}: it can't become {new}")
+
+
+def step_after(attempt: str, end: str, job: str) -> None:
+    """Let a job take a state after an attempt that ended so, or raise."""
+    if end not in ENDS:
+        raise Conflict(f"attempt {attempt} can't end as {end!r}; ends are {', '.join(sorted(ENDS))}")
+    if job not in AFTER[end]:
+        raise Conflict(f"attempt {attempt} ended as {end}: its job can't become {job}")

@@ -1,0 +1,298 @@
+"""The pools file read: prices, slices, watts and interruptions filled in from the catalog, each with its source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from math import inf, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.catalog import Chip, exact_chip, load
+from chipwise.catalog.economics import Economics, economics, region_site
+from chipwise.catalog.measured import user_folder
+from chipwise.errors import InputError, UnknownName
+from chipwise.fleet.market import unit_watts
+from chipwise.prices import PriceBook, is_stale, listed, price_of
+from chipwise.route.load.explain import checked
+from chipwise.route.load.secrecy import refuse_settings
+from chipwise.route.pool import Pool
+from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+
+if TYPE_CHECKING:
+    from chipwise.route.spec.pools import PoolSpec, PoolsSpec
+
+PATHS = ("folder", "conf", "kubeconfig", "cwd")  # settings and parts of addresses that are paths: from the file's own
+SHARED = "folder"  # the one setting that is not part of a pool's address
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """A pools file that holds together."""
+
+    pools: tuple[Pool, ...]
+    folder: Path  # of attempts; shared with the nodes that run them
+    engines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
+    said: tuple[str, ...] = ()  # what was assumed, in words
+    path: str = ""  # of the file
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise UnknownName("pool", name, [pool.name for pool in self.pools])
+
+    def of(self, engine: str) -> tuple[Pool, ...]:
+        """The pools that an engine hands out."""
+        return tuple(pool for pool in self.pools if pool.engine == engine)
+
+    def settings(self, engine: str) -> Mapping[str, str]:
+        """What the file says of an engine."""
+        return self.engines.get(engine, {})
+
+    def folder_of(self, engine: str) -> Path:
+        """Where attempts on an engine have their folders."""
+        return Path(self.settings(engine).get("folder", self.folder))
+
+
+def load_pools(path: str | Path, book: PriceBook | None = None, know: Economics | None = None,
+               today: date | None = None) -> Pools:
+    """The pools of a file; an `InputError` names the field that can't be used."""
+    file = Path(path)
+    raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name)
+    return pools_of(raw, file.parent.resolve(), str(file), book, know, today)
+
+
+def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook | None = None,
+             know: Economics | None = None, today: date | None = None) -> Pools:
+    """The pools that a mapping holds."""
+    from chipwise.route.spec.pools import PoolsSpec
+
+    spec = checked(PoolsSpec, raw, "pools")
+    names = [pool.name for pool in spec.pools]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise InputError("pools.name", twice, "a name of its own for each")
+    engines = _settings(spec, base)
+    asking = _Asking(book or listed(), know or economics(), today or date.today(), base, engines)
+    pools = tuple(asking.pool(one, f"pools[{i}]") for i, one in enumerate(spec.pools))
+    folder = _path(base, spec.folder) if spec.folder else default_folder()
+    if not spec.folder:
+        asking.said.append(f"folder: not given; attempts have their folders under {folder}")
+    return Pools(pools, folder, engines, tuple(asking.said), path)
+
+
+def default_folder() -> Path:
+    """Where attempts have their folders unless the file says: under the user's own data."""
+    return user_folder().parent / "attempts"
+
+
+def _path(base: Path, text: str) -> Path:
+    return Path(os.path.normpath(base / Path(text).expanduser()))
+
+
+def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, str]]:
+    """Settings of each engine as text, which every engine checks for itself; none of them a secret."""
+    out: dict[str, dict[str, str]] = {}
+    for engine, settings in spec.engines.items():
+        out[str(engine)] = dict(_flat(settings, base))
+        refuse_settings(out[str(engine)], f"engines.{engine}")
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    usd: float
+    source: str
+    instance: int = 1  # chips that are paid for together
+
+
+@dataclass(slots=True)
+class _Asking:
+    """What is looked up, and what was assumed on the way."""
+
+    book: PriceBook
+    know: Economics
+    today: date
+    base: Path
+    engines: Mapping[str, Mapping[str, str]]
+    said: list[str] = field(default_factory=list)
+
+    def pool(self, spec: PoolSpec, where: str) -> Pool:
+        """A pool with all that the file leaves open."""
+        terms = spec.terms or ("owned" if spec.engine == "local" else "ondemand")
+        if spec.terms is None:
+            self.say(spec, f"terms taken as {terms}")
+        if spec.interruptions is not None and terms != "spot":
+            raise InputError(f"{where}.interruptions", spec.interruptions, "terms: spot beside it")
+        chip = None if spec.chip == CPU else self.chip(spec, where)
+        price = self.price(spec, chip, terms, where)
+        unit, shapes = self.granularity(spec, chip, price, where)
+        return Pool(
+            spec.name, spec.engine, chip.id if chip else CPU, chip.family if chip else CPU, spec.count, unit, shapes,
+            price.usd, terms, price.source, spec.region or "", self.interruptions(spec, terms),
+            self.watts(spec, chip, terms), inf if spec.power_kw is None else spec.power_kw * 1000,
+            inf if spec.max_time is None else spec.max_time, self.address(spec, where), spec.cloud or "")
+
+    def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
+        """Where in the engine, with the engine's own settings."""
+        own = dict(_flat(spec.address, self.base))
+        refuse_settings(own, f"{where}.address")
+        common = {key: value for key, value in self.engines.get(spec.engine, {}).items() if key != SHARED}
+        return tuple({**common, **own}.items())
+
+    def say(self, spec: PoolSpec, text: str) -> None:
+        """Note an assumption about a pool."""
+        self.said.append(f"{spec.name}: {text}")
+
+    def chip(self, spec: PoolSpec, where: str) -> Chip:
+        """The chip, which must be of a family that variants have."""
+        try:
+            chip = exact_chip(spec.chip)
+        except InputError as e:
+            raise InputError(f"{where}.chip", spec.chip, e.accepted) from None
+        if chip.family not in ("gpu", "tpu"):
+            raise InputError(f"{where}.chip", spec.chip, "a GPU, a TPU or cpu")
+        return chip
+
+    def price(self, spec: PoolSpec, chip: Chip | None, terms: str, where: str) -> _Priced:
+        """The price given, or that of the price book for the pool's cloud, region and terms."""
+        if spec.price is not None:
+            return _Priced(spec.price, "the pools file")
+        if terms == "owned":
+            self.say(spec, "its own chips cost nothing an hour (no price given)")
+            return _Priced(0.0, "owned, no price given")
+        if chip is None or spec.cloud is None:
+            raise InputError(f"{where}.price", "nothing", "US dollars of a chip-hour" + (
+                "" if chip is None else ", or a cloud (and region) whose price is listed"))
+        clouds = {offer.cloud for offer in self.book.offers}
+        if spec.cloud not in clouds:
+            raise UnknownName(f"{where}.cloud", spec.cloud, clouds)
+        found = self.committed(spec, chip, where) if terms == "reserved" else self.offered(spec, chip, terms)
+        if found is None:
+            at = f"{spec.cloud} {spec.region}" if spec.region else spec.cloud
+            raise InputError(f"{where}.price", "nothing", f"US dollars of a chip-hour: no price of {chip.id} {terms} "
+                                                          f"is listed at {at}")
+        self.say(spec, f"price {found.usd:.2f} USD a chip-hour: {found.source}")
+        return found
+
+    def offered(self, spec: PoolSpec, chip: Chip, terms: str) -> _Priced | None:
+        """The cheapest offer of the cloud, in the region where one is named."""
+        offers = tuple(o for o in self.book.offers
+                       if o.cloud == spec.cloud and (not spec.region or o.region in (spec.region, "")))
+        book = replace(self.book, offers=offers)
+        spot = terms == "spot"
+        if not book.offers_for(chip.id, spot):
+            return None
+        price = price_of(chip, min(spec.count, chip.fabric.host_chips), spot, self.today, book)
+        if price is None:
+            return None
+        o = price.offer
+        source = f"{o.cloud} {o.region} {o.instance} {terms}, {o.date}" + (", stale" if price.stale else "")
+        source += ", own price" if o.own else ""
+        return _Priced(price.usd_h, source, max(1, int(o.chips)))
+
+    def committed(self, spec: PoolSpec, chip: Chip, where: str) -> _Priced | None:
+        """The cheapest commitment of so many years."""
+        if spec.years is None:
+            raise InputError(f"{where}.years", "nothing", "1 or 3: years of the reservation, or a price")
+        regions = [spec.region] if spec.region else None
+        found = self.book.commitments_for(chip.id, spec.years, [spec.cloud or ""], regions)
+        if not found:
+            return None
+        c = found[0]
+        stale = ", stale" if is_stale(c.date, self.today) else ""
+        return _Priced(c.usd_h, f"{c.cloud} {c.region} {c.instance} {c.years} years, {c.date}{stale}")
+
+    def granularity(self, spec: PoolSpec, chip: Chip | None, price: _Priced,
+                    where: str) -> tuple[int, tuple[tuple[int, str], ...]]:
+        """Multiples and slices in which chips are taken."""
+        legal = load().slices.get(chip.id) if chip else None
+        if spec.unit is not None and spec.count % spec.unit:
+            raise InputError(f"{where}.unit", spec.unit, f"a divisor of the {spec.count} chips")
+        if isinstance(spec.shapes, list):
+            return spec.unit or 1, _shapes(spec, chip, f"{where}.shapes")
+        if legal is not None and spec.shapes is None and spec.unit is None:
+            counts = [n for n in legal.chip_counts() if n <= spec.count]
+            shapes = tuple((n, "x".join(map(str, legal.shape_for(n) or ()))) for n in counts)
+            self.say(spec, f"slices of the catalog: {', '.join(s for _, s in shapes[:6])}"
+                           f"{', ...' if len(shapes) > 6 else ''} (no shapes given)")
+            return 1, shapes
+        if spec.unit is None and price.instance > 1 and legal is None:
+            unit = min(price.instance, spec.count)
+            if spec.count % unit:
+                raise InputError(f"{where}.unit", "nothing", f"a unit: {spec.count} chips are not whole instances of "
+                                                             f"{unit}")
+            self.say(spec, f"taken in whole instances of {unit} chips, as they are priced (no unit given)")
+            return unit, ()
+        return spec.unit or 1, ()
+
+    def interruptions(self, spec: PoolSpec, terms: str) -> float:
+        """Interruptions of a unit in an hour."""
+        if terms != "spot":
+            return 0.0
+        if spec.interruptions is not None:
+            return spec.interruptions
+        assumed = self.know("spot_per_hour", spec.cloud or "")
+        self.say(spec, f"interrupted {assumed.value:g} times a unit-hour ({assumed.source}, {assumed.date})")
+        return assumed.value
+
+    def watts(self, spec: PoolSpec, chip: Chip | None, terms: str) -> float:
+        """Watts of a busy chip with its share of the server, and cooling."""
+        if spec.watts is not None:
+            return spec.watts
+        if chip is None:
+            self.say(spec, "no power is counted (no watts given)")
+            return 0.0
+        place = region_site(spec.cloud or "", spec.region or "")
+        _, busy = unit_watts(chip, 1, place, self.know)
+        self.say(spec, f"{busy:.0f} W a busy chip: {chip.tdp_w:.0f} W rated, its share of the server, and PUE "
+                       f"{place.pue.value:g} ({place.pue.source}, {place.pue.date})")
+        return busy
+
+
+def _shapes(spec: PoolSpec, chip: Chip | None, where: str) -> tuple[tuple[int, str], ...]:
+    """The slices named: those that exist, each count once."""
+    legal = load().slices.get(chip.id) if chip else None
+    assert isinstance(spec.shapes, list)
+    out: dict[int, str] = {}
+    for text in spec.shapes:
+        axes = tuple(int(axis) for axis in text.split("x"))
+        if legal is None:
+            raise InputError(where, text, f"nothing: {spec.chip} comes in no slices; `unit` says its multiples")
+        shape = legal.canonical(axes)
+        if shape is None:
+            near = ", ".join("x".join(map(str, s)) for s in legal.shapes[:8])
+            raise InputError(where, text, f"a slice of {spec.chip} such as {near}")
+        if prod(shape) > spec.count:
+            raise InputError(where, text, f"a slice of at most the pool's {spec.count} chips")
+        if prod(shape) in out:
+            raise InputError(where, text, f"one shape of {prod(shape)} chips")
+        out[prod(shape)] = "x".join(map(str, shape))
+    return tuple(sorted(out.items()))
+
+
+def _flat(address: Mapping[str, Any], base: Path) -> list[tuple[str, str]]:
+    """Settings or an address as pairs of text: keys inside one as key=value, lists by commas, paths from the file's.
+
+    >>> _flat({"label": {"pool": "h100", "zone": "a"}, "constraint": "nvlink", "mounts": ["/a", "/b"]}, Path())
+    [('label', 'pool=h100,zone=a'), ('constraint', 'nvlink'), ('mounts', '/a,/b')]
+    """
+    out: list[tuple[str, str]] = []
+    for key, value in address.items():
+        if isinstance(value, dict):
+            text = ",".join(f"{inner}={_text(part)}" for inner, part in value.items())
+        elif isinstance(value, list):
+            text = ",".join(value)
+        else:
+            text = _text(value)
+        out.append((key, str(_path(base, text)) if key in PATHS and "://" not in text else text))
+    return out
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

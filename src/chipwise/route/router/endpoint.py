@@ -1,0 +1,126 @@
+"""/metrics over HTTP, in a thread of its own. Off loopback nothing is told without the bearer token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import InputError
+
+TOKEN = "CHIPWISE_METRICS_TOKEN"
+SLOW_S = 10.0  # for a client to say what it wants
+SHORTEST = 16  # characters of a token off loopback: shorter ones can be guessed over a network
+_ACCEPTED = "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464"
+
+
+class Endpoint:
+    """A server of one page."""
+
+    def __init__(self, address: str, token: str, text: Callable[[], str]) -> None:
+        """Bind at once; `InputError` where that can't be, or where it may not be without a token."""
+        host, port = parse_address(address)
+        family, where, loopback = _resolved(address, host, port)
+        if not loopback and not token:
+            raise InputError("--metrics", address,
+                             f"a loopback address, or a bearer token beside it (--token-file or {TOKEN})")
+        if not loopback and len(token) < SHORTEST:
+            raise InputError("--token-file", f"a token of {len(token)} characters", f"one of at least {SHORTEST}")
+        kind = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
+        try:
+            self.server: ThreadingHTTPServer = kind(where, _handler(token, text))
+        except OSError as error:
+            raise InputError("--metrics", address, f"an address that is free ({error.strerror or error})") from None
+        self.port = int(self.server.server_address[1])
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.1,), daemon=True, name="metrics")
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port.
+
+    >>> parse_address("[::1]:9464"), parse_address("localhost:0")
+    (('::1', 9464), ('localhost', 0))
+    """
+    host, colon, port = address.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise InputError("--metrics", address, _ACCEPTED)
+    return host, int(port)
+
+
+def read_token(file: Path | None) -> str:
+    """The bearer token: of the file, else of the environment; empty where neither is given."""
+    if file is None:
+        return os.environ.get(TOKEN, "").strip()
+    try:
+        token = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("--token-file", str(file), f"a file that can be read ({_why(error)})") from None
+    if not token or not token.isprintable() or " " in token:
+        raise InputError("--token-file", str(file), "one word: the token")
+    return token
+
+
+def _resolved(address: str, host: str, port: int) -> tuple[int, Any, bool]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise InputError("--metrics", address, f"{_ACCEPTED} ({_why(error)})") from None
+    family, _, _, _, where = found[0]
+    loopback = all(ipaddress.ip_address(each[4][0]).is_loopback for each in found)
+    return family, where, loopback
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = SLOW_S
+        server_version, sys_version = "chipwise", ""
+
+        def do_GET(self) -> None:
+            if not self._allowed():
+                self._answer(401, "a bearer token is needed\n", ("WWW-Authenticate", "Bearer"))
+            elif self.path.split("?")[0] != "/metrics":
+                self._answer(404, "only /metrics is here\n")
+            else:
+                self._answer(200, text(), ("Content-Type", "text/plain; version=0.0.4; charset=utf-8"))
+
+        def _allowed(self) -> bool:
+            if not token:
+                return True
+            scheme, _, given = self.headers.get("Authorization", "").partition(" ")
+            return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"),
+                                       token.encode()) and scheme.lower() == "bearer"
+
+        def _answer(self, status: int, body: str, *headers: tuple[str, str]) -> None:
+            data = body.encode("utf-8", "backslashreplace")
+            self.send_response(status)
+            for key, value in headers:
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Scrapes are not told: they would bury what matters."""
+
+    return Handler

@@ -1,0 +1,153 @@
+"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or parked with the reason. Pure.
+
+An attempt that failed counts against the job's retries. One that was lost, preempted or refused doesn't, since the job
+is not to blame; those are bounded too, and each makes the job wait longer before the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, inf, isfinite
+
+from chipwise.route import engine as on
+from chipwise.route.engine import Seen
+from chipwise.route.ledger.records import CANCELLED, DONE, PARKED, WAITING, AttemptRow, JobRow
+
+BLAMELESS = frozenset({"lost", "preempted", "refused"})
+SOON_S = 60.0  # an attempt that was stopped later than that had its turn: policies that share stop jobs again and again
+MOST_BLAMELESS = 20  # in a row; a job that loses its place so often needs a person
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt, doubled each time: a broken pool is not hammered
+MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to say so
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt is to be written down."""
+
+    state: str  # one of the ledger's ENDS
+    next: str  # of its job: waiting, done, parked or cancelled
+    reason: str = ""
+    not_before: float = 0.0
+    done: float | None = None  # share of the work that checkpoints hold
+    spent: float = 0.0  # USD of this attempt
+
+
+def concluded(row: JobRow, attempt: AttemptRow, seen: Seen, earlier: Sequence[AttemptRow], now: float,
+              told: float | None = None) -> Ending:
+    """The end of an attempt as its engine shows it. `earlier`: attempts since the job was last retried by hand.
+
+    `told` is the share done as the program itself wrote it, where it did.
+    """
+    began, ended = _span(attempt, seen, now)
+    spent = cost(attempt, began, ended)
+    done = _done(row, attempt, began, ended, told)
+    if seen.state == on.DONE:
+        return Ending("done", DONE, seen.reason, done=1.0, spent=spent)
+    over = row.spent + spent >= row.job.budget
+    state, reason = _state(attempt, seen)
+    if over and state != "cancelled":
+        return Ending(state, PARKED, f"its budget of {row.job.budget:g} USD is spent ({row.spent + spent:.2f} USD)",
+                      done=done, spent=spent)
+    if state == "cancelled":
+        ours = attempt.stop == "cancel"
+        words = "cancelled by its owner" if ours else f"stopped on the engine by someone else: {reason}"
+        return Ending(state, CANCELLED if ours else PARKED, words, done=done, spent=spent)
+    return _again(row, attempt, state, reason, earlier, now, done, spent)
+
+
+def refused(row: JobRow, attempt: AttemptRow, reason: str, earlier: Sequence[AttemptRow], now: float) -> Ending:
+    """The end of an attempt that no engine has taken."""
+    if attempt.stop == "cancel":
+        return Ending("cancelled", CANCELLED, "cancelled by its owner before it ran")
+    return _again(row, attempt, "preempted" if attempt.stop else "refused", reason, earlier, now, None, 0.0)
+
+
+def cost(attempt: AttemptRow, began: float | None, ended: float) -> float:
+    """USD of an attempt that ran from `began` to `ended`; nothing if it never began."""
+    if began is None:
+        return 0.0
+    return attempt.option.usd_hour * max(0.0, ended - began) / 3600 + attempt.option.usd_once
+
+
+def time_limit(row: JobRow, attempt: AttemptRow, most: float) -> float | None:
+    """Seconds that an attempt may run: the pool's limit, and what is left of the budget."""
+    left = row.job.budget - row.spent - attempt.option.usd_once
+    paid = 3600 * left / attempt.option.usd_hour if attempt.option.usd_hour > 0 and isfinite(left) else inf
+    limit = min(most, paid)
+    return max(1.0, limit) if isfinite(limit) else None
+
+
+def _span(attempt: AttemptRow, seen: Seen, now: float) -> tuple[float | None, float]:
+    began = attempt.started if seen.started is None else seen.started
+    return began, now if seen.ended is None else seen.ended
+
+
+def _state(attempt: AttemptRow, seen: Seen) -> tuple[str, str]:
+    """The ledger's word for how it ended, and why."""
+    reason = seen.reason or (f"left with status {seen.exit_code}" if seen.exit_code else "")
+    if attempt.stop and seen.state in (on.CANCELLED, on.LOST):
+        why = {"cancel": "", "preempt": "stopped for another job", "move": "stopped to run elsewhere"}[attempt.stop]
+        return ("cancelled" if attempt.stop == "cancel" else "preempted"), why or reason
+    if seen.state == on.CANCELLED:
+        return ("failed" if "time limit" in reason.lower() else "cancelled"), reason
+    return ("lost" if seen.state == on.LOST else "failed"), reason
+
+
+def _done(row: JobRow, attempt: AttemptRow, began: float | None, ended: float, told: float | None) -> float | None:
+    """The share of the work that checkpoints hold after this attempt."""
+    keep = row.job.checkpoint
+    if not keep.restartable:
+        return None
+    if told is not None:
+        return min(max(row.done, told), MOST_DONE)
+    if began is None or not isfinite(keep.every) or keep.every <= 0:
+        return row.done
+    worked = max(0.0, ended - began - (keep.restart if attempt.number > 1 else 0.0))
+    saved = floor(worked / keep.every) * keep.every
+    return min(row.done + saved / max(attempt.option.seconds.value, 1e-9), MOST_DONE)
+
+
+def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: Sequence[AttemptRow], now: float,
+           done: float | None, spent: float) -> Ending:
+    at = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
+    full = f"{at}: {reason}" if reason else at
+    if state == "failed":
+        failures = row.failures + 1
+        if failures > row.job.retries:
+            many = f"{failures} attempts failed and {row.job.retries} retries are allowed"
+            return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
+        return Ending(state, WAITING, full, now + wait(failures), done, spent)
+    row_of = blameless(earlier) + 1
+    if row_of > MOST_BLAMELESS:
+        return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
+    pause = 0.0 if state == "preempted" else wait(row_of)
+    return Ending(state, WAITING, full, now + pause, done, spent)
+
+
+def blameless(earlier: Sequence[AttemptRow]) -> int:
+    """How many of the last attempts in a row ended without the job's fault."""
+    count = 0
+    for each in reversed(earlier):
+        if each.state not in BLAMELESS or (each.state == "preempted" and _ran(each) > SOON_S):
+            break
+        count += 1
+    return count
+
+
+def _ran(attempt: AttemptRow) -> float:
+    return 0.0 if attempt.started is None or attempt.ended is None else attempt.ended - attempt.started
+
+
+def wait(times: int) -> float:
+    """Seconds before the next attempt.
+
+    >>> wait(1), wait(3), wait(50)
+    (1.0, 4.0, 300.0)
+    """
+    return float(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(times - 1, 30)))
+
+
+def words(state: str) -> str:
+    """An end in words."""
+    return {"refused": "was refused", "lost": "was lost", "preempted": "was stopped"}.get(state, state)

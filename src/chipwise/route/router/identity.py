@@ -1,0 +1,52 @@
+"""Who a router is: the first free place on this machine, so that one that was killed comes back as itself.
+
+The place is a lock on a file in the ledger's state folder; it ends with the process, however that ends. A router that
+comes back has its attempts at once, without waiting for a lease to run out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.errors import InputError
+
+MOST = 64  # routers of one ledger on one machine
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A router's name, and the lock that makes it its own."""
+
+    name: str
+    lock: int
+
+    def release(self) -> None:
+        """Let another have it."""
+        with suppress(OSError):
+            os.close(self.lock)
+
+
+def identity(folder: Path) -> Identity:
+    """The first free place of this machine."""
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "host"
+    places = folder / "routers"
+    try:
+        places.mkdir(parents=True, exist_ok=True)
+        for number in range(1, MOST + 1):
+            name = f"{host}-{number}"
+            lock = os.open(places / name, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                continue
+            return Identity(name, lock)
+    except OSError as error:
+        raise InputError("--state", str(folder), f"a folder that can be written ({error.strerror or error})") from None
+    raise InputError("--state", str(folder), f"fewer than {MOST} routers on this machine")

@@ -1,0 +1,185 @@
+"""The router: one tick, and ticks until someone says stop. Whatever it knows is in the ledger and on the engines."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chipwise.route.engine import Engine, Room, Seen
+from chipwise.route.engines.named import engine_name
+from chipwise.route.ledger import Ledger
+from chipwise.route.ledger.records import INTENDED, AttemptRow
+from chipwise.route.pool import Pool
+from chipwise.route.router.capacity import Space, spaces
+from chipwise.route.router.desk import Desk
+from chipwise.route.router.handing import Handing
+from chipwise.route.router.health import Guarded, Health
+from chipwise.route.router.plan import Planner
+from chipwise.route.router.reconcile import Found, Reconciler
+from chipwise.route.view import Policy
+
+LEASE_S = 30.0  # without a word from a router, another takes its attempts over; many times a usual tick
+MOST_STARTS = 50  # in one tick: it stays short, and the engines are looked at again
+
+
+@dataclass(slots=True)
+class TickReport:
+    """What a tick has found and done."""
+
+    at: float
+    seconds: float = 0.0
+    open_jobs: int = 0
+    ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
+    started: list[str] = field(default_factory=list)  # attempts handed over
+    refused: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)  # engine ids told to stop
+    moved: list[str] = field(default_factory=list)  # attempts asked to leave an engine's queue
+    strangers: list[str] = field(default_factory=list)
+    decisions: dict[str, int] = field(default_factory=dict)  # by kind
+    spaces: dict[str, Space] = field(default_factory=dict)
+    down: dict[str, str] = field(default_factory=dict)  # engines that did not answer, with what they said
+    up: list[str] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything moved: there may be more to do at once."""
+        return bool(self.ended or self.started or self.refused)
+
+
+class Router:
+    """One router of a ledger."""
+
+    def __init__(self, ledger: Ledger, engines: Mapping[str, Engine], pools: Sequence[Pool], policy: Policy,
+                 clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str,
+                 policy_name: str = "", lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
+                 seed: int | None = None) -> None:
+        """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`."""
+        self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
+        self.policy_name = policy_name or getattr(policy, "__name__", "policy")
+        self.engines: dict[str, Guarded] = {key: Guarded(key, engine) for key, engine in engines.items()}
+        self.health = Health(ledger, random.Random(seed))
+        self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in engines}
+        self.handing = Handing(ledger, self.health, clock)
+        self.desk = Desk(ledger, self.pools)
+        self.planner = Planner(self.desk, policy, self.engines, folders, weights or {})
+        self.by_name = {pool.name: pool for pool in self.pools}
+        self.stopping = threading.Event()
+        self._renewed = 0.0
+
+    def tick(self) -> TickReport:
+        """Look, decide, act."""
+        begun, now = time.perf_counter(), self.clock()
+        report = TickReport(now)
+        self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, now)
+        self.health.look()
+        mine = self._mine(now)
+        self.desk.look(self.ledger.attempts(under_way=True), now)
+        rooms, shown, again = self._look(mine, now, report)
+        under_way = self.ledger.attempts(under_way=True)
+        self.desk.look(under_way, now)
+        report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
+        fresh = self._decide(under_way, now, report)
+        for attempt in [*again, *fresh]:
+            if self.stopping.is_set():
+                break  # intended, not handed over: whoever comes next does it
+            self._hand_over(attempt, report)
+        report.open_jobs, report.seconds = len(self.desk.rows), time.perf_counter() - begun
+        return report
+
+    def stopped(self) -> None:
+        """Say that this router leaves in good order."""
+        self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, self.clock(), True)
+
+    def _mine(self, now: float) -> list[AttemptRow]:
+        self._renewed = now
+        return self.ledger.take(self.name, now, self.lease_s)
+
+    def _look(self, mine: Sequence[AttemptRow], now: float,
+              report: TickReport) -> tuple[dict[str, Room], list[Seen], list[AttemptRow]]:
+        """Reconcile with every engine that answers."""
+        rooms: dict[str, Room] = {}
+        shown: list[Seen] = []
+        again: list[AttemptRow] = []
+        for name, engine in self.engines.items():
+            pools = [p for p in self.pools if engine_name(p) == name]
+            theirs = [a for a in mine if a.pool in {p.name for p in pools}]
+            found = None if self.health.resting(name, now) else self.health.ask(
+                name, now, lambda e=engine, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now))  # type: ignore[misc]
+            if found is None:
+                report.down[name] = self.health.rows[name].error
+                self._give_up(name, theirs, report)
+                continue
+            self.health.well(name, now)
+            report.up.append(name)
+            seen, room = found
+            rooms.update(room)
+            shown += seen.seen
+            again += seen.resubmit
+            report.ended += seen.ended
+            report.stopped += seen.stopped
+            report.strangers += seen.strangers
+        return rooms, shown, again
+
+    def _ask(self, engine: Engine, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool],
+             now: float) -> tuple[Found, Mapping[str, Room]]:
+        found = self.reconcilers[name].engine(engine, theirs, self.desk.rows, now)
+        return found, engine.capacity(pools)
+
+    def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
+        for attempt in theirs:
+            row = self.desk.rows.get(attempt.job_id)
+            if attempt.state != INTENDED or row is None:
+                continue
+            if self.handing.give_up(name, self.reconcilers[name], attempt, row):
+                report.refused.append(attempt.id)
+
+    def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
+        plan = self.planner.plan(under_way, report.spaces, now, MOST_STARTS)
+        for attempt in plan.moves:
+            self.ledger.ask_stop(attempt, "move", now)
+        report.moved = list(plan.moves)
+        for decision in plan.decisions:
+            report.decisions[decision.kind] = report.decisions.get(decision.kind, 0) + 1
+        if not plan.decisions:
+            return []
+        return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.room)
+
+    def _hand_over(self, attempt: AttemptRow, report: TickReport) -> None:
+        now = self.clock()
+        if now - self._renewed > self.lease_s / 3:
+            self._mine(now)
+        pool = self.by_name[attempt.pool]
+        name = engine_name(pool)
+        if self.health.resting(name, now):
+            return
+        row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
+        said = self.handing.over(self.engines[name], self.reconcilers[name], attempt, row, pool)
+        if said == "handed over":
+            report.started.append(attempt.id)
+        elif said == "refused":
+            report.refused.append(attempt.id)
+
+
+def run(router: Router, interval: float = 2.0, *, once: bool = False, until_idle: bool = False,
+        after: Callable[[TickReport], None] = lambda report: None) -> int:
+    """Tick until told to stop (`router.stopping`), once, or until no job is open; how many ticks there were.
+
+    What the ledger raises ends the loop: whatever was decided is written, whatever was not is decided again.
+    """
+    router.planner.warm()
+    ticks = 0
+    while not router.stopping.is_set():
+        report = router.tick()
+        ticks += 1
+        after(report)
+        if once or (until_idle and not report.open_jobs):
+            break
+        router.stopping.wait(min(interval, 0.05) if report.busy else interval)
+    router.stopped()
+    return ticks

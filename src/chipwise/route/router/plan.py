@@ -1,0 +1,150 @@
+"""What is to be done now, by the policy, with what the engines have room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from chipwise.predict.estimate import Estimate
+from chipwise.route.board import Board, Candidate
+from chipwise.route.engine import EngineDown, EngineRefused
+from chipwise.route.engines.named import engine_name
+from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
+from chipwise.route.option import Option
+from chipwise.route.place import place
+from chipwise.route.router.capacity import Space
+from chipwise.route.router.desk import Desk
+from chipwise.route.router.handing import launch_of
+from chipwise.route.router.health import Guarded
+from chipwise.route.view import Decision, Policy
+
+PENDING_S = 60.0  # in an engine's own queue, after which a job may leave it for a pool with room
+FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
+PREDICTED_S = 30.0  # for which an engine's predicted start holds; asking costs it a pass of its scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Decisions, the room they were made for, and attempts that are to leave their engine's queue."""
+
+    decisions: list[Decision]
+    room: dict[str, int]
+    moves: list[str] = field(default_factory=list)
+
+
+class Planner:
+    """Asks the policy."""
+
+    def __init__(self, desk: Desk, policy: Policy, engines: Mapping[str, Guarded],
+                 folders: Mapping[str, Path], weights: Mapping[str, float]) -> None:
+        self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
+        self.weights = dict(weights)
+        self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
+        self._full: dict[str, float] = {}  # pools that others fill, since when
+
+    def warm(self) -> None:
+        """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
+        pool = self.desk.pools[0]
+        board = Board(self.desk.pools)
+        never = Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0)
+        board.add(Candidate("nobody", 0.0, (never,)))
+        view = board.view(0.0, {pool.name: 1}, {pool.name: 1}, weights=self.weights)
+        place(view, self.policy(view), board.option)
+
+    def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
+        """What is to be done; at most so many starts."""
+        if not len(self.desk.board):
+            return Plan([], {})
+        free = {name: each.free for name, each in space.items()}
+        total = {name: each.total for name, each in space.items()}
+        room = {name: each.ours for name, each in space.items()}
+        pending = self._pending(under_way, now)
+        start = self._starts(space, [a.job_id for a in pending], now)
+        with self.desk.aside(pending, now):
+            view = self.desk.view(now, free, total, start, self.weights)
+            wishes = self.policy(view)
+            self.desk.keep_shares(view, wishes.shares)
+            explain = self.desk.to_explain()
+            decisions = place(view, wishes, self.desk.board.option, waits=explain)
+        self.desk.explained(explain, now)
+        own = {a.job_id: a for a in pending}
+        moves = [own[d.job].id for d in decisions
+                 if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
+        decisions = [d for d in decisions if d.job not in own]
+        decisions = self._queued(decisions, under_way, total, room)
+        return Plan(_first(decisions, most), room, moves)
+
+    def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
+        """Attempts that have been in an engine's own queue for long."""
+        return [a for a in under_way if a.state == SUBMITTED and not a.stop and a.submitted is not None
+                and now - a.submitted > PENDING_S and a.job_id in self.desk.rows and self._queues(a.pool)]
+
+    def _queues(self, pool: str) -> bool:
+        name = next((engine_name(p) for p in self.desk.pools if p.name == pool), "")
+        return name in self.engines and self.engines[name].queues
+
+    def _starts(self, space: Mapping[str, Space], pending: Sequence[str], now: float) -> dict[str, float]:
+        """When pools that others fill have room: as their engines predict for the job that has waited for longest
+        there; where they can't, as long again as they have been full."""
+        found = {}
+        for name, each in space.items():
+            if each.free or each.ours >= each.total:  # room, or none but our own jobs there: the board knows their ends
+                self._full.pop(name, None)
+                if not self._queues(name):
+                    continue
+            at, said = self._predicted.get(name, (0.0, None))
+            if self._queues(name) and each.total and now - at > PREDICTED_S:
+                said = self._ask_start(name, each.free, pending, now)
+                self._predicted[name] = (now, said)
+            if said is not None and said > now:
+                found[name] = said
+            elif not each.free and each.ours < each.total:
+                found[name] = now + max(FULL_S, now - self._full.setdefault(name, now))
+        return found
+
+    def _ask_start(self, name: str, free: int, pending: Sequence[str], now: float) -> float | None:
+        pool = next(p for p in self.desk.pools if p.name == name)
+        for row in self.desk.rows.values():
+            option = next((o for o in row.options if o.pool == name and o.chips > free), None)
+            if option is None or (row.state != WAITING and row.id not in pending):
+                continue
+            attempt = f"{self.desk.ledger.uid}-{row.id}-0"
+            asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
+            engine = engine_name(pool)
+            try:
+                said: float | None = self.engines[engine].predicted_start(
+                    launch_of(row, asked, pool, self.folders[engine]))
+            except (EngineDown, EngineRefused):  # a prediction is a favour: its list says whether it is down
+                return None
+            return said
+        return None
+
+    def _queued(self, decisions: Sequence[Decision], under_way: Sequence[AttemptRow], total: Mapping[str, int],
+                room: dict[str, int]) -> list[Decision]:
+        """Let the first job that waits for a full pool wait in the engine's own queue, where it has one."""
+        found = list(decisions)
+        taken = {a.pool for a in under_way if a.state != "running"} | {d.pool for d in decisions if d.kind == "start"}
+        for k, decision in enumerate(found):
+            waits = decision.kind == "wait" and decision.pool and decision.pool not in taken
+            if not waits or not self._queues(decision.pool):
+                continue
+            option = self.desk.board.option(decision.job, decision.pool)
+            if option.chips > total.get(decision.pool, 0):
+                continue
+            held = sum(a.option.chips for a in under_way if a.pool == decision.pool)
+            room[decision.pool] = max(room.get(decision.pool, 0), held + option.chips)
+            found[k] = replace(decision, kind="start", variant=option.variant,
+                               reason=f"{decision.reason}, in the engine's own queue")
+            taken.add(decision.pool)
+        return found
+
+
+def _first(decisions: Sequence[Decision], most: int) -> list[Decision]:
+    """The decisions with at most so many starts; the others are made again in the next tick."""
+    kept, starts = [], 0
+    for decision in decisions:
+        starts += decision.kind == "start"
+        if decision.kind != "start" or starts <= most:
+            kept.append(decision)
+    return kept

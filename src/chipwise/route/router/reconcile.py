@@ -1,0 +1,181 @@
+"""What the engines show, brought together with what the ledger holds. Nothing here submits.
+
+Of several jobs of an engine that carry the same attempt, the one with the claim is the attempt; the others have run
+nothing and never will. An attempt that the ledger ends without the word of its engine is buried first: the claim is
+taken in its place, so that a router which was only slow can't start it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chipwise.route.engine import ENDED, LOST, PENDING, RUNNING, Engine, Seen
+from chipwise.route.engines.named import attempt_folder
+from chipwise.route.launch import BURIED, bury, claim_of, end_of, progress_of
+from chipwise.route.ledger import Conflict, Ledger
+from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptRow, JobRow
+from chipwise.route.ledger.records import RUNNING as IS_RUNNING
+from chipwise.route.router import fallback
+from chipwise.route.router.fallback import Ending
+
+SETTLE_S = 15.0  # after a submission, within which an engine may not list a job yet; Slurm's own caches last seconds
+
+
+@dataclass(slots=True)
+class Found:
+    """What a pass over an engine's attempts has found."""
+
+    ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
+    resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the engine
+    stopped: list[str] = field(default_factory=list)  # engine ids that were told to stop
+    strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
+    seen: list[Seen] = field(default_factory=list)  # one for each attempt, the right one
+
+
+def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> tuple[dict[str, Seen], list[Seen]]:
+    """One `Seen` for each attempt, and those that are to be stopped because another is the attempt.
+
+    `recorded`: the engine's ids that the ledger holds.
+    """
+    by_attempt: dict[str, list[Seen]] = {}
+    for seen in shown:
+        by_attempt.setdefault(seen.attempt, []).append(seen)
+    right, others = {}, []
+    for attempt, candidates in by_attempt.items():
+        if len(candidates) == 1 and candidates[0].state in (PENDING, RUNNING):
+            right[attempt] = candidates[0]
+            continue
+        claim = claim_of(attempt_folder(folder, attempt))
+        mine = [s for s in candidates if claim is not None and s.engine_id == claim.by]
+        if not mine and claim is not None and not claim.by.startswith(BURIED):
+            others += candidates  # whoever has the claim is not among these
+            continue
+        mine = mine or sorted(candidates, key=lambda s: (
+            s.state in ENDED, s.engine_id != recorded.get(attempt, ""), s.engine_id))
+        right[attempt] = mine[0]
+        others += [s for s in candidates if s is not mine[0]]
+    return right, [s for s in others if s.state not in ENDED]
+
+
+class Reconciler:
+    """Brings one ledger up to date with what its engines show."""
+
+    def __init__(self, ledger: Ledger, folder: Path, router: str) -> None:
+        self.ledger, self.folder, self.router = ledger, folder, router
+
+    def engine(self, engine: Engine, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float) -> Found:
+        """One pass over the attempts of an engine that this router looks after."""
+        recorded = {a.id: a.engine_id for a in mine}
+        right, others = chosen(engine.list(), self.folder, recorded)
+        absent = [(a.id, a.engine_id) for a in mine if a.id not in right]
+        if absent:
+            more, extra = chosen(engine.status(absent), self.folder, recorded)
+            right |= {k: v for k, v in more.items() if k not in right}
+            others += extra
+        found = Found(seen=list(right.values()))
+        for seen in others:
+            self._stop(engine, seen, found)
+        for attempt in mine:
+            seen_now = right.get(attempt.id)
+            if seen_now is None:
+                self._unseen(attempt, jobs.get(attempt.job_id), now, found)
+            elif seen_now.state in ENDED:
+                self._ended(attempt, seen_now, jobs.get(attempt.job_id), now, found)
+            else:
+                self._under_way(engine, attempt, seen_now, jobs.get(attempt.job_id), now, found)
+        self._leftovers(engine, right, {a.id for a in mine}, found)
+        return found
+
+    def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: Seen | None = None) -> None:
+        """Write the end of an attempt, unless another router has."""
+        try:
+            self.ledger.end(attempt.id, ending.state, now, None if seen is None else seen.exit_code, ending.reason,
+                            ending.done, ending.spent, ending.next, ending.not_before,
+                            None if seen is None else seen.started, None if seen is None else seen.ended)
+        except Conflict:  # another router was faster; what it wrote stands
+            if self.ledger.attempt(attempt.id).state in UNDER_WAY:
+                raise
+
+    def refuse(self, attempt: AttemptRow, row: JobRow, reason: str, now: float) -> bool:
+        """End an attempt that no engine has taken; False where some process has claimed it after all."""
+        if not bury(attempt_folder(self.folder, attempt.id), self.router):
+            return False
+        self.conclude(attempt, fallback.refused(row, attempt, reason, self.earlier(attempt), now), now)
+        return True
+
+    def earlier(self, attempt: AttemptRow) -> list[AttemptRow]:
+        """The attempts before this one, since the job was last tried again by hand."""
+        by_hand = [e.at for e in self.ledger.events(attempt.job_id) if e.kind == "retried"]
+        since = max(by_hand, default=0.0)
+        return [a for a in self.ledger.attempts(attempt.job_id) if a.number < attempt.number and a.intended >= since]
+
+    def _under_way(self, engine: Engine, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float,
+                   found: Found) -> None:
+        state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
+        same = (attempt.state == state and attempt.engine_id == seen.engine_id and attempt.restarts >= seen.restarts
+                and (not seen.where or attempt.where == seen.where) and attempt.reason == seen.reason)
+        if not same:
+            try:
+                self.ledger.seen(attempt.id, seen, now)
+            except Conflict:  # ended by another router since we looked
+                return
+        if attempt.stop:
+            self._stop(engine, seen, found)
+        elif row is not None and row.spent + fallback.cost(attempt, attempt.started, now) > row.job.budget:
+            self.ledger.ask_stop(attempt.id, "preempt", now)
+            self._stop(engine, seen, found)
+
+    def _ended(self, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float, found: Found) -> None:
+        row = row or self.ledger.job(attempt.job_id)
+        folder = attempt_folder(self.folder, attempt.id)
+        if claim_of(folder) is None and not bury(folder, self.router):
+            return  # claimed since: look again
+        ending = fallback.concluded(row, attempt, seen, self.earlier(attempt), now, progress_of(folder))
+        self.conclude(attempt, ending, now, seen)
+        found.ended.append((attempt.id, ending.state))
+
+    def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Found) -> None:
+        """The engine doesn't know it: never handed over, forgotten after its end, or lost."""
+        folder = attempt_folder(self.folder, attempt.id)
+        claim, end = claim_of(folder), end_of(folder)
+        if end is not None:
+            seen = Seen(attempt.id, end.by, end.state, end.exit_code, end.started, end.ended, reason=end.reason)
+            self._ended(attempt, seen, row, now, found)
+            return
+        row = row or self.ledger.job(attempt.job_id)
+        if claim is None and attempt.state == INTENDED:
+            if not attempt.stop:
+                found.resubmit.append(attempt)
+            elif self.refuse(attempt, row, "stopped before it was handed over", now):
+                found.ended.append((attempt.id, "refused"))
+            return
+        if claim is not None and claim.by.startswith(BURIED):  # the router that gave it up was killed before it said so
+            self.conclude(attempt, fallback.refused(row, attempt, claim.by, self.earlier(attempt), now), now)
+            found.ended.append((attempt.id, "refused"))
+            return
+        since = attempt.submitted if claim is None else claim.at
+        if now - (since or attempt.intended) < SETTLE_S:
+            return
+        lost = Seen(attempt.id, attempt.engine_id, LOST, reason="its engine no longer knows it, and it left no end",
+                    started=None if claim is None else claim.at)
+        self._ended(attempt, lost, row, now, found)
+
+    def _leftovers(self, engine: Engine, right: Mapping[str, Seen], mine: set[str], found: Found) -> None:
+        """Stop what runs on the engine though the ledger has ended it."""
+        for attempt, seen in right.items():
+            if attempt in mine or seen.state in ENDED:
+                continue
+            try:
+                state = self.ledger.attempt(attempt).state
+            except Conflict:
+                found.strangers.append(attempt)
+                continue
+            if state not in UNDER_WAY:
+                self._stop(engine, seen, found)
+
+    @staticmethod
+    def _stop(engine: Engine, seen: Seen, found: Found) -> None:
+        engine.cancel(seen.engine_id)
+        found.stopped.append(seen.engine_id)

@@ -1,0 +1,44 @@
+"""How routing stands, from the ledger alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.route.ledger import Ledger
+from chipwise.route.ledger.records import WAITING, EngineRow, JobRow, RouterRow
+from chipwise.route.router.loop import LEASE_S
+
+SILENT_S = 2 * LEASE_S  # without a heartbeat, after which a router counts as dead; its attempts are another's by then
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How it stands."""
+
+    at: float
+    ledger: str
+    routers: tuple[tuple[RouterRow, str], ...]  # each with "alive", "dead" or "stopped"
+    engines: tuple[EngineRow, ...]
+    jobs: dict[str, int]  # by state
+    attempts: dict[str, int]  # by state
+    drained: dict[str, str]
+    oldest: JobRow | None  # the job that has waited for longest
+    trouble: tuple[str, ...]  # what is inconsistent in the ledger
+
+
+def standing(ledger: Ledger, now: float) -> Status:
+    """How routing stands now."""
+    totals = ledger.totals()
+    waiting = ledger.jobs(state=WAITING)
+    return Status(
+        now, ledger.where, tuple((row, pulse(row, now)) for row in ledger.routers()), tuple(ledger.engines()),
+        {state: int(n) for state, n in totals["jobs"].items()},
+        {state: int(n) for state, n in totals["attempts"].items()},
+        ledger.drained(), min(waiting, key=lambda row: row.submitted, default=None), tuple(ledger.check()))
+
+
+def pulse(row: RouterRow, now: float) -> str:
+    """Whether a router lives, by its last heartbeat."""
+    if row.stopped is not None:
+        return "stopped"
+    return "alive" if now - row.seen < SILENT_S else "dead"

@@ -1,0 +1,329 @@
+"""The replay of a trace under one policy: a clock that jumps from event to event, and the router's own decisions.
+
+Events are arrivals, ends, chips taken away, nodes that fail and come back, and ticks while a job waits beside free
+chips. At each the policy is asked through the same board and placement that the router uses.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import floor, inf
+from time import process_time
+from typing import Protocol
+
+from chipwise.route.option import Option, Unable
+from chipwise.route.pool import Pool
+from chipwise.route.simulate.arrivals import Arrival, Trace
+from chipwise.route.simulate.chance import Chance
+from chipwise.route.simulate.outcome import DONE, FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome, PoolUse, Run
+from chipwise.route.view import Decision
+from chipwise.units import HOUR, MINUTE
+
+# in the order in which events of one moment are handled: room is made before it is asked for
+_END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
+TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
+CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
+
+
+@dataclass(slots=True)
+class _Live:
+    """A job on its way."""
+
+    at: int  # its place in the trace
+    arrival: Arrival
+    kept: float = 0.0  # share of the work that checkpoints hold
+    attempt: int = 0
+    option: Option | None = None  # while it runs
+    since: float = 0.0
+    pace: float = 1.0  # seconds that the whole work really takes there
+    warming: float = 0.0  # seconds of this attempt before it works
+    spent: float = 0.0
+    first: float | None = None
+    end: float | None = None
+    refused: str = ""
+    paid_once: set[str] = field(default_factory=set)  # pools to which its data were moved
+
+
+class Desk(Protocol):
+    """Who decides: told of everything that happens, asked what to start and what to stop."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether jobs that run might be stopped: then it must be asked without free chips too."""
+
+    def arrive(self, arrival: Arrival) -> None:
+        """A job has come."""
+
+    def start(self, job: str, option: Option, now: float) -> None:
+        """It runs."""
+
+    def stop(self, job: str, now: float, kept: float, spent: float, failed: bool) -> None:
+        """It waits again, with so much of its work kept and so much money spent; `failed`: its place let it down."""
+
+    def leave(self, job: str) -> None:
+        """It is done."""
+
+    def works(self, pool: str, chips: int) -> None:
+        """So many chips of a pool work now."""
+
+    def decide(self, now: float) -> Sequence[Decision]:
+        """What to do now: stops come before the starts that need their room."""
+
+    def why(self, job: str) -> str:
+        """Why a job waits, as last decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a replay is done."""
+
+    chance: Chance = field(default_factory=Chance)
+    tick: float = TICK_S
+    say: Callable[[int, int], None] | None = None  # told (jobs that are over, jobs)
+
+
+def replay(trace: Trace, desk: Desk, terms: Terms | None = None) -> Outcome:
+    """What a policy makes of a trace."""
+    return _Replay(trace, desk, terms or Terms()).run()
+
+
+class _Replay:
+    """One replay; used once."""
+
+    def __init__(self, trace: Trace, desk: Desk, terms: Terms) -> None:
+        self.trace, self.desk, self.terms, self.chance = trace, desk, terms, terms.chance
+        self.pools: dict[str, Pool] = {p.name: p for p in trace.pools}
+        self.usable = {p.name: usable(p) for p in trace.pools}
+        self.held = dict.fromkeys(self.pools, 0)
+        self.down = dict.fromkeys(self.pools, 0)
+        self.jobs = [_Live(i, fed(a, self.usable)) for i, a in enumerate(trace.arrivals)]
+        self.by_id = {a.id: live for a, live in zip(trace.arrivals, self.jobs, strict=True)}
+        self.running: dict[str, dict[int, _Live]] = {name: {} for name in self.pools}
+        self.waiting: dict[int, _Live] = {}
+        self.sizes: dict[str, Counter[int]] = {name: Counter() for name in self.pools}  # chips that waiting jobs need
+        self.heap: list[tuple[float, int, int, int, int, str]] = []
+        self.number = 0
+        self.runs: list[Run] = []
+        self.decisions = self.downs = self.over = 0
+        self.next_tick = inf
+
+    def run(self) -> Outcome:
+        """Every event in its order, then what is left."""
+        began = process_time()
+        for live in self.jobs:
+            self._later(live.arrival.at, _ARRIVE, live.at)
+        first = self.jobs[0].arrival.at if self.jobs else 0.0
+        for name in self.pools:
+            self._next_failure(name, first, 0)
+        while self.heap and self.over < len(self.jobs):
+            now = self.heap[0][0]
+            while self.heap and self.heap[0][0] <= now:
+                _, kind, _, a, b, name = heapq.heappop(self.heap)
+                self._happen(now, kind, a, b, name)
+            if self.waiting or self.desk.moves:
+                self._decide(now)
+            if self.terms.say is not None:
+                self.terms.say(self.over, len(self.jobs))
+        self._strand()
+        return self._outcome(process_time() - began)
+
+    def _later(self, when: float, kind: int, a: int, b: int = 0, name: str = "") -> None:
+        if when < inf:
+            self.number += 1
+            heapq.heappush(self.heap, (when, kind, self.number, a, b, name))
+
+    # -- what happens
+
+    def _happen(self, now: float, kind: int, a: int, b: int, name: str) -> None:
+        if kind == _ARRIVE:
+            self._arrive(self.jobs[a])
+        elif kind in (_END, _LOSS):
+            live = self.jobs[a]
+            if live.option is not None and live.attempt == b:  # else: that attempt is over already
+                self._stop(live, now, DONE if kind == _END else INTERRUPTED)
+        elif kind == _NODE:
+            self._fail(now, name, a)
+        elif kind == _BACK:
+            self.down[name] -= a
+            self.desk.works(name, self.usable[name] - self.down[name])
+        elif kind == _TICK and now >= self.next_tick:
+            self.next_tick = inf
+
+    def _arrive(self, live: _Live) -> None:
+        arrival = live.arrival
+        live.refused = arrival.refusal()
+        if live.refused:
+            self.over += 1
+            return
+        self._wait(live)
+        self.desk.arrive(arrival)
+
+    def _wait(self, live: _Live) -> None:
+        self.waiting[live.at] = live
+        for option in live.arrival.options:
+            self.sizes[option.pool][option.chips] += 1
+
+    def _start(self, live: _Live, option: Option, now: float) -> None:
+        arrival, pool = live.arrival, self.pools[option.pool]
+        del self.waiting[live.at]
+        for each in arrival.options:
+            self.sizes[each.pool][each.chips] -= 1
+        live.attempt += 1
+        live.option, live.since = option, now
+        live.first = now if live.first is None else live.first
+        place = arrival.options.index(option)
+        live.pace = self._pace(arrival, place)
+        restarts = live.attempt > 1 and arrival.job.checkpoint.restartable
+        live.warming = arrival.job.checkpoint.restart if restarts else 0.0
+        self.held[pool.name] += option.chips
+        self.running[pool.name][live.at] = live
+        self.desk.start(arrival.id, option, now)
+        self._later(now + live.warming + (1 - live.kept) * live.pace, _END, live.at, live.attempt)
+        lost = self.chance.interruption(pool, option.chips, arrival.id, live.attempt)
+        self._later(now + lost, _LOSS, live.at, live.attempt)
+
+    def _pace(self, arrival: Arrival, place: int) -> float:
+        """Seconds of the whole work there: as estimated, or drawn, then without the interruptions in expectation."""
+        option = arrival.options[place]
+        drawn = self.chance.seed is not None and arrival.calm
+        return self.chance.seconds(arrival.calm[place] if drawn else option.seconds, arrival.id, option.pool)
+
+    def _stop(self, live: _Live, now: float, how: str) -> None:
+        """Free a job's chips, count what it took, and see what it keeps of its work."""
+        option = live.option
+        assert option is not None
+        length = now - live.since
+        saved = length - live.warming if how == DONE else self._saved(live, length - live.warming)
+        usd = option.usd_hour * length / HOUR + (0.0 if option.pool in live.paid_once else option.usd_once)
+        live.paid_once.add(option.pool)
+        live.spent += usd
+        live.kept = 1.0 if how == DONE else min(1.0, live.kept + saved / live.pace)
+        self.runs.append(Run(live.at, option.pool, option.variant, option.chips, live.since, now, how, usd,
+                             option.watts * length, length - saved))
+        self.held[option.pool] -= option.chips
+        del self.running[option.pool][live.at]
+        live.option = None
+        if how == DONE:
+            live.end = now
+            self.over += 1
+            self.desk.leave(live.arrival.id)
+        else:
+            self._wait(live)
+            failed = how in (INTERRUPTED, FAILED)
+            self.desk.stop(live.arrival.id, now, live.kept, live.spent, failed)
+
+    @staticmethod
+    def _saved(live: _Live, worked: float) -> float:
+        """Seconds of this attempt's work that its last checkpoint holds."""
+        checkpoint = live.arrival.job.checkpoint
+        if not checkpoint.restartable or checkpoint.every == inf or worked <= 0:
+            return 0.0
+        if checkpoint.every <= 0:
+            return worked
+        return floor(worked / checkpoint.every + CLOSE) * checkpoint.every
+
+    def _next_failure(self, name: str, now: float, number: int) -> None:
+        wait, _ = self.chance.failure(self.pools[name], self.usable[name], number)
+        self._later(now + wait, _NODE, number, 0, name)
+
+    def _fail(self, now: float, name: str, number: int) -> None:
+        """A node fails: the job on it stops, and its chips are gone until it is back."""
+        pool = self.pools[name]
+        self._next_failure(name, now, number + 1)
+        gone = min(pool.unit, self.usable[name] - self.down[name])
+        if not gone:
+            return
+        _, which = self.chance.failure(pool, self.usable[name], number)
+        place, upto = which * self.usable[name], 0
+        for live in list(self.running[name].values()):
+            assert live.option is not None
+            upto += live.option.chips
+            if place < upto:
+                self._stop(live, now, FAILED)
+                break
+        gone = min(gone, self.usable[name] - self.down[name] - self.held[name])
+        if not gone:  # what failed was down already
+            return
+        self.downs += 1
+        self.down[name] += gone
+        self.desk.works(name, self.usable[name] - self.down[name])
+        self._later(now + self.chance.repair, _BACK, gone, 0, name)
+
+    # -- what is decided
+
+    def _decide(self, now: float) -> None:
+        if not self.desk.moves and not self._could():
+            return
+        self.decisions += 1
+        acted = False
+        for decision in self.desk.decide(now):
+            live = self.by_id[decision.job]
+            acted = acted or decision.kind != "wait"
+            if decision.kind == "stop":
+                self._stop(live, now, PREEMPTED)
+            elif decision.kind == "start":
+                self._start(live, self._option(live, decision), now)
+        if self.waiting and self.next_tick == inf and (self.desk.moves or self._could()):
+            if not acted and self._idle():
+                self._strand()
+                return
+            self.next_tick = now + self.terms.tick
+            self._later(self.next_tick, _TICK, 0)
+
+    def _could(self) -> bool:
+        """Whether some job that waits would fit into free chips."""
+        for name, sizes in self.sizes.items():
+            free = self.usable[name] - self.down[name] - self.held[name]
+            if free > 0 and any(count and chips <= free for chips, count in sizes.items()):
+                return True
+        return False
+
+    @staticmethod
+    def _option(live: _Live, decision: Decision) -> Option:
+        return next(o for o in live.arrival.options if (o.pool, o.variant) == (decision.pool, decision.variant))
+
+    def _idle(self) -> bool:
+        """Nothing runs, nothing arrives and everything works, and still the policy starts nothing: it never will."""
+        return not any(self.running.values()) and not any(self.down.values()) and not any(
+            kind == _ARRIVE for _, kind, *_ in self.heap)
+
+    def _strand(self) -> None:
+        for live in self.waiting.values():
+            live.refused = f"{self.desk.name} never starts it: {self.desk.why(live.arrival.id) or 'no reason given'}"
+            self.over += 1
+        self.waiting.clear()
+
+    def _outcome(self, cpu_s: float) -> Outcome:
+        fates = tuple(Fate(a.id, a.at, a.job.owner, a.job.deadline, a.alone, live.end, live.refused, live.first,
+                           a.job.priority) for a, live in zip(self.trace.arrivals, self.jobs, strict=True))
+        pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_chip_hour) for p in self.trace.pools)
+        return Outcome(self.desk.name, fates, tuple(self.runs), pools, cpu_s, self.decisions, self.downs)
+
+
+def usable(pool: Pool) -> int:
+    """Chips of a pool that may run at once: all, or what its power cap feeds, in whole units.
+
+    >>> usable(Pool("a", "local", "h100", "gpu", 64, unit=8, watts_chip=1000.0, power_cap=20_500.0))
+    16
+    """
+    if pool.power_cap == inf or pool.watts_chip <= 0:
+        return pool.count
+    return min(pool.count, int(pool.power_cap / pool.watts_chip) // pool.unit * pool.unit)
+
+
+def fed(arrival: Arrival, room: Mapping[str, int]) -> Arrival:
+    """An arrival without the options for which a pool's power never is enough."""
+    if all(o.chips <= room[o.pool] for o in arrival.options):
+        return arrival
+    keep = [i for i, o in enumerate(arrival.options) if o.chips <= room[o.pool]]
+    short = tuple(Unable(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
+                  for o in arrival.options if o.chips > room[o.pool])
+    return replace(arrival, options=tuple(arrival.options[i] for i in keep), unable=arrival.unable + short,
+                   calm=tuple(arrival.calm[i] for i in keep) if arrival.calm else ())

@@ -1,0 +1,116 @@
+"""A replay as a picture: who held which chips of each pool when, and how busy the pools were over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chipwise import pictures
+from chipwise.errors import InputError
+from chipwise.route.simulate.measures import busy
+from chipwise.route.simulate.outcome import DONE, Outcome, PoolUse
+from chipwise.units import DAY, HOUR
+
+MOST_POLICIES = 4  # side by side before nothing can be read
+AS_PIXELS = 2000  # boxes from which a vector picture grows into megabytes
+BINS = 240  # of the curve of use: about one a pixel or two
+NAMED = len(pictures.CYCLE) - 2  # colours that are left for names, beside grey for the rest
+
+
+def ready(target: Path, policies: int) -> None:
+    """Refuse a picture that can't be drawn, before the work it would show."""
+    pictures.ready(target)
+    if policies > MOST_POLICIES:
+        raise InputError("--plot", f"{policies} policies", f"at most {MOST_POLICIES} policies side by side")
+
+
+def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target: Path) -> None:
+    """Write the picture, whole or not at all. `labels` are what jobs are coloured by, in the order of the jobs."""
+    begin = min(f.arrival for o in outcomes for f in o.fates)
+    end = max([r.end for o in outcomes for r in o.runs], default=begin + 1.0)
+    unit, name = (DAY, "days") if end - begin > 5 * DAY else (HOUR, "hours")
+    colours = _colours(labels)
+    pools = outcomes[0].pools
+    heights = [*(1.6 + min(2.4, p.chips / 32) for p in pools), 2.0]
+    with pictures.drawing(words=True) as pyplot:
+        figure, grid = pyplot.subplots(len(pools) + 1, len(outcomes), squeeze=False, sharex=True, sharey="row",
+                                       figsize=(2.2 + 5.2 * len(outcomes), sum(heights) * 0.9),
+                                       height_ratios=heights, layout="constrained")
+        for k, outcome in enumerate(outcomes):
+            for i, pool in enumerate(pools):
+                _gantt(grid[i][k], outcome, pool, labels, colours, begin, unit)
+                if k == 0:
+                    grid[i][k].set_ylabel(f"{pool.name}\nchips")
+            _use(grid[-1][k], outcome, begin, end, unit)
+            grid[0][k].set_title(outcome.policy)
+            grid[-1][k].set_xlabel(f"{name} since the first arrival")
+        grid[-1][0].set_ylabel("chips held, %")
+        figure.suptitle(title)
+        _legend(figure, colours, len(set(labels)) > len(colours))
+        grid[-1][-1].legend(loc="upper right", fontsize=7)
+        pictures.save(figure, target)
+
+
+def boxes(outcome: Outcome, pool: PoolUse) -> list[tuple[int, int, int]]:
+    """Which chips each run of a pool held: (run, first chip, chips), several where they don't lie side by side.
+
+    Which chips a job gets is the engine's business; here the lowest that are free.
+    """
+    runs = sorted((r.start, i) for i, r in enumerate(outcome.runs) if r.pool == pool.name)
+    until = np.full(pool.chips, -np.inf)
+    out: list[tuple[int, int, int]] = []
+    for start, i in runs:
+        free = np.flatnonzero(until <= start + 1e-6)[:outcome.runs[i].chips]
+        until[free] = outcome.runs[i].end
+        breaks = np.flatnonzero(np.diff(free) > 1) + 1
+        out += [(i, int(part[0]), len(part)) for part in np.split(free, breaks) if len(part)]
+    return out
+
+
+def _gantt(axes: Any, outcome: Outcome, pool: PoolUse, labels: Sequence[str], colours: dict[str, str],
+           begin: float, unit: float) -> None:
+    from matplotlib.collections import PolyCollection
+
+    corners, fill, edge = [], [], []
+    for i, first, chips in boxes(outcome, pool):
+        run = outcome.runs[i]
+        left, right = (run.start - begin) / unit, (run.end - begin) / unit
+        corners.append([(left, first), (right, first), (right, first + chips), (left, first + chips)])
+        fill.append(colours.get(labels[run.job], pictures.GREY))
+        edge.append("white" if run.how == DONE else pictures.BLACK)  # a black edge: it had to stop
+    axes.add_collection(PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=0.3,
+                                       rasterized=len(corners) > AS_PIXELS))
+    axes.set_ylim(0, pool.chips)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> None:
+    edges = np.linspace(begin, end, BINS + 1)
+    for k, pool in enumerate(outcome.pools):
+        share = 100 * busy(outcome, pool.name, edges) / max(1, pool.chips)
+        axes.step((edges[:-1] - begin) / unit, share, where="post", label=pool.name, linewidth=1.1,
+                  color=pictures.CYCLE[k % len(pictures.CYCLE)])
+    axes.set_ylim(0, 105)
+    axes.set_xlim(0, (end - begin) / unit)
+    axes.grid(True, axis="y")
+
+
+def _colours(labels: Sequence[str]) -> dict[str, str]:
+    """The commonest names get a colour, the others grey."""
+    common = [name for name, _ in Counter(labels).most_common(NAMED)]
+    return dict(zip(sorted(common), (c for c in pictures.CYCLE if c not in (pictures.GREY, pictures.BLACK)),
+                    strict=False))
+
+
+def _legend(figure: Any, colours: dict[str, str], others: bool) -> None:
+    from matplotlib.patches import Patch
+
+    shown = [Patch(facecolor=colour, label=name or "(no owner)") for name, colour in colours.items()]
+    if others:
+        shown.append(Patch(facecolor=pictures.GREY, label="others"))
+    shown.append(Patch(facecolor="white", edgecolor=pictures.BLACK, label="black edge: stopped early"))
+    figure.legend(handles=shown, loc="outside lower center", ncols=4, fontsize=7)

@@ -1,0 +1,1 @@
+"""The job and pools files, as pydantic checks them. Importing this package imports pydantic: only `load` does."""

@@ -1,0 +1,30 @@
+"""The ledger stays sound whatever is done to it, on SQLite and on a real PostgreSQL."""
+
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from ledger_machine import LedgerMachine
+from postgres_server import postgres_server
+
+CALM = settings(deadline=None, stateful_step_count=40, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_any_steps_in_any_order_leave_the_ledger_sound(kind, tmp_path):
+    if kind == "sqlite":
+        run(lambda n: str(tmp_path / f"{n}.db"), 100)
+    else:
+        with postgres_server() as server:
+            run(lambda n: server.database(f"ledger{n}"), 40)
+
+
+def run(url, examples):
+    numbers = itertools.count()
+
+    class Machine(LedgerMachine):
+        def url(self):
+            return url(next(numbers))
+
+    run_state_machine_as_test(Machine, settings=settings(CALM, max_examples=examples))

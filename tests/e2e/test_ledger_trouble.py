@@ -1,0 +1,258 @@
+"""A ledger that is damaged, locked, out of disk, read-only or gone: one line, nothing lost, exit status 2."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command import ROOT, chipwise
+from ledger_cases import POOLS, start, submission
+from postgres_server import postgres_server
+
+from chipwise.route.ledger import Ledger, LedgerError, open_ledger
+from chipwise.route.ledger.database import SQLite
+
+POOLS_FILE = ROOT / "examples" / "pools" / "local.yaml"
+HELLO = ROOT / "examples" / "jobs" / "hello.yaml"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres_server() as running:
+        yield running
+
+
+def told(done):
+    """The one line of a command that was refused."""
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+def submit(ledger, **more):
+    return chipwise("jobs", "submit", HELLO, "--pools", POOLS_FILE, "--ledger", ledger, **more)
+
+
+def filled(path, jobs=50):
+    with open_ledger(str(path)) as ledger:
+        ledger.submit([submission(f"job {i}") for i in range(jobs)], 1.0)
+
+
+def test_a_file_that_is_no_ledger_is_left_as_it_is(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, and no database\n" * 100)
+    assert "damaged or no ledger" in told(submit(path))
+    assert path.read_text() == "these are my notes, and no database\n" * 100
+
+
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as link:
+        link.execute("CREATE TABLE recipes (name TEXT)")
+    assert "tables of something else" in told(submit(path))
+
+
+def test_a_damaged_ledger_says_so_and_how_to_rescue_it(tmp_path):
+    path = tmp_path / "ledger.db"
+    filled(path)
+    data = bytearray(path.read_bytes())
+    for page in range(4096, len(data), 4096):
+        data[page:page + 200] = b"\xa5" * 200
+    path.write_bytes(data)
+    line = told(chipwise("jobs", "list", "--ledger", path))
+    assert "damaged" in line and ".recover" in line and "left as it is" in line
+
+
+def test_a_ledger_of_another_version_is_not_touched(tmp_path):
+    path = tmp_path / "ledger.db"
+    filled(path)
+    with closing(sqlite3.connect(path)) as link, link:
+        link.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
+    assert "version 99" in told(submit(path))
+
+
+def test_a_ledger_that_another_process_keeps_locked_is_waited_for_and_then_given_up(tmp_path):
+    path = tmp_path / "ledger.db"
+    filled(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(Ledger(SQLite(path, True, busy_s=0.2))) as ledger:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="held it locked for too long; nothing was written and nothing is lost"):
+            ledger.submit([submission()], 1.0)
+        assert len(ledger.jobs()) == 50  # who only reads is not held up
+        other.execute("ROLLBACK")
+        assert ledger.submit([submission()], 1.0) == ["51"] and ledger.check() == []
+
+
+def test_a_postgresql_that_another_session_keeps_locked_is_given_up_too(server):
+    from chipwise.route.ledger.postgres import _LOCK, PostgreSQL
+
+    url = server.database("locked")
+    with open_ledger(url) as first, closing(Ledger(PostgreSQL(url, busy_s=0.2))) as second:
+        with first._db.write() as db:
+            db.all("SELECT pg_advisory_xact_lock(?)", _LOCK)
+            with pytest.raises(LedgerError, match="held it locked for too long"):
+                second.submit([submission()], 1.0)
+        assert second.submit([submission()], 1.0) == ["1"]
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """As a user who is not root: root may write anywhere."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        place = Path(folder) / "closed"
+        place.mkdir(mode=0o555)
+        place.chmod(0o555)
+        program = textwrap.dedent(f"""
+            import os, sys; sys.path[:0] = {[str(ROOT / 'src'), *sys.path]!r}
+            from chipwise.route.ledger import LedgerError, open_ledger
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            try:
+                open_ledger({str(place / 'ledger.db')!r})
+            except LedgerError as error:
+                sys.exit(str(error))
+        """)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "can't be opened for writing" in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert list(place.iterdir()) == []
+
+
+def _small():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # bytes of any one file
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+FILL = """
+import sys
+sys.path[:0] = {path!r}
+from ledger_cases import submission
+from chipwise.route.ledger import LedgerError, open_ledger
+ledger, known = open_ledger({url!r}), 0
+try:
+    while known < 100_000:
+        known = int(ledger.submit([submission(f"job {{known}} " + "x" * 5000) for _ in range(5)], 1.0)[-1])
+except LedgerError as error:
+    print(known)
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("how", ["a limit on the size of files", "a small disk"])
+def test_a_full_disk_loses_nothing_that_was_promised(how, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = how == "a small disk" and os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False).returncode == 0
+    try:
+        url = str(disk / "ledger.db")
+        program = FILL.format(path=[str(ROOT / "src"), str(ROOT / "tests" / "e2e")], url=url)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120,
+                              preexec_fn=None if mounted else _small)
+        assert done.returncode == 1 and "full" in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert "nothing is lost" in done.stderr or "what was committed is kept" in done.stderr
+        if mounted:
+            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)  # someone made room
+        with open_ledger(url) as ledger:
+            assert len(ledger.jobs()) == int(done.stdout) and ledger.check() == []
+            assert ledger.submit([submission()], 2.0) == [str(int(done.stdout) + 1)]
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_postgresql_that_goes_away_midway_loses_nothing_and_is_found_again(server):
+    url = server.database("away")
+    with open_ledger(url) as ledger:
+        ledger.submit([submission(key="a")], 1.0)
+        with pytest.raises(LedgerError) as gone, ledger._db.write() as db:
+            db.run("UPDATE jobs SET reason = 'half a step'")
+            server.stop()
+            db.all("SELECT id FROM jobs")
+        assert "hunter2" not in str(gone.value) and "what was committed is kept" in str(gone.value) and "\n" not in str(gone.value)
+        with pytest.raises(LedgerError):
+            ledger.jobs()
+        line = told(chipwise("jobs", "list", "--ledger", url))
+        assert "does not answer" in line and "hunter2" not in line
+        server.start()
+        assert ledger.job("1").reason == "no router has looked at it yet"  # the half step was not kept
+        assert ledger.submit([submission(key="a")], 1.0) == ["1"] and ledger.check() == []
+
+
+def test_a_router_whose_postgresql_was_restarted_between_two_steps_notices_nothing(server):
+    with open_ledger(server.database("restarted")) as ledger:
+        server.stop()
+        server.start()
+        assert ledger.submit([submission()], 1.0) == ["1"]
+
+
+@pytest.mark.parametrize("url", ["mysql://ann:hunter2@db/x", "postgresql://ann:hunter2@127.0.0.1:1/x", "postgresql://ann:hunter2@/x?host=/nowhere"])
+def test_a_url_that_leads_nowhere_is_one_line_without_its_password(url):
+    line = told(chipwise("jobs", "list", "--ledger", url))
+    assert "hunter2" not in line
+
+
+def _crowd(url, number, barrier, queue):
+    barrier.wait()
+    with open_ledger(url) as ledger:
+        ids = [ledger.submit([submission(key="shared")], 1.0)[0]]
+        ids += ledger.submit([submission(f"own {number}")], 1.0)
+        made = []
+        for job_id in map(str, range(1, 6)):
+            made += [a.id for a in ledger.decide(f"r{number}", "fastest", [start(job_id)], 2.0, 30.0, {**POOLS, "h100": 4})]
+        queue.put((ids[0], made))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_path):
+    url = str(tmp_path / "new.db") if kind == "sqlite" else server.database("crowd")
+    context = multiprocessing.get_context("spawn")
+    barrier, queue = context.Barrier(4), context.Queue()
+    crowd = [context.Process(target=_crowd, args=(url, i, barrier, queue)) for i in range(4)]
+    for process in crowd:
+        process.start()
+    said = [queue.get(timeout=120) for _ in crowd]
+    for process in crowd:
+        process.join(60)
+    made = [attempt for _, theirs in said for attempt in theirs]
+    assert len({job for job, _ in said}) == 1 and len(made) == len(set(made)) == 2  # four chips are two jobs of two
+    with open_ledger(url) as ledger:
+        assert ledger.check() == [] and len(ledger.jobs()) == 5 and {a.id for a in ledger.attempts(under_way=True)} == set(made)
+
+
+KILLED = """
+import sys
+sys.path[:0] = {path!r}
+from ledger_cases import start, submission
+from chipwise.route.ledger import open_ledger
+ledger, pools = open_ledger({url!r}), {{"h100": 10**6}}
+while True:
+    ids = ledger.submit([submission() for _ in range(3)], 1.0)
+    print(*ids, flush=True)
+    for a in ledger.decide("r", "fastest", [start(i) for i in ids], 1.0, 30.0, pools):
+        ledger.handed_over(a.id, a.id, 1.0)
+        ledger.end(a.id, "done", 1.0, next="done", spent=0.5)
+"""
+
+
+def test_a_process_killed_at_any_moment_leaves_a_sound_ledger_with_all_it_promised(tmp_path):
+    url = str(tmp_path / "ledger.db")
+    program = KILLED.format(path=[str(ROOT / "src"), str(ROOT / "tests" / "e2e")], url=url)
+    promised = set()
+    for i in range(5):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+            promised |= set(process.stdout.readline().split())
+            time.sleep(0.02 * i)  # a moment of its own choosing
+            process.send_signal(signal.SIGKILL)
+            promised |= set(process.stdout.read().rpartition("\n")[0].split())
+    with open_ledger(url) as ledger:
+        assert ledger.check() == [] and promised <= {row.id for row in ledger.jobs()}

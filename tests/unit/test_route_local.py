@@ -1,0 +1,287 @@
+"""The local engine with real processes, and the shim that runs them once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from route_cases import launch, pool
+
+from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, RUNNING, EngineDown, EngineRefused
+from chipwise.route.engines import processes, shim
+from chipwise.route.engines.local import LocalEngine
+from chipwise.route.launch import BURIED, bury, claim_of, end_of
+
+SHIM = [sys.executable, "-I", "-S", shim.__file__]
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def engine(tmp_path):
+    made = LocalEngine(tmp_path)
+    yield made
+    for seen in made.list():
+        claim = claim_of(made.attempts / seen.attempt)
+        for pid, start in processes.left_behind(seen.attempt, claim.pid, claim.start, claim.boot):
+            processes.send(pid, start, signal.SIGKILL)
+        processes.send(claim.pid, claim.start, signal.SIGKILL)
+    until(lambda: all(s.state != RUNNING for s in made.list()))
+
+
+def until(true, limit=60.0):
+    """Wait for something to become true, with a generous limit."""
+    end = time.monotonic() + limit
+    while not (found := true()):
+        assert time.monotonic() < end, "it never became true"
+        time.sleep(0.01)
+    return found
+
+
+def ended(engine, attempt="u-1-1"):
+    return until(lambda: next((s for s in engine.list() if s.attempt == attempt and s.state != RUNNING), None))
+
+
+def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(engine, tmp_path):
+    code = "import os, sys; print(sys.argv[1:], os.environ['MINE'], os.environ['CHIPWISE_CHIP_IDS'], os.getcwd())"
+    there = launch(tmp_path, PYTHON, "-c", code, "a b", "$(x)", variables=[("MINE", "'quoted'")])
+    engine_id = engine.submit(there)
+    seen = ended(engine)
+    assert (seen.state, seen.exit_code, seen.engine_id) == (DONE, 0, engine_id)
+    assert (there.folder / "output").read_text() == f"['a b', '$(x)'] 'quoted' 0 {there.folder}\n"
+    end = end_of(there.folder)
+    assert end.by == engine_id and end.started <= end.ended
+
+
+@pytest.mark.parametrize(("command", "state", "code"), [
+    (("false",), FAILED, 1), ((PYTHON, "-c", "import os; os.kill(os.getpid(), 9)"), FAILED, 137),
+    (("/no/such/program",), FAILED, 127), (("/etc/passwd",), FAILED, 126), (("true",), DONE, 0)])
+def test_every_end_is_told_as_shells_do(engine, tmp_path, command, state, code):
+    engine.submit(launch(tmp_path, *command))
+    seen = ended(engine)
+    assert (seen.state, seen.exit_code) == (state, code)
+
+
+def test_submitting_twice_runs_once(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "echo ran >> ran; sleep 0.2")
+    assert engine.submit(there) == engine.submit(there) == LocalEngine(tmp_path).submit(there)
+    ended(engine)
+    assert (there.folder / "ran").read_text() == "ran\n"
+
+
+def test_a_second_shim_leaves_at_once_and_runs_nothing(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "echo ran >> ran; sleep 30")
+    engine.submit(there)
+    until((there.folder / "ran").exists)
+    second = subprocess.run([*SHIM, str(there.folder), "another"], capture_output=True, text=True, check=False)
+    assert second.returncode == shim.TAKEN and "nothing was run" in second.stderr
+    assert (there.folder / "ran").read_text() == "ran\n"
+
+
+def test_twenty_shims_at_once_run_it_once(tmp_path):
+    there = launch(tmp_path, "sh", "-c", "echo ran >> ran")
+    many = [subprocess.Popen([*SHIM, str(there.folder), f"number-{n}"], stderr=subprocess.DEVNULL) for n in range(20)]
+    statuses = sorted(each.wait(60) for each in many)
+    assert statuses == [0] + [shim.TAKEN] * 19 and (there.folder / "ran").read_text() == "ran\n"
+
+
+def test_the_same_job_of_an_engine_may_come_again_until_it_has_ended(tmp_path):
+    there = launch(tmp_path, "sh", "-c", "echo ran >> ran; test $(wc -l < ran) -ge 2 || sleep 60; exit 7")
+    first = subprocess.Popen([*SHIM, str(there.folder), "17"], start_new_session=True)
+    until((there.folder / "ran").exists)
+    os.killpg(first.pid, signal.SIGKILL)  # the node dies
+    first.wait()
+    for pid, start in processes.left_behind("u-1-1", first.pid, 0, processes.boot()):
+        processes.send(pid, start, signal.SIGKILL)
+    again = subprocess.run([*SHIM, str(there.folder), "17"], check=False)
+    assert again.returncode == 7 and claim_of(there.folder).restarts == 1
+    once_more = subprocess.run([*SHIM, str(there.folder), "17"], check=False)
+    assert once_more.returncode == 7 and (there.folder / "ran").read_text() == "ran\nran\n"
+
+
+def test_what_was_buried_never_runs(engine, tmp_path):
+    there = launch(tmp_path, "touch", "ran")
+    assert bury(there.folder, "router-1") and bury(there.folder, "router-2")
+    assert engine.submit(there).startswith(BURIED) and engine.list() == []
+    assert subprocess.run([*SHIM, str(there.folder), "late"], stderr=subprocess.DEVNULL, check=False).returncode == shim.TAKEN
+    assert not (there.folder / "ran").exists()
+
+
+def test_what_runs_can_not_be_buried(engine, tmp_path):
+    there = launch(tmp_path, "sleep", "60")
+    engine.submit(there)
+    assert not bury(there.folder, "router-1")
+
+
+def test_a_program_that_is_told_to_stop_can_save_its_work(engine, tmp_path):
+    saves = "trap 'echo saved > saved; exit 143' TERM; echo ready > ready; while :; do sleep 0.05; done"
+    there = launch(tmp_path, "sh", "-c", saves)
+    engine_id = engine.submit(there)
+    until((there.folder / "ready").exists)
+    engine.cancel(engine_id)
+    seen = ended(engine)
+    assert (seen.state, seen.exit_code) == (CANCELLED, 143) and (there.folder / "saved").exists()
+
+
+def test_a_program_that_finishes_though_told_to_stop_is_done(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "trap 'exit 0' TERM; echo ready > ready; while :; do sleep 0.05; done")
+    engine_id = engine.submit(there)
+    until((there.folder / "ready").exists)
+    engine.cancel(engine_id)
+    assert ended(engine).state == DONE
+
+
+def test_a_program_that_will_not_stop_is_killed_after_its_grace(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "trap '' TERM; echo ready > ready; while :; do sleep 0.05; done", grace=0.3)
+    engine_id = engine.submit(there)
+    until((there.folder / "ready").exists)
+    engine.cancel(engine_id)
+    seen = ended(engine)
+    assert (seen.state, seen.exit_code) == (CANCELLED, 137)
+
+
+def test_the_time_limit_is_kept(engine, tmp_path):
+    engine.submit(launch(tmp_path, "sleep", "60", time_limit=0.2))
+    seen = ended(engine)
+    assert seen.state == CANCELLED and "time limit" in seen.reason
+
+
+def test_cancelling_what_has_ended_or_never_was_is_no_error(engine, tmp_path):
+    engine_id = engine.submit(launch(tmp_path, "true"))
+    ended(engine)
+    engine.cancel(engine_id)
+    engine.cancel("local-nobody")
+    assert ended(engine).state == DONE
+
+
+def test_chips_are_never_handed_out_twice_and_come_back(engine, tmp_path):
+    at = pool(count=4)
+    for number, chips in ((1, 1), (2, 2), (3, 1)):
+        engine.submit(launch(tmp_path, "sleep", "60", number=number, at=at, chips=chips))
+    held = [chip for n in (1, 2, 3) for chip in claim_of(tmp_path / "attempts" / f"u-{n}-1").chips]
+    assert sorted(held) == [0, 1, 2, 3] and engine.capacity([at])["near"].free == 0
+    with pytest.raises(EngineRefused, match="0 free chips"):
+        engine.submit(launch(tmp_path, "true", number=4, at=at))
+    engine.cancel(next(s.engine_id for s in engine.list() if s.attempt == "u-2-1"))
+    ended(engine, "u-2-1")
+    assert engine.capacity([at])["near"].free == 2
+    engine.submit(launch(tmp_path, "sleep", "60", number=5, at=at, chips=2))
+    assert claim_of(tmp_path / "attempts" / "u-5-1").chips == claim_of(tmp_path / "attempts" / "u-2-1").chips
+
+
+def test_chips_have_the_ids_of_the_pool_and_the_job_can_not_take_others(engine, tmp_path):
+    at = pool(count=2, family="gpu", chip="h100", address=(("ids", "4,6"),))
+    there = launch(tmp_path, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CHIPWISE_CHIP_IDS", at=at, chips=2,
+                   variables=[("CUDA_VISIBLE_DEVICES", "0,1,2,3")])
+    engine.submit(there)
+    ended(engine)
+    assert (there.folder / "output").read_text() == "4,6 4,6\n"
+
+
+def test_a_process_that_is_killed_is_lost_and_takes_its_program_with_it(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "sleep 300 & echo $! > child; wait")
+    engine.submit(there)
+    child = int(until(lambda: (there.folder / "child").exists() and (there.folder / "child").read_text().strip()))
+    claim = claim_of(there.folder)
+    processes.send(claim.pid, claim.start, signal.SIGKILL)
+    seen = ended(engine)
+    assert seen.state == LOST and "no end" in seen.reason
+    assert processes.look(child) is None or processes.look(child)[0] == "Z"
+    assert engine.capacity([pool()])["near"].free == 2
+
+
+def test_a_pid_that_is_used_again_is_not_taken_for_the_program(engine, tmp_path):
+    there = launch(tmp_path, "true")
+    engine.submit(there)
+    ended(engine)
+    claim = json.loads((there.folder / "claim").read_text())
+    (there.folder / "end").unlink()
+    (there.folder / "claim").write_text(json.dumps(claim | {"pid": os.getpid()}))  # alive, but not that process
+    assert LocalEngine(tmp_path).list()[0].state == LOST
+    assert processes.look(os.getpid()) is not None
+    (there.folder / "claim").write_text(json.dumps(claim | {"boot": "another"}))
+    assert LocalEngine(tmp_path).list()[0].state == LOST
+
+
+def test_processes_of_another_machine_are_not_judged(engine, tmp_path):
+    there = launch(tmp_path, "true")
+    (there.folder / "claim").write_text(json.dumps({"by": "local-x", "at": 1.0, "pid": 1, "host": "elsewhere"}))
+    assert LocalEngine(tmp_path).list()[0].state == RUNNING
+    (there.folder / "end").write_text(json.dumps({"by": "local-x", "exit_code": 0, "started": 1, "ended": 2}))
+
+
+def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(engine, tmp_path):
+    there = launch(tmp_path, "touch", "ran")
+    (there.folder / "claim").write_text("{")
+    assert claim_of(there.folder).by == "?" and engine.submit(there) == "?"
+    (there.folder / "end").write_text("[]")
+    assert end_of(there.folder).exit_code is None and not (there.folder / "ran").exists()
+
+
+def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("API_TOKEN", "hunter2-very-secret")
+    monkeypatch.setenv("OTHER_TOKEN", "not-its-business")
+    there = launch(tmp_path, "sh", "-c", "test ${#API_TOKEN} = 19 && test -z \"$OTHER_TOKEN\"", secrets=["API_TOKEN"])
+    engine.submit(there)
+    assert ended(engine).state == DONE
+    assert "hunter2" not in engine.render(there)
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or b"hunter2" not in file.read_bytes(), file
+
+
+def test_a_secret_that_is_not_there_is_a_refusal(engine, tmp_path):
+    with pytest.raises(EngineRefused, match="NOT_THERE"):
+        engine.submit(launch(tmp_path, "true", secrets=["NOT_THERE"]))
+
+
+def test_a_launch_file_that_can_not_be_read_is_a_refusal_and_runs_nothing(engine, tmp_path):
+    there = launch(tmp_path, "touch", "ran")
+    (there.folder / "launch.json").write_text("{}")
+    with pytest.raises(EngineRefused, match="no launch"):
+        engine.submit(there)
+    assert not (there.folder / "claim").exists() and not (there.folder / "ran").exists()
+
+
+@pytest.mark.parametrize("words", [("a\0b",), ("\ud800",), ()])
+def test_words_that_no_program_can_be_given_are_refused(tmp_path, words):
+    with pytest.raises(EngineRefused):
+        launch(tmp_path, *words)
+
+
+def test_a_folder_that_can_not_be_used_is_an_engine_that_is_down(tmp_path):
+    (tmp_path / "attempts").write_text("a file")
+    with pytest.raises(EngineDown):
+        LocalEngine(tmp_path).list()
+    with pytest.raises(EngineDown):
+        LocalEngine(tmp_path / "attempts").submit(launch(tmp_path / "other", "true"))
+
+
+def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, tmp_path):
+    """The lock goes with the shim: killed anywhere in `submit`, the ids are free again or in the claim."""
+    at = pool(count=1)
+    there = launch(tmp_path, "true", at=at)
+    code = ("import os, sys, signal; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
+            "from chipwise.route.engines import local; from route_cases import launch, pool\n"
+            "real = os.posix_spawn\n"
+            "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
+            "os.posix_spawn = killed\n"
+            "local.LocalEngine(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n")
+    done = subprocess.run([PYTHON, "-c", code, str(tmp_path), os.path.dirname(__file__)], check=False,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == -signal.SIGKILL
+    assert ended(engine).state == DONE  # its shim went on alone
+    assert engine.submit(there) == claim_of(there.folder).by and engine.capacity([at])["near"].free == 1
+
+
+def test_the_shim_needs_nothing_but_the_standard_library(tmp_path):
+    """It is read by whatever Python a node has, from 3.8 on."""
+    import ast
+
+    with open(shim.__file__, encoding="utf-8") as file:
+        text = file.read()
+    tree = ast.parse(text, feature_version=(3, 8))
+    names = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    names |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert names <= set(sys.stdlib_module_names) and "from __future__ import annotations" in text

@@ -1,0 +1,209 @@
+"""What each policy wants, on cases small enough to work out by hand."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from route_views import HOUR, board_of, candidate, option, pool, view_of
+
+from chipwise.errors import ChipwiseError, InputError, UnknownName
+from chipwise.route.place import place
+from chipwise.route.policies import POLICIES, describe, policy_named, policy_names
+from chipwise.route.policies.risk import in_time, run_quantile
+from chipwise.route.policies.sharing import max_min_shares
+from chipwise.route.view import View, Wishes
+
+FAST, SLOW = pool("fast", 8, 4.0), pool("slow", 8, 1.0)
+POOLS = (FAST, SLOW)
+
+
+def decided(policy: str, candidates, pools=POOLS, now=0.0, free=None, running=(), **more):
+    board = board_of(pools, candidates)
+    room = {p.name: p.count for p in pools} if free is None else dict(free)
+    for job, where, since in running:
+        board.started(job, where, since)
+        room[where] -= board.option(job, where).chips
+    view = view_of(board, pools, now, room)
+    return {(d.job, d.kind): d for d in place(view, policy_named(policy)(view), board.option, **more)}
+
+
+def both(fast: float, slow: float, **more):
+    return [option(FAST, fast, **more), option(SLOW, slow, **more)]
+
+
+def test_fastest_takes_the_earliest_end_and_cheapest_the_fewest_dollars():
+    job = candidate("a", both(1, 3))
+    assert decided("fastest", [job])["a", "start"].pool == "fast"
+    assert decided("cheapest", [job])["a", "start"].pool == "slow"
+
+
+def test_fastest_takes_the_slower_pool_exactly_when_the_wait_is_longer():
+    long, job = candidate("long", [option(FAST, 10, 8)]), candidate("a", both(1, 3, chips=8))
+    assert decided("fastest", [long, job], running=[("long", "fast", 0.0)])["a", "start"].pool == "slow"
+    assert decided("fastest", [long, job], now=8.5 * HOUR, running=[("long", "fast", 0.0)])["a", "wait"].pool == "fast"
+
+
+def test_cheapest_waits_for_the_cheap_pool_and_says_what_the_other_costs():
+    full = candidate("full", [option(SLOW, 5, 8)])
+    found = decided("cheapest", [full, candidate("a", both(1, 3))], running=[("full", "slow", 0.0)])["a", "wait"]
+    assert found.pool == "slow"
+    assert "3 USD" in found.reason and "4 USD" in found.reason and "waits" in found.reason
+    assert found.scores["fast"]["usd"] == pytest.approx(4.0)
+
+
+def test_least_energy_looks_at_joules_alone():
+    options = [option(FAST, 1, watts=900.0), option(SLOW, 3, watts=100.0)]
+    assert decided("least-energy", [candidate("a", options)])["a", "start"].pool == "slow"
+
+
+def test_a_deadline_is_met_as_cheaply_as_the_stated_confidence_allows():
+    sure = candidate("a", both(1, 3), deadline=3.9 * HOUR, confidence=0.9)  # the 90th percentile of slow is 3.57 h
+    surer = candidate("a", both(1, 3), deadline=3.9 * HOUR, confidence=0.99)
+    assert decided("cheapest-within-deadline", [sure])["a", "start"].pool == "slow"
+    assert decided("cheapest-within-deadline", [surer])["a", "start"].pool == "fast"
+
+
+def test_a_deadline_that_nothing_meets_gets_the_likeliest_pool_and_the_probability():
+    found = decided("cheapest-within-deadline", [candidate("a", both(1, 3), deadline=1.1 * HOUR)])["a", "start"]
+    assert found.pool == "fast"
+    assert "no pool meets its deadline with 90%" in found.reason
+    assert "fast, does with 76%" in found.reason  # ln 1.1 / (ln 1.25 / 1.645) = 0.703 standard deviations
+
+
+def test_a_job_whose_deadline_forbids_the_wait_goes_to_the_dearer_pool():
+    full = candidate("full", [option(SLOW, 5, 8)])
+    urgent, easy = candidate("a", both(1, 1), deadline=4 * HOUR), candidate("a", both(1, 1), deadline=40 * HOUR)
+    at = {"running": [("full", "slow", 0.0)]}
+    assert decided("cheapest-within-deadline", [full, urgent], **at)["a", "start"].pool == "fast"
+    assert decided("cheapest-within-deadline", [full, easy], **at)["a", "wait"].pool == "slow"
+
+
+def test_interruptions_of_spot_chips_make_a_deadline_less_likely():
+    spot = pool("spot", 8, 1.0, terms="spot", interruptions=0.2)
+    # 0.6 interruptions to be expected, half the run each: sqrt(0.1357^2 + 0.6 * 0.5^2) = 0.410, ln 1.25 / 0.410 = 0.544
+    for places, expected in (((FAST, SLOW), 0.95), ((FAST, spot), 0.707)):
+        board = board_of(places, [candidate("a", [option(places[1], 3)], deadline=3.75 * HOUR)])
+        chance = in_time(view_of(board, places), np.array([0]))[0, 1]
+        assert chance == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_quantile_is_the_inverse_of_the_probability():
+    board = board_of(POOLS, [candidate("a", both(1, 3), deadline=inf, confidence=c) for c in (0.3,)])
+    view = view_of(board, POOLS)
+    within = run_quantile(view)[0, 0]
+    board.replace(candidate("a", both(1, 3), deadline=float(within), confidence=0.3))
+    assert in_time(view_of(board, POOLS), np.array([0]))[0, 0] == pytest.approx(0.3, abs=1e-6)
+
+
+def test_throughput_per_dollar_leaves_no_pool_idle_while_waiting_costs_more():
+    jobs = [candidate(f"j{k}", both(1, 3, chips=8), arrival=float(k)) for k in range(3)]
+    found = decided("max-throughput-per-dollar", jobs)
+    assert {found["j0", "start"].pool, found["j1", "start"].pool} == {"fast", "slow"}
+
+
+def test_weights_decide_what_balanced_prefers_and_bad_ones_are_refused():
+    board = board_of(POOLS, [candidate("a", both(1, 3))])
+    for weights, best in (({"cost": 1, "time": 0, "energy": 0, "risk": 0}, 1), ({"cost": 0, "time": 1, "energy": 0}, 0)):
+        assert POLICIES["balanced"](view_of(board, POOLS, weights=weights)).score[0].argmin() == best
+    for weights in ({"cost": -1.0}, {"time": float("nan")}, dict.fromkeys(("cost", "time", "energy", "risk"), 0.0)):
+        with pytest.raises(InputError, match="weights"):
+            POLICIES["balanced"](view_of(board, POOLS, weights=weights))
+
+
+def test_max_min_fair_gives_each_job_the_pool_it_is_better_in():
+    wide = (pool("a", 1), pool("b", 1))
+    jobs = [candidate("x", [option(wide[0], 1), option(wide[1], 4)]), candidate("y", [option(wide[0], 1), option(wide[1], 1)])]
+    shares = max_min_shares(view_of(board_of(wide, jobs), wide))
+    assert shares[0, 0] > 0.9 and shares[1, 1] > 0.9
+
+
+def test_fair_policies_order_by_the_shares_that_are_still_in_force():
+    board = board_of(POOLS, [candidate("x", both(1, 3)), candidate("y", both(1, 3))])
+    shares = np.array([[0.0, 1.0], [1.0, 0.0]])
+    wishes = POLICIES["max-min-fair"](view_of(board, POOLS, shares=shares))
+    assert wishes.shares is shares
+    assert wishes.order[0].argmin() == 1 and wishes.order[1].argmin() == 0
+    board.hold(shares)
+    assert (view_of(board, POOLS, shares=True).shares == shares).all()
+
+
+def test_whoever_was_served_less_than_its_share_goes_first():
+    board = board_of(POOLS, [candidate("x", both(1, 3)), candidate("y", both(1, 3))])
+    board.started("x", "fast", 0.0)
+    board.stopped("x", 1000.0)
+    wishes = POLICIES["finish-time-fair"](view_of(board, POOLS, 2000.0, shares=np.full((2, 2), 0.5)))
+    assert wishes.order[1, 0] < wishes.order[0, 0]
+
+
+def test_every_policy_has_a_name_a_line_and_an_answer_for_no_jobs():
+    assert set(POLICIES) <= set(policy_names())
+    for name in POLICIES:
+        assert describe(name).endswith(".")
+        board = board_of(POOLS, [])
+        view = view_of(board, POOLS)
+        wishes = policy_named(name)(view)
+        assert wishes.score.shape == (0, 2)
+        assert place(view, wishes) == []
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_a_job_that_can_run_nowhere_is_left_waiting(name):
+    found = decided(name, [candidate("none", []), candidate("a", both(1, 3))])
+    assert found["none", "wait"].reason.startswith("can't run in any pool")
+    assert ("a", "start") in found
+
+
+def test_an_unknown_policy_names_the_nearest():
+    with pytest.raises(UnknownName, match="did you mean cheapest"):
+        policy_named("cheapst")
+    for name in ("no.such.module:function", "os:no_such_function", "os:sep"):
+        with pytest.raises(InputError, match="policy"):
+            policy_named(name)
+
+
+def test_a_policy_of_ones_own_is_found_by_entry_point_and_by_path(tmp_path, monkeypatch):
+    (tmp_path / "dearest_policy.py").write_text(
+        "from chipwise.route.view import Wishes\n\n"
+        "def dearest(view):\n    'The most dollars.'\n    return Wishes(-view.usd, view.arrival, 'USD')\n")
+    info = tmp_path / "dearest-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dearest\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[chipwise.policies]\ndearest = dearest_policy:dearest\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "dearest" in policy_names()
+    assert describe("dearest") == "The most dollars."
+    for name in ("dearest", "dearest_policy:dearest"):
+        assert decided(name, [candidate("a", both(1, 3))])["a", "start"].pool == "fast"
+
+
+def answers(wishes):
+    def own(view: View):
+        if isinstance(wishes, Exception):
+            raise wishes
+        return wishes(view) if callable(wishes) else wishes
+    return own
+
+
+@pytest.mark.parametrize(("wishes", "words"), [
+    ({"score": 1}, "dict in place of Wishes"),
+    (ZeroDivisionError("division by zero"), "failed: ZeroDivisionError: division by zero"),
+    (lambda v: Wishes(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
+    (lambda v: Wishes(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),
+    (lambda v: Wishes(-v.usd * np.inf, v.arrival, "USD"), "score holds -inf"),
+    (lambda v: Wishes([[1.0, 2.0]], v.arrival, "USD"), "score is list, not an array"),
+    (lambda v: Wishes(v.usd.astype(str), v.arrival, "USD"), "not numbers"),
+    (lambda v: Wishes(v.usd, v.arrival, "USD", wait=-1.0), "wait holds numbers below 0"),
+    (lambda v: Wishes(v.usd, v.arrival, 3), "unit is int, not text"),
+])
+def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):
+    import sys
+    import types
+
+    module = types.ModuleType("nonsense_policy")
+    module.own = answers(wishes)
+    monkeypatch.setitem(sys.modules, "nonsense_policy", module)
+    view = view_of(board_of(POOLS, [candidate("a", both(1, 3))]), POOLS)
+    with pytest.raises(ChipwiseError, match=f"nonsense_policy:own.*{words}"):
+        policy_named("nonsense_policy:own")(view)

@@ -1,0 +1,185 @@
+"""The pools file: what it says, what is filled in and said, and one clear line for what can't be used."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import date
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipwise.errors import InputError, UnknownName
+from chipwise.route.load import Pools, load_pools
+from chipwise.route.load.pools import default_folder, pools_of
+
+TODAY = date(2026, 11, 15)
+BASE = Path("/somewhere")
+GOOD: dict[str, Any] = {
+    "folder": "shared", "engines": {"slurm": {"conf": "etc/slurm.conf", "timeout": 5}, "local": {"cwd": "."}},
+    "pools": [
+        {"name": "h100", "engine": "slurm", "chip": "H100", "count": 16, "unit": 8, "price": 2.5, "terms": "reserved",
+         "region": "here", "watts": 1000, "power_kw": 20, "max_time": "2d",
+         "address": {"partition": "gpu", "label": {"a": "b", "c": 1}, "exclusive": True}},
+        {"name": "v5e", "engine": "local", "chip": "v5e", "count": 8},
+    ],
+}
+
+
+def made(raw: dict[str, Any]) -> Pools:
+    return pools_of(raw, BASE, today=TODAY)
+
+
+def only(**keys: Any) -> dict[str, Any]:
+    return {"pools": [{"name": "p", "engine": "kubernetes", "chip": "h100", "count": 16, **keys}]}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    raw = deepcopy(GOOD)
+    node: Any = raw
+    *outer, last = path.split(".")
+    for part in outer:
+        node = node[int(part)] if part.isdigit() else node[part]
+    if value is None:
+        del node[last]
+    else:
+        node[last] = value
+    return raw
+
+
+def refused(raw: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as caught:
+        made(raw)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_every_key_of_a_pool_is_kept() -> None:
+    pools = made(GOOD)
+    h100 = pools.pool("h100")
+    assert (h100.chip, h100.family, h100.count, h100.unit, h100.usd_chip_hour) == ("h100", "gpu", 16, 8, 2.5)
+    assert (h100.terms, h100.region, h100.watts_chip, h100.power_cap) == ("reserved", "here", 1000, 20_000)
+    assert h100.max_seconds == 2 * 86_400 and h100.price_source == "the pools file" and not h100.spot
+    assert h100.at("partition") == "gpu" and h100.at("label") == "a=b,c=1" and h100.at("exclusive") == "true"
+
+
+def test_pools_share_what_their_engine_says_and_paths_start_at_the_file() -> None:
+    pools = made(GOOD)
+    assert pools.pool("h100").at("conf") == "/somewhere/etc/slurm.conf" and pools.pool("h100").at("timeout") == "5"
+    assert pools.pool("v5e").at("conf") == "" and pools.pool("v5e").at("cwd") == "/somewhere"
+    assert pools.folder == BASE / "shared" and [p.name for p in pools.of("slurm")] == ["h100"]
+    own = made(changed("pools.0.address", {"conf": "/other"}))
+    assert own.pool("h100").at("conf") == "/other"
+
+
+def test_an_address_may_name_where_secrets_lie() -> None:
+    assert made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").at("secret") == "training-keys"
+
+
+def test_an_engine_may_have_a_folder_of_its_own() -> None:
+    pools = made(changed("engines.slurm", {"folder": "nfs"}))
+    assert pools.folder_of("slurm") == BASE / "nfs" and pools.folder_of("local") == BASE / "shared"
+    assert pools.pool("h100").at("folder") == ""
+
+
+def test_what_is_assumed_is_said() -> None:
+    said = "\n".join(made(GOOD).said)
+    assert "v5e: terms taken as owned" in said and "v5e: slices of the catalog: 1x1, 2x2, 2x4" in said
+    assert "v5e: its own chips cost nothing" in said and "W a busy chip" in said and "h100:" not in said
+    without = made(changed("folder", None))
+    assert without.folder == default_folder() and "folder: not given" in without.said[-1]
+
+
+def test_prices_come_from_the_book_with_their_offer_and_age() -> None:
+    pool = made(only(cloud="gcp", region="us-central1")).pool("p")
+    assert pool.usd_chip_hour > 1 and pool.price_source.startswith("gcp us-central1 ") and pool.unit == 8
+    assert pool.cloud == "gcp" and "stale" not in pool.price_source
+    later = pools_of(only(cloud="gcp", region="us-central1"), BASE, today=date(2028, 1, 1))
+    assert later.pool("p").price_source.endswith("stale")
+
+
+def test_spot_pools_are_interrupted_as_the_economics_say_unless_told() -> None:
+    spot = made(only(cloud="gcp", terms="spot"))
+    assert spot.pool("p").spot and spot.pool("p").interruptions == 0.01 and "interrupted" in "\n".join(spot.said)
+    assert made(only(cloud="gcp", terms="spot", interruptions=0.2)).pool("p").interruptions == 0.2
+    assert made(only(cloud="gcp")).pool("p").interruptions == 0.0
+    assert spot.pool("p").usd_chip_hour < made(only(cloud="gcp")).pool("p").usd_chip_hour
+
+
+def test_reservations_have_the_price_of_their_years() -> None:
+    one, three = (made(only(chip="v6e", cloud="gcp", terms="reserved", years=years)).pool("p") for years in (1, 3))
+    assert three.usd_chip_hour < one.usd_chip_hour and "1 years" in one.price_source
+
+
+def test_tpus_come_in_slices_unless_told() -> None:
+    pool = made(only(chip="v5p", price=4)).pool("p")
+    assert pool.shapes[0] == (1, "1x1x1") and pool.takes(5) == (8, "2x2x2") and pool.takes(17) is None
+    assert made(only(chip="v5p", price=4, shapes=["2x2x1"])).pool("p").takes(1) == (4, "2x2x1")
+    assert made(only(chip="v5p", price=4, shapes="any")).pool("p").takes(5) == (5, "")
+    assert made(only(chip="v5p", price=4, unit=4)).pool("p").takes(5) == (8, "")
+
+
+def test_a_pool_of_processors_needs_no_chip_of_the_catalog() -> None:
+    pool = made({"pools": [{"name": "c", "engine": "local", "chip": "cpu", "count": 4}]}).pool("c")
+    assert (pool.family, pool.watts_chip, pool.usd_chip_hour, pool.power_cap) == ("cpu", 0.0, 0.0, inf)
+
+
+def test_a_pool_that_is_not_there_is_named() -> None:
+    with pytest.raises(UnknownName, match="h100"):
+        made(GOOD).pool("h10")
+
+
+@pytest.mark.parametrize(("path", "value", "field", "words"), [
+    ("pools", [], "pools", "at least one entry"),
+    ("pools", None, "pools", "a value"),
+    ("pools.0.name", "a b", "pools[0].name", "letters, digits"),
+    ("pools.1.name", "h100", "pools.name", "a name of its own"),
+    ("pools.0.engine", "sge", "pools[0].engine", "one of local, slurm, ray, kubernetes"),
+    ("pools.0.chip", "h10", "pools[0].chip", "h100"),
+    ("pools.0.chip", "gaudi2", "pools[0].chip", "a GPU, a TPU or cpu"),
+    ("pools.0.count", 0, "pools[0].count", "at least 1"),
+    ("pools.0.count", "many", "pools[0].count", "a whole number"),
+    ("pools.0.unit", 3, "pools[0].unit", "a divisor"),
+    ("pools.0.shapes", ["2x2"], "pools[0].shapes", "no slices"),
+    ("pools.0.price", -1, "pools[0].price", "at least 0"),
+    ("pools.0.price", None, "pools[0].price", "or a cloud"),
+    ("pools.0.terms", "leased", "pools[0].terms", "one of ondemand"),
+    ("pools.0.interruptions", 0.1, "pools[0].interruptions", "terms: spot"),
+    ("pools.0.watts", -1, "pools[0].watts", "at least 0"),
+    ("pools.0.power_kw", 0, "pools[0].power_kw", "more than 0"),
+    ("pools.0.max_time", "long", "pools[0].max_time", "a duration"),
+    ("pools.0.adress", {}, "pools[0].adress", "did you mean address"),
+    ("pools.0.address", {"a": "x\ny"}, "pools[0].address.a", "one line"),
+    ("pools.1.shapes", ["3x3"], "pools[1].shapes", "a slice of v5e"),
+    ("pools.1.shapes", ["4x4"], "pools[1].shapes", "at most the pool's 8"),
+    ("pools.1.shapes", ["2x2", "2x2"], "pools[1].shapes", "one shape of 4"),
+    ("pools.1.shapes", ["big"], "pools[1].shapes[0]", "a shape such as 2x4"),
+    ("pools.1.shapes", "all", "pools[1].shapes", ""),
+    ("engines.pbs", {}, "engines.pbs", "one of local"),
+    ("engines.slurm.token", "x", "engines.slurm", "no secret in the file"),
+    ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "no secret in the file"),
+    ("pools.0.address", {"api_token": "hunter2"}, "pools[0].address", "no secret in the file"),
+    ("enginse", {}, "enginse", "did you mean engines"),
+])
+def test_what_cannot_be_used_is_refused_by_name(path: str, value: Any, field: str, words: str) -> None:
+    said = refused(changed(path, value))
+    assert said.startswith(f"{field}: "), said
+    assert words in said and "hunter2" not in said
+
+
+@pytest.mark.parametrize(("keys", "field", "words"), [
+    ({"cloud": "gpc"}, "cloud", "gcp"),
+    ({"cloud": "gcp", "region": "mars"}, "price", "no price of h100 ondemand is listed at gcp mars"),
+    ({"cloud": "gcp", "terms": "reserved"}, "years", "1 or 3"),
+    ({"cloud": "gcp", "count": 12}, "unit", "not whole instances of 8"),
+    ({"chip": "cpu"}, "price", "US dollars"),
+])
+def test_prices_that_cannot_be_found_are_refused(keys: dict[str, Any], field: str, words: str) -> None:
+    said = refused(only(**keys))
+    assert said.startswith(f"pools[0].{field}: ") and words in said
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a file that exists"):
+        load_pools(tmp_path / "none.yaml")

@@ -1,0 +1,522 @@
+"""One tick after another on a real ledger: what engines do on bad days, and what becomes of the jobs."""
+
+import pytest
+from route_cases import job, option, pool, restartable, submission
+from route_engine import Scripted
+
+from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, EngineRefused, Seen
+from chipwise.route.job import Variant
+from chipwise.route.launch import bury, claim_of
+from chipwise.route.ledger import LedgerError, open_ledger
+from chipwise.route.policies import policy_named
+from chipwise.route.router import Router, identity, run
+from chipwise.route.router.status import standing
+
+TWO = (Variant("tpu", "tpu", 1, command=("tpu-program",)), Variant("gpu", "gpu", 1, command=("gpu-program",)))
+
+
+class Stage:
+    """A ledger, engines, a clock and a router."""
+
+    def __init__(self, folder, pools=None, engines=None, policy="fastest", queues=False):
+        self.folder, self.now = folder, 1_000_000.0
+        self.ledger = open_ledger(str(folder / "ledger.db"))
+        self.pools = pools or [pool("near", engine="slurm"), pool("far", engine="slurm")]
+        self.engines = engines or {"slurm": Scripted("slurm", queues=queues)}
+        self.engine = next(iter(self.engines.values()))
+        self.policy = policy
+        self.router = self.another("one")
+
+    def another(self, name, **more):
+        return Router(self.ledger, self.engines, self.pools, policy_named(self.policy), lambda: self.now, name=name, seed=1,
+                      folders=dict.fromkeys(self.engines, self.folder / "state"), policy_name=self.policy, **more)
+
+    def submit(self, a_job, *options):
+        return self.ledger.submit([submission(a_job, *options)], self.now)[0]
+
+    def tick(self, seconds=1.0, router=None):
+        self.now += seconds
+        return (router or self.router).tick()
+
+    def job(self, job_id="1"):
+        return self.ledger.job(job_id)
+
+    def attempt(self, number=1, job_id="1"):
+        return self.ledger.attempts(job_id)[number - 1]
+
+    def path(self, attempt):
+        return self.folder / "state" / "attempts" / attempt
+
+    def end(self, state, engine_id=None, **more):
+        """The engine shows that its job has ended."""
+        engine_id = engine_id or list(self.engine.jobs)[-1]
+        self.engine.set(engine_id, state=state, ended=self.now, **more)
+
+
+@pytest.fixture
+def stage(tmp_path):
+    made = Stage(tmp_path)
+    yield made
+    assert made.ledger.check() == []
+    made.ledger.close()
+
+
+def kinds(stage, job_id="1"):
+    return [event.kind for event in stage.ledger.events(job_id)]
+
+
+def test_a_job_is_decided_handed_over_seen_and_done(stage):
+    stage.submit(job("run"), option("near", 10.0), option("far", 20.0))
+    first = stage.tick()
+    assert first.started == [stage.attempt().id] and stage.attempt().pool == "near" and stage.job().state == "active"
+    stage.engine.set("1", started=stage.now)
+    stage.tick()
+    assert stage.attempt().state == "running"
+    stage.now += 3600
+    stage.end(DONE, exit_code=0)
+    assert stage.tick().ended == [(stage.attempt().id, "done")]
+    assert stage.job().state == "done" and stage.job().spent == pytest.approx(3.6, rel=0.01)
+    assert stage.tick().open_jobs == 0
+
+
+def test_the_launch_is_on_disk_before_the_engine_hears_of_it(stage):
+    stage.submit(job("run", "it"))
+    stage.engine.fails["submit"] = EngineDown("no")
+    stage.tick()
+    assert (stage.path(stage.attempt().id) / "launch.json").exists() and stage.attempt().state == "intended"
+
+
+def test_an_engine_that_is_down_is_left_alone_longer_each_time_and_keeps_its_state(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    stage.tick()
+    stage.engine.down("connection refused")
+    tries = []
+    for _ in range(400):
+        before = len(stage.engine.calls)
+        stage.tick()
+        if len(stage.engine.calls) > before:
+            tries.append(stage.now)
+    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
+    row = standing(stage.ledger, stage.now).engines[0]
+    assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
+    assert stage.attempt().state == "running" and stage.job().state == "active"
+    stage.engine.up()
+    stage.now = row.next_try
+    assert stage.tick().up == ["slurm"] and standing(stage.ledger, stage.now).engines[0].ok
+
+
+@pytest.mark.parametrize("method", ["list", "capacity"])
+def test_an_engine_that_answers_nonsense_does_not_stop_the_others(tmp_path, method):
+    bad, good = Scripted("slurm"), Scripted("ray")
+    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
+    stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
+    bad.fails[method] = KeyError("no such field")
+    report = stage.tick()
+    assert report.down == {"slurm": "KeyError: 'no such field'"} and stage.attempt().pool == "far"
+    stage.ledger.close()
+
+
+def test_a_job_whose_engine_does_not_answer_for_long_goes_elsewhere_and_never_runs_twice(tmp_path):
+    bad, good = Scripted("slurm"), Scripted("ray")
+    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
+    stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
+    bad.fails["submit"] = EngineDown("hangs")
+    stage.tick()
+    bad.down()
+    for _ in range(200):
+        stage.tick()
+    assert [(a.pool, a.state) for a in stage.ledger.attempts("1")] == [("near", "refused"), ("far", "running")]
+    assert "does not answer" in stage.attempt(1).reason
+    assert claim_of(stage.path(stage.attempt(1).id)).by.startswith("ended by ")  # a late submission finds it taken
+    stage.ledger.close()
+
+
+def test_a_variant_that_fails_at_start_gives_way_to_the_next_with_its_own_command(stage):
+    stage.submit(job(variants=TWO), option("near", 1.0, "tpu"), option("far", 100.0, "gpu"))
+    stage.tick()
+    stage.end(FAILED, exit_code=1)
+    stage.tick(5.0)
+    stage.tick(5.0)
+    assert [(a.pool, a.variant) for a in stage.ledger.attempts("1")] == [("near", "tpu"), ("far", "gpu")]
+    assert stage.engine.launches["2"].variant.command == ("gpu-program",)
+    assert "failed last" in stage.ledger.decisions("1")[-1].decision.reason
+
+
+def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_another(stage):
+    stage.submit(job("run", retries=5), option("near", 1.0), option("far", 100.0))
+    for _ in range(40):
+        stage.tick(60.0)
+        for engine_id, seen in list(stage.engine.jobs.items()):
+            if seen.state == RUNNING:
+                stage.end(FAILED, engine_id, exit_code=3)
+    pools = [a.pool for a in stage.ledger.attempts("1")]
+    assert len(pools) == 6 and all(a != b for a, b in zip(pools, pools[1:], strict=False))
+    assert stage.job().state == "parked" and "6 attempts failed and 5 retries" in stage.job().reason
+
+
+def test_a_refusal_is_no_fault_of_the_job_and_leads_elsewhere(stage):
+    stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
+    stage.engine.fails["submit"] = EngineRefused("no such partition")
+    report = stage.tick()
+    assert report.refused == [stage.attempt().id] and stage.job().failures == 0 and "no such partition" in stage.job().reason
+    stage.engine.up()
+    stage.tick(2.0)
+    assert stage.attempt(2).pool == "far"
+
+
+def test_attempts_that_come_to_nothing_are_bounded_and_wait_longer(stage):
+    stage.submit(job("run", retries=0), option("near", 1.0))
+    waits = []
+    for _ in range(60):
+        stage.tick(301.0)
+        stage.end(LOST, reason="NODE_FAIL")
+        stage.tick(0.1)
+        waits.append(stage.job().not_before - stage.now)
+        if stage.job().state == "parked":
+            break
+    assert waits[:4] == pytest.approx([1.0, 2.0, 4.0, 8.0]) and max(waits) == pytest.approx(300.0)
+    assert len(stage.ledger.attempts("1")) == 21 and "21 attempts in a row" in stage.job().reason
+    stage.ledger.retry("1", stage.now)
+    stage.tick(1.0)
+    assert stage.job().state == "active"
+
+
+def test_a_lost_attempt_goes_on_from_its_checkpoint(stage):
+    stage.submit(job("run", checkpoint=restartable(every=10.0)), option("near", 100.0), option("far", 150.0))
+    stage.tick()
+    stage.engine.set("1", started=stage.now)
+    stage.tick()
+    stage.now += 37
+    stage.end(LOST, reason="NODE_FAIL")
+    stage.tick()
+    assert stage.job().done == pytest.approx(0.3) and stage.job().state == "waiting"
+    stage.tick(2.0)
+    assert stage.attempt(2).pool == "far"
+    (stage.path(stage.attempt(2).id) / "progress").write_text("0.75")  # the program knows better
+    stage.end(LOST)
+    stage.tick()
+    assert stage.job().done == pytest.approx(0.75)
+
+
+def test_a_job_that_is_cancelled_is_stopped_on_its_engine(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    stage.ledger.ask_cancel("1", stage.now)
+    assert stage.tick().stopped == ["1"]
+    stage.tick()
+    assert stage.job().state == "cancelled" and stage.attempt().state == "cancelled"
+
+
+def test_a_job_cancelled_before_it_is_handed_over_never_is(stage):
+    stage.submit(job("run"))
+    stage.engine.fails["submit"] = EngineDown("no")
+    stage.tick()
+    stage.ledger.ask_cancel("1", stage.now)
+    stage.engine.up()
+    stage.tick(10.0)
+    assert stage.job().state == "cancelled" and stage.engine.jobs == {}
+    assert not bury(stage.path(stage.attempt().id), "x") or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
+
+
+def test_a_job_that_someone_stopped_on_the_engine_is_parked_and_says_so(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    stage.end(CANCELLED, reason="CANCELLED by 0")
+    stage.tick()
+    assert stage.job().state == "parked" and "by someone else: CANCELLED by 0" in stage.job().reason
+
+
+def test_a_preempted_job_waits_again_without_blame(stage):
+    stage.submit(job("run", checkpoint=restartable()))
+    stage.tick()
+    stage.tick()
+    stage.ledger.ask_stop(stage.attempt().id, "preempt", stage.now)
+    stage.tick()
+    assert stage.tick(0.1).ended == [(stage.attempt().id, "preempted")]
+    assert stage.job().failures == 0 and len(stage.ledger.attempts("1")) == 2
+
+
+def test_a_job_that_has_spent_its_budget_is_stopped_and_parked(stage):
+    stage.submit(job("run", budget=1.0), option("near", 500.0, usd_hour=3.6))
+    stage.tick()
+    assert stage.engine.launches["1"].time_limit == pytest.approx(1000.0)
+    stage.engine.set("1", started=stage.now)
+    stage.tick()
+    stage.now += 1001
+    assert stage.tick().stopped == ["1"]
+    stage.tick()
+    assert stage.job().state == "parked" and "budget of 1 USD is spent" in stage.job().reason
+
+
+def test_the_engines_time_limit_counts_as_a_failure(stage):
+    stage.submit(job("run", retries=0))
+    stage.tick()
+    stage.end(CANCELLED, reason="time limit of 60 s")
+    stage.tick()
+    assert stage.job().state == "parked" and stage.attempt().state == "failed"
+
+
+def test_an_intended_attempt_is_found_on_the_engine_and_adopted(stage):
+    stage.submit(job("run"))
+    real = stage.ledger.handed_over
+    stage.ledger.handed_over = lambda *a: (_ for _ in ()).throw(KeyboardInterrupt)  # killed right after the submission
+    with pytest.raises(KeyboardInterrupt):
+        stage.tick()
+    stage.ledger.handed_over = real
+    assert stage.attempt().state == "intended"
+    stage.tick(router=stage.another("one"))
+    assert stage.attempt().state == "running" and len(stage.engine.jobs) == 1
+
+
+def test_an_intended_attempt_that_the_engine_does_not_know_is_submitted(stage):
+    stage.submit(job("run"))
+    stage.engine.fails["submit"] = EngineDown("no")
+    stage.tick()
+    stage.engine.up()
+    stage.tick(10.0, stage.another("one"))
+    assert stage.attempt().state == "submitted" and stage.attempt().number == 1
+
+
+def test_of_two_jobs_with_one_attempt_the_one_with_the_claim_stays(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    attempt = stage.attempt().id
+    stage.engine.launches["x"] = stage.engine.launches["1"]
+    stage.engine.jobs["x"] = Seen(attempt, "x", RUNNING)
+    (stage.path(attempt) / "claim").write_text('{"by": "x", "at": 1.0}')
+    assert stage.tick().stopped == ["1"]
+    assert stage.attempt().engine_id == "x" and stage.attempt().state == "running"
+    stage.end(DONE, "x", exit_code=0)
+    stage.tick()
+    assert stage.job().state == "done"
+
+
+def test_a_job_that_left_because_another_has_the_claim_is_not_the_attempts_end(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    attempt = stage.attempt().id
+    (stage.path(attempt) / "claim").write_text('{"by": "elsewhere", "at": %f}' % stage.now)
+    stage.end(FAILED, "1", exit_code=79)
+    stage.tick()
+    assert stage.attempt().state in ("submitted", "running")
+    stage.tick(60.0)
+    assert stage.attempt().state == "lost"  # who claimed it is nowhere to be found
+
+
+def test_an_attempt_that_its_engine_forgot_is_told_by_its_folder_or_lost(stage):
+    stage.submit(job("run"))
+    stage.submit(job("run"))
+    stage.tick()
+    stage.tick()
+    first = stage.attempt(1, "1").id
+    (stage.path(first) / "claim").write_text('{"by": "1", "at": 1.0}')
+    (stage.path(first) / "end").write_text('{"by": "1", "exit_code": 0, "started": 1.0, "ended": 2.0}')
+    stage.engine.jobs.clear()
+    stage.tick()
+    assert stage.job("1").state == "done" and stage.job("2").state == "active"
+    stage.tick(60.0)
+    assert stage.attempt(1, "2").state == "lost"
+
+
+def test_what_runs_though_the_ledger_has_ended_it_is_stopped(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    stage.end(DONE, exit_code=0)
+    stage.tick()
+    stage.engine.launches["9"] = stage.engine.launches["1"]
+    stage.engine.jobs = {"9": Seen(stage.attempt().id, "9", RUNNING)}
+    assert stage.tick().stopped == ["9"]
+
+
+def test_an_attempt_that_the_ledger_does_not_know_is_left_alone_and_told(stage):
+    stage.engine.launches["9"] = None
+    stage.engine.jobs["9"] = Seen("elsewhere-1-1", "9", PENDING)
+    assert stage.tick().strangers == ["elsewhere-1-1"] and stage.engine.jobs["9"].state == PENDING
+
+
+def test_another_router_takes_over_when_a_lease_runs_out_and_not_before(stage):
+    stage.submit(job("run"))
+    stage.tick()
+    other = stage.another("two")
+    stage.end(DONE, exit_code=0)
+    stage.tick(10.0, other)
+    assert stage.job().state == "active"
+    stage.tick(25.0, other)
+    assert stage.job().state == "done" and "taken over" in kinds(stage)
+
+
+def test_two_routers_never_fill_a_pool_twice(stage):
+    for _ in range(10):
+        stage.submit(job("run"), option("near"))
+    one, two = stage.router, stage.another("two")
+    real = stage.ledger.decide
+
+    def between(*arguments):
+        stage.ledger.decide = real
+        two.tick()  # decides while the first has made up its mind
+        return real(*arguments)
+
+    stage.ledger.decide = between
+    one.tick()
+    assert sum(s.state == RUNNING for s in stage.engine.jobs.values()) == 2 and len(stage.ledger.attempts()) == 2
+
+
+def test_chips_of_strangers_are_not_ours(stage):
+    stage.engine.foreign["near"] = 2
+    stage.submit(job("run"), option("near", 1.0), option("far", 500.0))
+    stage.tick()
+    assert stage.ledger.attempts() == []  # it waits: a minute for near is better than far
+    for _ in range(60):
+        stage.tick(10.0)
+    assert stage.attempt().pool == "far"  # near has been full for longer than that would take
+
+
+def test_no_job_starts_in_a_drained_pool(stage):
+    stage.ledger.drain("near", True, "maintenance", stage.now)
+    stage.submit(job("run"), option("near", 1.0), option("far", 1000.0))
+    assert stage.tick().spaces["near"].note == "drained"
+    assert stage.attempt().pool == "far"
+
+
+def test_a_job_whose_pools_are_all_full_waits_with_the_reason(stage):
+    for _ in range(5):
+        stage.submit(job("run"), option("near", 100.0), option("far", 120.0))
+    stage.tick()
+    waiting = stage.ledger.jobs(state="waiting")
+    assert len(waiting) == 1 and "waits" in waiting[0].reason
+
+
+def test_a_full_pool_with_a_queue_of_its_own_gets_the_next_job_alone(tmp_path):
+    stage = Stage(tmp_path, [pool("near", engine="slurm")], queues=True)
+    stage.engine.foreign["near"] = 2
+    stage.engine.state = PENDING
+    for _ in range(3):
+        stage.submit(job("run"), option("near", 100.0))
+    for _ in range(5):
+        stage.tick()
+    assert len(stage.engine.jobs) == 1
+    assert "the engine's own queue" in stage.ledger.decisions(stage.ledger.attempts()[0].job_id)[-1].decision.reason
+    stage.ledger.close()
+
+
+def test_a_job_that_an_engine_leaves_pending_moves_to_a_pool_with_room(tmp_path):
+    stage = Stage(tmp_path, queues=True)
+    stage.engine.foreign = {"near": 2, "far": 2}
+    stage.engine.state = PENDING
+    stage.engine.starts = {"near": stage.now + 10.0, "far": stage.now + 1e6}
+    stage.submit(job("run"), option("near", 10.0), option("far", 20.0))
+    stage.tick()
+    assert stage.attempt().pool == "near"
+    stage.engine.foreign, stage.engine.starts, stage.engine.state = {"near": 2}, {"near": stage.now + 1e6}, RUNNING
+    for _ in range(10):
+        stage.tick(20.0)
+    assert [(a.pool, a.state) for a in stage.ledger.attempts("1")] == [("near", "preempted"), ("far", "running")]
+    assert "run elsewhere" in stage.attempt(1).reason
+    stage.ledger.close()
+
+
+def test_ledger_trouble_ends_the_loop_at_once(stage):
+    def broken(*arguments, **more):
+        raise LedgerError("here", "disk full", "make room")
+
+    stage.submit(job("run"))
+    real, stage.ledger.take = stage.ledger.take, broken
+    with pytest.raises(LedgerError, match="disk full"):
+        run(stage.router, 0.01)
+    stage.ledger.take = real
+
+
+def test_the_loop_leaves_when_idle_once_or_told(stage):
+    stage.submit(job("run"))
+    assert run(stage.router, 0.01, once=True) == 1
+    stage.end(DONE, exit_code=0)
+    assert run(stage.router, 0.01, until_idle=True) == 1 and stage.ledger.routers()[0].stopped is not None
+    stage.router.stopping.set()
+    assert run(stage.router, 0.01) == 0
+
+
+def test_a_router_that_is_told_to_stop_hands_nothing_more_over(stage):
+    for _ in range(4):
+        stage.submit(job("run"), option("near"), option("far"))
+    submit = stage.engine.submit
+
+    def last(launch):
+        stage.router.stopping.set()
+        return submit(launch)
+
+    stage.engine.submit = last
+    stage.tick()
+    assert sorted(a.state for a in stage.ledger.attempts()) == ["intended"] * 3 + ["submitted"]
+    stage.engine.submit = submit
+    stage.tick(router=stage.another("one"))
+    assert len(stage.engine.jobs) == 4
+
+
+def test_a_router_that_comes_back_has_the_place_it_had(tmp_path):
+    first, second = identity(tmp_path), identity(tmp_path)
+    assert first.name.endswith("-1") and second.name.endswith("-2")
+    first.release()
+    again = identity(tmp_path)
+    assert again.name == first.name
+    again.release()
+    second.release()
+
+
+def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
+    """Its lease runs out while it is about to submit; another submits and the job ends; then it wakes up."""
+    from chipwise.route.engines.local import LocalEngine
+
+    folder = tmp_path / "state"
+    stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})
+    stage.submit(job("sh", "-c", "echo ran >> ../ran"), option("near"))
+    other = stage.another("two")
+    submit = stage.router.engines["local"].engine.submit
+
+    class Slow(LocalEngine):
+        def submit(self, launch):
+            stage.now += 100.0
+            until_over(stage, other)
+            return submit(launch)
+
+    stage.router.engines["local"].engine = Slow(folder)
+    stage.tick()
+    stage.tick()
+    assert stage.job().state == "done" and len(stage.ledger.attempts()) == 1
+    assert (folder / "attempts" / "ran").read_text() == "ran\n"
+    stage.ledger.close()
+
+
+def test_a_router_that_was_only_slow_does_not_run_what_another_has_given_up(tmp_path):
+    from chipwise.route.engines.local import LocalEngine
+
+    folder = tmp_path / "state"
+    stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})
+    stage.submit(job("touch", "../ran"), option("near"))
+    other = stage.another("two")
+    submit = stage.router.engines["local"].engine.submit
+
+    class Slow(LocalEngine):
+        def submit(self, launch):
+            stage.now += 100.0
+            stage.ledger.ask_cancel("1", stage.now)
+            until_over(stage, other)
+            return submit(launch)
+
+    stage.router.engines["local"].engine = Slow(folder)
+    stage.tick()
+    for _ in range(3):
+        stage.tick()
+    assert stage.job().state == "cancelled" and not (folder / "attempts" / "ran").exists()
+    stage.ledger.close()
+
+
+def until_over(stage, router):
+    import time
+
+    until = time.monotonic() + 60
+    while stage.ledger.open_jobs() and time.monotonic() < until:
+        stage.tick(0.5, router)
+        time.sleep(0.01)
+    assert not stage.ledger.open_jobs()
