@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,8 @@ class Board:
             array.flags.writeable = False
         held = self._arrays["share"][:n] if shares is True else None if shares is False else shares
         return View(now=now, jobs=self._names, pools=self.pools, free=rooms, total=chips, usd_chip_hour=self._price,
-                    interruptions=self._interruptions, weights=dict(weights or {}), shares=held, **shown)
+                    interruptions=self._interruptions, weights=dict(weights or {}), shares=held,
+                    shares_since=nan, shared=None, **shown)
 
     def hold(self, shares: Floats) -> None:
         """Keep the shares of time that a policy gave to the jobs of the last view; later jobs have none."""
