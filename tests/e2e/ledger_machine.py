@@ -163,10 +163,10 @@ class LedgerMachine(RuleBasedStateMachine):
         before = set(self.attempts)
         self.decide_starts([(at, pool)], "r1", 0)
         for name in set(self.attempts) - before:
-            spot = [i for i in range(3 * len(self.attempts) + 1) if self.any_attempt(i) == name][0]
+            spot = next(i for i in range(3 * len(self.attempts) + 1) if self.any_attempt(i) == name)
             self.see(spot, "running", 0)
             if asked and state != "done":
-                self.cancel([i for i in range(3 * len(self.jobs)) if self.any_job(i) == self.attempts[name]["job"]][0])
+                self.cancel(next(i for i in range(3 * len(self.jobs)) if self.any_job(i) == self.attempts[name]["job"]))
             self.end(spot, state, "legal", spent, done, wait, pick)
 
     @rule(at=st.integers(0, 30))
