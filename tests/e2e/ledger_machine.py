@@ -135,9 +135,9 @@ class LedgerMachine(RuleBasedStateMachine):
         row |= {"state": {"pending": "submitted", "running": "running"}[state], "engine_id": f"e-{name}"}
 
     @rule(at=st.integers(0, 30), state=st.sampled_from(sorted(ENDS)), then=st.sampled_from(["legal", "legal", "waiting", *JOB_STEPS]), spent=st.floats(0, 1e6),
-          done=st.floats(0, 1), wait=st.sampled_from([0.0, 20.0]))
-    def end(self, at, state, then, spent, done, wait):
-        after = sorted(AFTER[state])[at % len(AFTER[state])] if then == "legal" else then
+          done=st.floats(0, 1), wait=st.sampled_from([0.0, 20.0]), pick=st.integers(0, 2))
+    def end(self, at, state, then, spent, done, wait, pick):
+        after = sorted(AFTER[state])[-1 - pick % len(AFTER[state])] if then == "legal" else then
         name = self.any_attempt(at)
         row = self.attempts.get(name)
         call = (self.ledger.end, name, state, self.now)
@@ -157,8 +157,8 @@ class LedgerMachine(RuleBasedStateMachine):
                   "not_before": self.now + wait, "done": 1.0 if state == "done" else max(owner["done"], done)}
 
     @rule(at=st.integers(0, 30), pool=st.sampled_from(sorted(POOLS)), state=st.sampled_from(sorted(ENDS)), spent=st.floats(0, 1e6), done=st.floats(0, 1),
-          wait=st.sampled_from([0.0, 20.0]), asked=st.booleans())
-    def try_one(self, at, pool, state, spent, done, wait, asked):
+          wait=st.sampled_from([0.0, 20.0]), asked=st.sampled_from([False, False, True]), pick=st.sampled_from([0, 0, 0, 1, 2]))
+    def try_one(self, at, pool, state, spent, done, wait, asked, pick):
         """A whole attempt, so that jobs have many; some are cancelled while it runs."""
         before = set(self.attempts)
         self.decide_starts([(at, pool)], "r1", 0)
@@ -167,7 +167,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.see(spot, "running", 0)
             if asked and state != "done":
                 self.cancel(next(i for i in range(3 * len(self.jobs)) if self.any_job(i) == self.attempts[name]["job"]))
-            self.end(spot, state, "legal", spent, done, wait)
+            self.end(spot, state, "legal", spent, done, wait, pick)
 
     @rule(at=st.integers(0, 30))
     def cancel(self, at):
