@@ -195,7 +195,7 @@ def answer(request: Request, client: bool) -> dict[str, Any]:
             return {"refused": str(error.cause)}
         return {"down": f"{type(error.cause).__name__}: {error.cause}"}
     except Exception as error:
-        return {"down": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        return {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
 
 
 def listen(asked: queue.Queue[str]) -> None:
@@ -218,7 +218,7 @@ def main() -> None:
         ray.init(address=sys.argv[1], namespace="chipwise", log_to_driver=False, logging_level="ERROR")
         said: dict[str, Any] = {"ok": ray.__version__}
     except Exception as error:
-        said = {"down": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        said = {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
     while True:
         answers.write(json.dumps(said) + "\n")
         answers.flush()
