@@ -40,7 +40,11 @@ class RayCluster:
         self.process = subprocess.Popen([sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,
                                         start_new_session=True)
-        self.pids = self._answer()
+        try:
+            self.pids = self._answer()
+        except Exception:
+            self.stop()  # what had been started by then
+            raise
 
     def say(self, *words: str) -> dict:
         """One command; what it answers."""
