@@ -108,7 +108,8 @@ def compared(scores: Mapping[str, Any]) -> list[str]:
 
 def _begun(attempt: AttemptRow, last: AttemptRow | None) -> str:
     o = attempt.option
-    chips = plural(o.chips, "chip") + (f" as {o.topology}" if o.topology else "") + (f", {o.layout}" if o.layout else "")
+    chips = plural(o.chips, "chip") + (f" as {o.topology}" if o.topology else "")
+    chips += f", {o.layout}" if o.layout else ""
     words = f"attempt {attempt.number} in {safe(attempt.pool)}, variant {safe(attempt.variant)} ({safe(chips)})"
     if last is not None and (last.pool, last.variant) != (attempt.pool, attempt.variant):
         ended = "failed" if last.state == "failed" else f"was {last.state}"
