@@ -13,10 +13,11 @@ The claim is what makes an attempt run once: whoever finds the claim of another 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import threading
 import time
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, EngineDown, Eng
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-from chipwise.whole import write_whole
 
 BURIED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
@@ -113,10 +113,14 @@ def launch_file(launch: Launch, grace: float | None = None) -> bytes:
 def write_launch(launch: Launch, grace: float | None = None) -> None:
     """Make the attempt's folder and its launch file. What is there already is left alone: a shim may be reading it."""
     data = launch_file(launch, grace)
-    launch.folder.mkdir(parents=True, exist_ok=True)
-    target = launch.folder / "launch.json"
-    if not target.exists():
-        write_whole(data, target, "the attempt's folder")
+    try:
+        launch.folder.mkdir(parents=True, exist_ok=True)
+        if not (launch.folder / "launch.json").exists():
+            _made(data, launch.folder / "launch.json")
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise EngineDown(f"{launch.folder}: {error.strerror or error}") from None
 
 
 def bury(folder: Path, by: str) -> bool:
@@ -125,22 +129,36 @@ def bury(folder: Path, by: str) -> bool:
     Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
     be about to submit it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".claim.{os.getpid()}.{threading.get_ident()}"
     try:
-        with draft.open("wb") as out:
-            out.write(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode())
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(draft, folder / "claim")
+        folder.mkdir(parents=True, exist_ok=True)
+        _made(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
         there = claim_of(folder)
         return there is not None and there.by.startswith(BURIED)
     except OSError as error:
         raise EngineDown(f"{folder}: {error.strerror or error}") from None
+    return True
+
+
+def _made(data: bytes, path: Path) -> None:
+    """Make a file, whole and on the disk before it has its name; FileExistsError where it is there already."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with draft.open("xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        try:
+            os.link(draft, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            with path.open("xb") as out:  # a file system without hard links: its contents come after its name
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
     finally:
         draft.unlink(missing_ok=True)
-    return True
 
 
 def progress_of(folder: Path) -> float | None:

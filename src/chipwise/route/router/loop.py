@@ -8,12 +8,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from chipwise.route.engine import Engine, Room, Seen
 from chipwise.route.engines.named import engine_name
-from chipwise.route.ledger import Ledger
+from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import Space, spaces
@@ -117,10 +118,14 @@ class Router:
                 report.down[name] = self.health.rows[name].error
                 self._give_up(name, theirs, report)
                 continue
-            self.health.well(name, now)
-            report.up.append(name)
             seen, room = found
-            rooms.update(room)
+            if seen.error:
+                self.health.down(name, seen.error, now)
+                report.down[name] = seen.error
+            else:
+                self.health.well(name, now)
+                report.up.append(name)
+                rooms.update(room)
             shown += seen.seen
             again += seen.resubmit
             report.ended += seen.ended
@@ -144,8 +149,9 @@ class Router:
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
         plan = self.planner.plan(under_way, report.spaces, now, MOST_STARTS)
         for attempt in plan.moves:
-            self.ledger.ask_stop(attempt, "move", now)
-        report.moved = list(plan.moves)
+            with suppress(Conflict):  # another router has ended it meanwhile
+                self.ledger.ask_stop(attempt, "move", now)
+                report.moved.append(attempt)
         for decision in plan.decisions:
             report.decisions[decision.kind] = report.decisions.get(decision.kind, 0) + 1
         if not plan.decisions:
@@ -160,6 +166,9 @@ class Router:
         name = engine_name(pool)
         if self.health.resting(name, now):
             return
+        there = self.ledger.attempt(attempt.id)
+        if there.router != self.name or there.state != INTENDED or there.stop:
+            return  # another looks after it by now, or its owner has cancelled it: the next look says
         row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
         said = self.handing.over(self.engines[name], self.reconcilers[name], attempt, row, pool)
         if said == "handed over":
