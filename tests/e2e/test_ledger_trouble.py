@@ -20,6 +20,7 @@ from postgres_server import postgres_server
 
 from chipwise.route.ledger import Ledger, LedgerError, open_ledger
 from chipwise.route.ledger.database import SQLite
+from chipwise.route.ledger.disks import shared
 
 POOLS_FILE = ROOT / "examples" / "pools" / "local.yaml"
 HELLO = ROOT / "examples" / "jobs" / "hello.yaml"
@@ -69,6 +70,23 @@ def test_a_damaged_ledger_says_so_and_how_to_rescue_it(tmp_path):
     path.write_bytes(data)
     line = told(chipwise("jobs", "list", "--ledger", path))
     assert "damaged" in line and ".recover" in line and "left as it is" in line
+
+
+def test_a_ledger_on_a_network_file_system_stays_with_one_machine(tmp_path):
+    with open_ledger(str(tmp_path / "ledger.db")) as ledger:
+        ledger.stay("one", "nfs4")
+        ledger.stay("one", "nfs4")
+        with pytest.raises(LedgerError, match=r"nfs4.*used on one; SQLite can't be shared"):
+            ledger.stay("two", "nfs4")
+        ledger.stay("two", "")  # copied to a disk of its own
+
+
+def test_network_file_systems_are_told_by_the_longest_mount():
+    mounts = "\n".join(("1 0 8:1 / / rw - ext4 /dev/sda1 rw", "2 1 0:2 / /net rw shared:1 - nfs4 fs:/ rw", "3 2 8:2 / /net/disk rw - xfs /dev/sdb rw",
+                        "4 1 0:3 / /a\\040b rw - cifs //fs/x rw", "nonsense"))
+    found = [shared(Path(path), mounts) for path in ("/x", "/net/x", "/net/disk/x", "/network/x", "/a b/x")]
+    assert found == ["", "nfs4", "", "", "cifs"]
+    assert shared(Path("/x"), "") == ""
 
 
 def test_a_ledger_of_another_version_is_not_touched(tmp_path):

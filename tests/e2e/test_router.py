@@ -111,7 +111,7 @@ def scraped(port):
 
 @pytest.mark.parametrize(("more", "words"), [
     (("--policy", "dearest"), "policy"), (("--interval", "0"), "--interval"), (("--interval", "-1s"), "--interval"),
-    (("--lease", "3s"), "twice the interval"), (("--once", "--until-idle"), "--once"), (("--metrics", "0.0.0.0:0"), "bearer token"),
+    (("--lease", "3s"), "twice the interval"), (("--keep", "1s"), "--keep"), (("--keep", "always"), "--keep"), (("--once", "--until-idle"), "--once"), (("--metrics", "0.0.0.0:0"), "bearer token"),
     (("--metrics", "nowhere"), "HOST:PORT"), (("--token-file", "x"), "--metrics beside it"), (("--weight", "cost"), "--weight"),
     (("--weight", "cost=-1"), "--weight"), (("--weight", "cost=nan"), "--weight"), (("-o", "csv"), "--output"),
     (("--pools", "none.yaml"), "none.yaml"), (("--ledger", "mysql://x"), "ledger"),
@@ -128,6 +128,17 @@ def test_pools_and_policy_must_be_said(place, missing):
     at = words.index(missing)
     done = chipwise(*words[:at], *words[at + 2:])
     assert done.returncode == 2 and missing in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_router_with_another_folder_is_refused_while_attempts_of_the_first_run(place):
+    """It would see none of what runs, take it for lost, and run it again."""
+    submit(place, 1, (3.0,))
+    good(*line(place, "--once"))
+    (place / "other.yaml").write_text(POOLS.format(folder=place / "elsewhere"), encoding="utf-8")
+    done = chipwise(*line(place, "--once", "--pools", place / "other.yaml"))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "1 attempts are under way" in done.stderr
+    good(*line(place, "--until-idle", "--interval", "0.1s"))
+    assert good(*line(place, "--once", "--pools", place / "other.yaml"))
 
 
 def test_a_ledger_that_is_none_stops_the_router_with_one_line(place):

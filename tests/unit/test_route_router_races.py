@@ -5,11 +5,19 @@ from dataclasses import replace
 import pytest
 from route_cases import job, option, pool, restartable
 from route_engine import Scripted
-from test_route_router import Stage, stage  # noqa: F401 - a fixture
+from test_route_router import Stage
 
 from chipwise.route.engine import CANCELLED, DONE, FAILED, PENDING, RUNNING, EngineDown, EngineRefused, Seen
 from chipwise.route.launch import bury, write_launch
 from chipwise.route.ledger import Conflict
+
+
+@pytest.fixture
+def stage(tmp_path):
+    made = Stage(tmp_path)
+    yield made
+    assert made.ledger.check() == []
+    made.ledger.close()
 
 
 def block(stage, there=True):
@@ -26,7 +34,7 @@ def block(stage, there=True):
             attempts.with_name("aside").rename(attempts)
 
 
-def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_back(stage):  # noqa: F811
+def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_back(stage):
     stage.submit(job("run"), option("near"))
     block(stage)
     report = stage.tick()
@@ -40,7 +48,7 @@ def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_
     assert stage.attempt(len(stage.ledger.attempts("1"))).state == "running"
 
 
-def test_a_refusal_that_can_not_be_written_down_is_said_again_later(stage):  # noqa: F811
+def test_a_refusal_that_can_not_be_written_down_is_said_again_later(stage):
     stage.submit(job("run"), option("near"))
     stage.engine.fails["submit"] = EngineDown("slow")
     stage.tick()
@@ -60,7 +68,7 @@ def test_a_refusal_that_can_not_be_written_down_is_said_again_later(stage):  # n
     assert stage.attempt().state == "refused"
 
 
-def test_an_engine_that_lists_a_part_at_first_loses_nothing(stage):  # noqa: F811
+def test_an_engine_that_lists_a_part_at_first_loses_nothing(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.tick()
@@ -81,7 +89,7 @@ def test_an_engine_that_lists_a_part_at_first_loses_nothing(stage):  # noqa: F81
     assert stage.attempt().state == "lost"
 
 
-def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):  # noqa: F811
+def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):
     stage.submit(job("run"), option("near"))
     stage.submit(job("run"), option("near"))
     stage.tick()
@@ -98,7 +106,7 @@ def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):  #
     assert stage.job("1").state == "cancelled"
 
 
-def test_a_router_leaves_doubles_of_anothers_attempt_to_that_one(stage):  # noqa: F811
+def test_a_router_leaves_doubles_of_anothers_attempt_to_that_one(stage):
     """Each would keep another of the two, and both would be stopped."""
     stage.submit(job("run"), option("near"))
     stage.engine.state = PENDING
@@ -111,7 +119,7 @@ def test_a_router_leaves_doubles_of_anothers_attempt_to_that_one(stage):  # noqa
     assert stage.engine.jobs["1"].state == PENDING and stage.engine.jobs["0"].state == CANCELLED
 
 
-def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(stage):  # noqa: F811
+def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(stage):
     stage.submit(job("run"), option("near"))
     stage.engine.state = PENDING
     stage.tick()
@@ -126,7 +134,7 @@ def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(st
     assert stage.attempt().state == "lost" and stage.job().state == "waiting"
 
 
-def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):  # noqa: F811
+def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
     stage.submit(job("run"), option("near"))
     stage.tick()
     stage.tick()
@@ -139,7 +147,7 @@ def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage): 
     assert stage.job().state == "done" and stage.engine.jobs["7"].state == CANCELLED
 
 
-def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):  # noqa: F811
+def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):
     """Between the look at an attempt and the word that it is to stop."""
     stage.submit(job("run", budget=0.001), option("near", 0.1, usd_hour=3.6))
     stage.tick()
@@ -156,7 +164,7 @@ def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):  # 
     assert stage.attempt(1).state == "lost"
 
 
-def test_a_router_does_not_hand_over_what_another_has_taken_or_its_owner_cancelled(stage):  # noqa: F811
+def test_a_router_does_not_hand_over_what_another_has_taken_or_its_owner_cancelled(stage):
     stage.submit(job("run"), option("near"))
     stage.submit(job("run"), option("near"))
     decide = stage.ledger.decide
@@ -172,7 +180,7 @@ def test_a_router_does_not_hand_over_what_another_has_taken_or_its_owner_cancell
     assert stage.tick().started == [] and stage.engine.jobs == {}
 
 
-def test_an_attempt_that_runs_is_not_handed_over_under_another_id(stage):  # noqa: F811
+def test_an_attempt_that_runs_is_not_handed_over_under_another_id(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.tick()
@@ -201,7 +209,7 @@ def test_clocks_set_back_by_years_hold_nothing_up(tmp_path):
     stage.ledger.close()
 
 
-def test_tries_after_one_by_hand_are_counted_whatever_the_clock_says(stage):  # noqa: F811
+def test_tries_after_one_by_hand_are_counted_whatever_the_clock_says(stage):
     stage.submit(job("run", retries=0), option("near"))
     stage.tick()
     stage.end(FAILED, exit_code=1)
@@ -215,7 +223,7 @@ def test_tries_after_one_by_hand_are_counted_whatever_the_clock_says(stage):  # 
     assert [a.number for a in stage.router.reconcilers["slurm"].earlier(stage.attempt(3))] == [2]
 
 
-def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):  # noqa: F811
+def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):
     stage.submit(job("run", budget=1.0), option("near", 600.0, usd_hour=3.6), option("far", 600.0, usd_hour=3.6))
     stage.tick()
     stage.engine.set("1", started=stage.now)
@@ -225,7 +233,7 @@ def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):  # noqa:
     assert stage.job().state == "parked" and "0.60 USD" in stage.job().reason and "budget" in stage.job().reason
 
 
-def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage):  # noqa: F811
+def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage):
     stage.submit(job("run", budget=1.0, checkpoint=restartable(every=10.0)), option("near", 600.0, usd_hour=3.6))
     stage.tick()
     stage.engine.set("1", started=stage.now)
@@ -235,7 +243,7 @@ def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage
     assert stage.job().state == "waiting"
 
 
-def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):  # noqa: F811
+def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):
     import os
 
     def refused(*arguments):

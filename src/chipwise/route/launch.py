@@ -4,6 +4,7 @@ An attempt's folder holds, each written whole or not at all:
 
     launch.json   what to run: attempt, argv, environment, cwd            written by the router before it submits
     claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes
+    alive         locked while the shim lives
     output        what the program printed
     end           how it ended: {"by", "exit_code", "started", "ended", "told", "reason"}; absent: it runs, or was lost
     progress      the share of the job's work that its checkpoints hold; a program may write it, from 0 to 1
@@ -69,6 +70,7 @@ class Claim:
     pool: str = ""
     chips: tuple[int, ...] = ()  # handed out by the engine, where it does so
     restarts: int = 0  # by the engine itself
+    space: str = ""  # of names of processes: a pid means nothing in another
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def write_launch(launch: Launch, grace: float | None = None) -> None:
     try:
         launch.folder.mkdir(parents=True, exist_ok=True)
         if not (launch.folder / "launch.json").exists():
-            _made(data, launch.folder / "launch.json")
+            made(data, launch.folder / "launch.json")
     except FileExistsError:
         pass
     except OSError as error:
@@ -131,7 +133,7 @@ def bury(folder: Path, by: str) -> bool:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _made(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode(), folder / "claim")
+        made(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
         there = claim_of(folder)
         return there is not None and there.by.startswith(BURIED)
@@ -140,7 +142,7 @@ def bury(folder: Path, by: str) -> bool:
     return True
 
 
-def _made(data: bytes, path: Path) -> None:
+def made(data: bytes, path: Path) -> None:
     """Make a file, whole and on the disk before it has its name; FileExistsError where it is there already."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -179,7 +181,8 @@ def claim_of(folder: Path) -> Claim | None:
         chips = tuple(int(each) for each in str(found.get("chips") or "").split(",") if each)
         return Claim(str(found["by"]), float(found["at"]), int(found.get("pid", 0)), int(found.get("start", 0)),
                      str(found.get("boot", "")), str(found.get("host", "")),
-                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)))
+                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)),
+                     str(found.get("space", "")))
     except (KeyError, TypeError, ValueError):
         return Claim("?", 0.0)
 

@@ -221,6 +221,18 @@ def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
     note(db, now, int(row.job_id), "stop asked", why, attempt)
 
 
+def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]:
+    """Of these attempts those that ended before a moment, and whose jobs were over by then."""
+    found: list[str] = []
+    for i in range(0, len(attempts), _AT_ONCE):
+        some = attempts[i:i + _AT_ONCE]
+        found += [name for (name,) in db.all(
+            f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
+            "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
+            f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id", when, when, *map(storable, some))]
+    return found
+
+
 def one(db: Database, attempt: str) -> AttemptRow:
     """One attempt."""
     found = db.one(f"SELECT {ATTEMPT} FROM attempts WHERE id = ?", attempt)

@@ -133,7 +133,11 @@ class SQLite(Database):
                                   "one; --ledger or CHIPWISE_LEDGER names another", missing=True)
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                (mode,) = self._link.execute("PRAGMA journal_mode = WAL").fetchone()
+                if mode != "wal":
+                    raise LedgerError(self.where, f"its file system has no write-ahead log (SQLite stays with {mode})",
+                                      "name a file on a disk of this machine, or use PostgreSQL")
+                for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                     self._link.execute(f"PRAGMA {pragma}")
             except BaseException:
                 self._link.close()

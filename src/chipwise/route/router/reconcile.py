@@ -81,7 +81,7 @@ class Reconciler:
             more, extra = chosen(engine.status(absent), self.folder, recorded)
             right |= {k: v for k, v in more.items() if k not in right}
             others += extra
-        found = Found(seen=list(right.values()))
+        found = Found(seen=[*right.values(), *(s for s in others if s.attempt not in right)])
         self._missing = {a.id: self._missing[a.id] for a in mine if a.id in self._missing and a.id not in right}
         for seen in others:
             if seen.attempt in recorded:  # those of other routers' attempts are theirs to choose from
