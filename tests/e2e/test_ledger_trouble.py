@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -245,6 +246,17 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
     assert len({job for job, _ in said}) == 1 and len(made) == len(set(made)) == 2  # four chips are two jobs of two
     with open_ledger(url) as ledger:
         assert ledger.check() == [] and len(ledger.jobs()) == 5 and {a.id for a in ledger.attempts(under_way=True)} == set(made)
+
+
+def test_a_new_ledger_may_be_opened_by_many_at_once(tmp_path):
+    """SQLite does not wait for another that turns the write-ahead log on."""
+    def opened(file):
+        with open_ledger(str(file)) as ledger:
+            return ledger.uid
+
+    with ThreadPoolExecutor(8) as crowd:
+        for n in range(30):
+            assert len(set(crowd.map(opened, [tmp_path / f"{n}.db"] * 8))) == 1
 
 
 KILLED = """

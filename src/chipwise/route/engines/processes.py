@@ -28,7 +28,7 @@ def boot() -> str:
 def space() -> str:
     """The name space in which this process sees others by their pids; containers have one each."""
     try:
-        return os.readlink(PROC / "self/ns/pid")
+        return str((PROC / "self/ns/pid").readlink())
     except OSError:
         return ""
 

@@ -126,8 +126,8 @@ def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: s
 def take(db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
-    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? "
-                  f"OR lease > ?){only} ORDER BY job_id, number", router, now, now + FURTHEST_S, *map(storable, pools or ()))
+    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
+                  f"{only} ORDER BY job_id, number", router, now, now + FURTHEST_S, *map(storable, pools or ()))
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
     notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})

@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 # types of file systems that other machines may write to as well, as /proc/self/mountinfo names them (Linux 6.1)
-NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "afs", "ocfs2",
-                     "gfs2", "9p", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse", "orangefs"})
+NETWORK = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "afs", "ocfs2", "gfs2",
+    "9p", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse"})
 MOUNTS = Path("/proc/self/mountinfo")
 
 
 def shared(path: Path, mounts: str | None = None) -> str:
     """The type of the network file system that a path lies on; empty where it is none, or can't be told.
 
-    >>> shared(Path("/home/ann/x"), "1 0 0:1 / / rw - ext4 /dev/sda rw\\n2 1 0:2 / /home rw shared:3 - nfs4 fs:/home rw")
+    >>> shared(Path("/home/ann/x"), "1 0 0:1 / / rw - ext4 /dev/sda rw\\n2 1 0:2 / /home rw - nfs4 fs:/home rw")
     'nfs4'
     """
     try:

@@ -33,4 +33,5 @@ def _movable(db: Database, engine: str, before: str, path: str, silent: float) -
     assert under_way is not None
     why = f"router {alive[0]} works with it" if alive else f"{under_way[0]} attempts are under way in it"
     if alive or under_way[0]:
-        raise InputError("folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: {why}")
+        raise InputError("folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: "
+                                         f"{why}")

@@ -73,8 +73,8 @@ class Ledger:
             if found is None:
                 db.run("INSERT INTO meta (name, value) VALUES ('host', ?)", host)
             elif found[0] != host:
-                raise LedgerError(self.where, f"it lies on a network file system ({network}) and is used on {found[0]}; "
-                                  "SQLite can't be shared between machines",
+                raise LedgerError(self.where, f"it lies on a network file system ({network}) and is used on "
+                                  f"{found[0]}; SQLite can't be shared between machines",
                                   f"run this on {found[0]}, copy it to a disk of this machine, or use PostgreSQL")
 
     # jobs

@@ -38,10 +38,8 @@ def mark_of(folder: Path) -> str:
     """What tells this folder from all others, however it is mounted: a word in the file `home`, made once."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        try:
+        with suppress(FileExistsError):
             made(uuid.uuid4().hex.encode(), folder / "home")
-        except FileExistsError:
-            pass
         return (folder / "home").read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
