@@ -10,7 +10,6 @@ import sys
 import tempfile
 import textwrap
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -248,15 +247,29 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
         assert ledger.check() == [] and len(ledger.jobs()) == 5 and {a.id for a in ledger.attempts(under_way=True)} == set(made)
 
 
+def _opens(files, number, barrier, queue):
+    told = []
+    for file in files:
+        barrier.wait()
+        try:
+            with open_ledger(file) as ledger:
+                told.append(ledger.uid)
+        except LedgerError as error:
+            told.append(f"{number}: {error}")
+    queue.put(told)
+
+
 def test_a_new_ledger_may_be_opened_by_many_at_once(tmp_path):
     """SQLite does not wait for another that turns the write-ahead log on."""
-    def opened(file):
-        with open_ledger(str(file)) as ledger:
-            return ledger.uid
-
-    with ThreadPoolExecutor(8) as crowd:
-        for n in range(30):
-            assert len(set(crowd.map(opened, [tmp_path / f"{n}.db"] * 8))) == 1
+    context = multiprocessing.get_context("spawn")
+    barrier, queue, files = context.Barrier(6), context.Queue(), [str(tmp_path / f"{n}.db") for n in range(20)]
+    crowd = [context.Process(target=_opens, args=(files, i, barrier, queue)) for i in range(6)]
+    for process in crowd:
+        process.start()
+    said = [queue.get(timeout=120) for _ in crowd]
+    for process in crowd:
+        process.join(60)
+    assert [set(told) for told in zip(*said, strict=True) if len(set(told)) > 1] == []
 
 
 KILLED = """
