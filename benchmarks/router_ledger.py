@@ -4,6 +4,7 @@ Run with `python benchmarks/router_ledger.py [POSTGRESQL_URL]`. Without a URL a 
 started in a temporary folder, with its own settings (fsync on), and stopped at the end.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -29,6 +30,17 @@ def rate(step, count):
         step()
         done += count
     return done / (time.perf_counter() - began)
+
+
+def disk(folder):
+    """How often a second the disk itself keeps a page: the most that one by one can reach on it."""
+    with (Path(folder) / "page").open("wb", buffering=0) as page:
+        def kept():
+            page.write(bytes(4096))
+            os.fsync(page.fileno())
+
+        found = rate(kept, 1)
+    print(f"{'disk':11} 4 KiB written and synchronised {found:8,.0f}/s: the most that one by one can reach")
 
 
 def measure(name, url):
@@ -58,6 +70,7 @@ def measure(name, url):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        disk(folder)
         good = measure("SQLite", str(Path(folder) / "ledger.db"))
     if len(sys.argv) > 1:
         good &= measure("PostgreSQL", sys.argv[1])

@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.route.board import Board, Candidate
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import OVER, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.states import come
 from chipwise.route.pool import Pool
 from chipwise.route.view import Floats, View
 
@@ -41,7 +42,7 @@ class Desk:
                 continue
             self.rows[row.id] = row
             self._show(row, attempts.get(row.id), now)
-        for job in [job for job, when in self.later.items() if when <= now]:
+        for job in [job for job, when in self.later.items() if come(when, now)]:
             del self.later[job]
             self._show(self.rows[job], attempts.get(job), now)
 
@@ -95,7 +96,7 @@ class Desk:
     def _show(self, row: JobRow, attempt: AttemptRow | None, now: float) -> None:
         """Put a job on the board as it is now, or take it off while it must wait."""
         self.later.pop(row.id, None)
-        if row.state == WAITING and row.not_before > now:
+        if row.state == WAITING and not come(row.not_before, now):
             self.later[row.id] = row.not_before
             self.running.discard(row.id)
             if row.id in self.board:
