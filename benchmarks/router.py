@@ -20,12 +20,11 @@ import numpy as np
 from chipwise.predict.estimate import Estimate
 from chipwise.route.board import Board, Candidate
 from chipwise.route.option import Option
-from chipwise.route.place import place
+from chipwise.route.place import DEPTH, front_of, place
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.view import Policy, View
 
-DEPTH = 1_000  # waiting jobs that have a turn at one event, first in order first (Slurm's backfill tries 500)
 SHARING = ("max-min-fair", "finish-time-fair")
 
 
@@ -100,8 +99,9 @@ class Queue:
             self.free_up(gone)
             self.board.remove(gone)
             waits = []
-        view = self.board.view(self.now, self.free, self.total)
-        found = place(view, policy(view), self.board.option, waits=waits, depth=DEPTH)
+        at = self.board.moment(self.now, self.free, self.total)
+        view = front_of(self.board, policy, at, asked=waits)
+        found = place(view, policy(view), self.board.option, waits=waits)
         self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
         for decision in found:
             if decision.kind == "stop":

@@ -15,11 +15,12 @@ import numpy as np
 
 from chipwise.route.option import Option
 from chipwise.route.place import reasons
+from chipwise.route.place.front import DEPTH, Front, front_of, fronted
 from chipwise.route.place.grants import Field, by_jobs, by_pairs, settle
 from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence, trimmed
 from chipwise.route.view import Decision, Flags, Ints, View, Wishes
 
-__all__ = ["PATIENCE", "grant", "place"]
+__all__ = ["DEPTH", "PATIENCE", "Front", "front_of", "fronted", "grant", "place"]
 
 Lookup = Callable[[str, str], Option]
 

@@ -13,13 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.route.place import Front, fronted
 from chipwise.route.policies.interior import compiled
-from chipwise.route.view import View, Wishes
+from chipwise.route.policies.rows import least
+from chipwise.route.view import Floats, Ints, View, Wishes
 
 FREE = 1e-12  # USD a second that a pool without a price counts as, so that the faster of two free ones is better
 DEAREST = 2.0  # times the least cost: where the time saved can no longer be worth the dollars; see above
 
 
+def _best(view: View) -> tuple[Floats, Ints, Floats]:
+    """The least score of each job: the order in which they are planned."""
+    usd = np.where(np.isfinite(view.seconds), view.usd, np.inf)
+    wanted = usd <= DEAREST * least(usd)[:, None]
+    with np.errstate(invalid="ignore"):
+        score = np.where(wanted & np.isfinite(usd), view.seconds * (view.usd + FREE * view.seconds), np.inf)
+    nothing = np.zeros(len(view.jobs))
+    return least(score) / view.weight, np.full(len(nothing), -1), nothing
+
+
+@fronted(Front(_best))
 def max_throughput_per_dollar(view: View) -> Wishes:
     """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
     score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
@@ -59,15 +72,18 @@ def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
-    short = left.max() if pools else 0
-    for k in np.argsort(score.ravel(), kind="mergesort"):
-        j, p = k // pools, k % pools
-        if score[j, p] == np.inf or short <= 0:
-            break
-        if plan[j] < 0 and fixed[j] < 0 and chips[j, p] <= left[p]:
+    many, pairs, by = 0, np.empty(jobs * pools, dtype=np.int64), np.empty(jobs * pools)
+    for j in range(jobs):
+        if fixed[j] < 0:
+            for p in range(pools):
+                if score[j, p] < np.inf and chips[j, p] <= left[p]:
+                    pairs[many], by[many] = j * pools + p, score[j, p]
+                    many += 1
+    for k in np.argsort(by[:many], kind="mergesort"):
+        j, p = pairs[k] // pools, pairs[k] % pools
+        if plan[j] < 0 and chips[j, p] <= left[p]:
             plan[j] = p
             left[p] -= chips[j, p]
-            short = left.max()
     while True:
         gain, who, where = 1.0 + 1e-9, -1, -1
         for j in range(jobs):

@@ -4,13 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.board import Board, Moment
+from chipwise.route.place import Front, fronted
 from chipwise.route.policies.risk import in_time, run_quantile
-from chipwise.route.policies.rows import most
+from chipwise.route.policies.rows import least, most
 from chipwise.route.view import Floats, Ints, View, Wishes
 
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
+def _promises(view: View) -> tuple[Floats, Ints, Floats]:
+    """The last start that keeps a promise, where that is, and what orders a job once it can't be kept."""
+    shortest = least(view.seconds)
+    behind = np.where(np.isfinite(shortest), shortest, 0.0) / view.weight
+    promised = np.isfinite(view.deadline)
+    last = np.where(promised, view.deadline, 0.0)[:, None] - run_quantile(view)
+    return (np.where(promised, most(last), view.arrival + SOFT / view.weight),
+            np.where(promised, last.argmax(axis=1), -1), behind)
+
+
+def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
+    """The order of all that wait. Most keep their promise where they have most time for it; only others are looked at."""
+    order, where, behind = kept
+    late = (where >= 0) & (np.maximum(board.starts_in(at, where), at.now) > order) & (board.column("at") < 0)
+    if not late.any():
+        return order
+    lost = late & (order < at.now)
+    unsure = np.flatnonzero(late & ~lost)
+    view = board.part(at, unsure)
+    last = view.deadline[:, None] - run_quantile(view)
+    lost[unsure] = ~(np.maximum(view.start, view.now) <= last).any(axis=1)
+    return np.where(lost, at.now + SOFT + behind, order)
+
+
+@fronted(Front(_promises, _in_line))
 def cheapest_within_deadline(view: View) -> Wishes:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
     promised = np.flatnonzero(np.isfinite(view.deadline))
