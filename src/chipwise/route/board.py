@@ -333,24 +333,15 @@ class Board:
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        left = np.maximum(1 - a["done"][rows], 1e-12)[:, None]  # more than nothing: 0 * inf is no number
-        a["seconds"][rows] = seconds = a["all_seconds"][rows] * left
-        a["low"][rows], a["high"][rows] = a["all_low"][rows] * left, a["all_high"][rows] * left
-        a["usd"][rows] = a["usd_hour"][rows] * seconds / 3600 + a["usd_once"][rows]
-        a["joules"][rows] = a["watts"][rows] * seconds
+        _rest(rows, a["done"], a["all_seconds"], a["all_low"], a["all_high"], a["usd_hour"], a["usd_once"], a["watts"],
+              a["seconds"], a["low"], a["high"], a["usd"], a["joules"])
         a["fresh"][rows] = False
 
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        at, base, every = a["at"][rows], a["base"][rows], a["every"][rows]
-        gone = (now - a["known"][rows]) / np.maximum(a["all_seconds"][rows, at], 1e-9)
-        a["done"][rows] = np.minimum(base + np.maximum(gone, 0.0), np.maximum(base, 1 - LEFT))
-        ran = np.maximum(now - a["since"][rows], 0.0)
-        a["served"][rows, at] = a["before"][rows, at] + ran
-        a["had"][rows] = a["served"][rows].sum(axis=1)
-        a["again"][rows] = (np.where(np.isinf(every), ran, np.mod(ran, np.where(np.isinf(every), 1.0, every)))
-                            + a["restart"][rows])
+        _age(rows, now, a["at"], a["base"], a["known"], a["since"], a["every"], a["restart"], a["all_seconds"],
+             a["before"], a["done"], a["served"], a["had"], a["again"])
         self._scale(rows)
 
     def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
@@ -398,3 +389,33 @@ def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, end
                         have += 1
         table[p, have:] = last
         table[p, min(max(total[p], -1), width - 1) + 1:] = np.inf
+
+
+@entry
+def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, usd_hour: Any, usd_once: Any, watts: Any,
+          seconds: Any, low: Any, high: Any, usd: Any, joules: Any) -> None:
+    """What is still to come of some rows' runs."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
+        for p in range(seconds.shape[1]):
+            seconds[j, p] = all_seconds[j, p] * left
+            low[j, p], high[j, p] = all_low[j, p] * left, all_high[j, p] * left
+            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
+            joules[j, p] = watts[j, p] * seconds[j, p]
+
+
+@entry
+def _age(rows: Any, now: float, at: Any, base: Any, known: Any, since: Any, every: Any, restart: Any, all_seconds: Any,
+         before: Any, done: Any, served: Any, had: Any, again: Any) -> None:
+    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        p = at[j]
+        gone, ran = (now - known[j]) / max(all_seconds[j, p], 1e-9), max(now - since[j], 0.0)
+        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
+        served[j, p] = before[j, p] + ran
+        had[j] = 0.0
+        for q in range(served.shape[1]):
+            had[j] += served[j, q]
+        again[j] = (ran if every[j] == np.inf else ran % every[j]) + restart[j]

@@ -61,7 +61,9 @@ def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DE
     if len(first) < depth:
         others = waits[~aged]
         first = np.concatenate([first, _first(board, others, order[others], depth - len(first))])
-    return board.part(at, np.unique(np.concatenate([running, first, board.rows(list(asked))])))
+    shown = board.column("at") >= 0
+    shown[first] = shown[board.rows(list(asked))] = True
+    return board.part(at, np.flatnonzero(shown))
 
 
 def _first(board: Board, rows: Ints, order: Floats, many: int) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from chipwise.route.board import Board, Moment
@@ -70,10 +72,27 @@ def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Float
     shortest = view.seconds[lost].min(axis=1)
     wait[lost] = 1e-6 + np.where(np.isfinite(shortest), 1 / np.maximum(shortest, 1.0), 0.0)
     order[lost] = view.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / view.weight[lost]
-    best = chance.argmax(axis=1)
-    return {view.jobs[j]: f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, "
-            f"{view.pools[p]}, does with {chance[k, p]:.0%} (scores are the risk of missing it)"
-            for k, (j, p) in enumerate(zip(lost.tolist(), best.tolist(), strict=True)) if can[k].any()}
+    return Chances(view, lost, chance)
+
+
+class Chances(dict[str, str]):
+    """What is to be said of jobs that no pool lets keep their promise; said when asked, since few are told."""
+
+    def __init__(self, view: View, lost: Ints, chance: Floats) -> None:
+        super().__init__()
+        self._view, self._chance = view, chance
+        self._row = {view.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
+
+    def get(self, job: str, default: Any = None) -> Any:
+        """What is to be said of a job."""
+        if job not in self._row:
+            return default
+        k, j = self._row[job]
+        view, p = self._view, int(self._chance[k].argmax())
+        if not np.isfinite(view.seconds[j]).any():
+            return default
+        return (f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, {view.pools[p]}, does with "
+                f"{self._chance[k, p]:.0%} (scores are the risk of missing it)")
 
 
 def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
