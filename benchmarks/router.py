@@ -135,7 +135,7 @@ def decision(args: argparse.Namespace) -> None:
 
 def lp(args: argparse.Namespace) -> None:
     """Time of the shares of the fair policies, from nothing and after a change."""
-    print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools")
+    print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools; cold: no basis is known; warm: the last one is")
     for name in SHARING:
         site = Site(args.pools, args.seed)
         board = Board(site.pools)
@@ -143,13 +143,13 @@ def lp(args: argparse.Namespace) -> None:
             board.add(site.job(60.0 * k))
         total = np.array([p.count for p in site.pools], dtype=np.int64)
         now = 60.0 * args.lp_jobs
-        _timed(f"{name}, from nothing", POLICIES[name], board.view(now, total, total))
+        _timed(f"{name}, cold", POLICIES[name], board.view(now, total, total))
         for again in range(3):
             for k in range(args.lp_jobs // 100):
                 board.remove(board.view(now, total, total).jobs[17 * k])
                 board.add(site.job(now))
             now += 360.0
-            _timed(f"{name}, one in a hundred changed ({again + 1})", POLICIES[name], board.view(now, total, total))
+            _timed(f"{name}, warm, one in a hundred changed ({again + 1})", POLICIES[name], board.view(now, total, total))
 
 
 def _timed(what: str, policy: Policy, view: View) -> None:
