@@ -1,11 +1,12 @@
 """How long the router decides: one event with thousands queued, and the fair policies' linear programs.
 
-    python benchmarks/router.py [decision] [lp] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000] [--seed 0]
+    python benchmarks/router.py [decision] [lp] [ledger] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000]
 
 ``decision``: 10,000 jobs wait for 20 pools that are full but for what has just been freed. An event is what a router or
 a simulation does: a job arrives, or a job ends and its chips are free; the board is brought up to date, the policy is
 asked and the job at hand placed, with its reason. Half of the events are of each kind. ``lp``: shares for 1,000 jobs in
-20 pools, all unlike each other, from nothing and again after one in a hundred has changed.
+20 pools, all unlike each other, from nothing and again after one in a hundred has changed. ``ledger``: submissions a
+second (router_ledger.py).
 
 Wall time and CPU time are both printed: a busy machine shows in the difference.
 """
@@ -129,8 +130,9 @@ def decision(args: argparse.Namespace) -> None:
             decided += queue.event(POLICIES[name], k % 2 == 0)
             took.append(queue.took)
         wall, cpu = (1e3 * np.array(part) for part in zip(*took, strict=True))
+        p50, p99 = np.percentile(cpu, [50, 99])
         print(f"  {name:26} p50 {np.percentile(wall, 50):6.2f} ms  p99 {np.percentile(wall, 99):6.2f} ms   "
-              f"(CPU p50 {np.percentile(cpu, 50):5.2f} p99 {np.percentile(cpu, 99):6.2f} ms; {decided / args.events:.1f} decisions an event)")
+              f"(CPU p50 {p50:5.2f} p99 {p99:6.2f} ms; {decided / args.events:.1f} decisions an event)")
 
 
 def lp(args: argparse.Namespace) -> None:
@@ -149,7 +151,15 @@ def lp(args: argparse.Namespace) -> None:
                 board.remove(board.view(now, total, total).jobs[17 * k])
                 board.add(site.job(now))
             now += 360.0
-            _timed(f"{name}, warm, one in a hundred changed ({again + 1})", POLICIES[name], board.view(now, total, total))
+            what = f"{name}, warm, one in a hundred changed ({again + 1})"
+            _timed(what, POLICIES[name], board.view(now, total, total))
+
+
+def ledger(args: argparse.Namespace) -> None:
+    """Submissions a second into the ledger."""
+    import router_ledger
+
+    router_ledger.main(args.ledger_url)
 
 
 def _timed(what: str, policy: Policy, view: View) -> None:
@@ -160,11 +170,13 @@ def _timed(what: str, policy: Policy, view: View) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=["decision", "lp", []], help="all, where none is named")
+    parser.add_argument("sections", nargs="*", choices=["decision", "lp", "ledger", []],
+                        help="all, where none is named")
     for name, default in (("jobs", 10_000), ("pools", 20), ("events", 300), ("lp-jobs", 1_000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--ledger-url", default="", help="of a PostgreSQL; one of its own where none is given")
     args = parser.parse_args()
-    for name, section in (("decision", decision), ("lp", lp)):
+    for name, section in (("decision", decision), ("lp", lp), ("ledger", ledger)):
         if not args.sections or name in args.sections:
             section(args)
 

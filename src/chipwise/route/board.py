@@ -29,8 +29,7 @@ BY_JOB: dict[str, Any] = {
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
     "served": 0.0, "before": 0.0, "all_seconds": inf, "all_low": inf, "all_high": inf, "usd_hour": 1.0,
-    "usd_once": 0.0, "watts": 1.0, "slot": 0, "share": 0.0,
-    "late": 0.0}
+    "usd_once": 0.0, "watts": 1.0, "slot": 0, "late": 0.0}
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
 Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
@@ -185,11 +184,11 @@ class Board:
 
     def view(self, now: float, free: Mapping[str, int] | Ints, total: Mapping[str, int] | Ints, *,
              start: Mapping[str, float] | Floats | None = None, weights: Mapping[str, float] | None = None,
-             shares: Floats | bool | None = None) -> View:
+             shares: Floats | None = None) -> View:
         """Everything as it is now.
 
         `start`: when full pools have room again, as their engines say, by pool or by job and pool; where nothing is
-        told, when enough of the jobs on the board have ended. `shares`: True for those held since `hold`.
+        told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
         """
         at = self.moment(now, free, total, start=start, weights=weights)
         return self.part(at, None, shares)
@@ -206,7 +205,7 @@ class Board:
         table = np.empty((0, 0)) if given is not None else self._table(now, rooms, chips, running, start)
         return Moment(now, rooms, chips, table, given, dict(weights or {}))
 
-    def part(self, at: Moment, rows: Ints | None, shares: Floats | bool | None = None) -> View:
+    def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> View:
         """Some rows of the board at a moment, all where none are named; those of a part are copies."""
         n, a = len(self._candidates), self._arrays
         if rows is None:
@@ -224,9 +223,7 @@ class Board:
             shown["start"] = at.table.ravel().take(a["slot"][:n] if rows is None else a["slot"].take(rows, axis=0))
         for array in shown.values():
             array.flags.writeable = False
-        held = a["share"][:n] if shares is True else None if shares is False else shares
-        if rows is not None and held is not None:
-            held = held[rows]
+        held = shares if rows is None or shares is None else shares[rows]
         return View(now=at.now, jobs=names, pools=self.pools, free=at.free, total=at.total,
                     usd_chip_hour=self._price, interruptions=self._interruptions, weights=at.weights, shares=held,
                     shares_since=nan, shared=None, **shown)
@@ -273,10 +270,6 @@ class Board:
             found[rows] = at.table.ravel().take(self._arrays["slot"][rows, p])
         return found
 
-    def hold(self, shares: Floats) -> None:
-        """Keep the shares of time that a policy gave to the jobs of the last view; later jobs have none."""
-        self._arrays["share"][:len(shares)] = shares
-
     def _grow(self, rows: int) -> None:
         for names, shape in ((BY_JOB, (rows,)), (BY_BOTH, (rows, len(self.pools)))):
             for name, empty in names.items():
@@ -298,22 +291,27 @@ class Board:
 
     def _choose(self, j: int, barred: tuple[str, str] | None) -> None:
         """Take in each pool the first option that is not barred, or the barred one where there is no other."""
-        a, chosen = self._arrays, {}
+        a = self._arrays
+        chosen: dict[int, tuple[int, Option, bool]] = {}
         for rank, option in enumerate(self._candidates[j].options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
-            out = (option.pool, option.variant) == barred
-            if p in chosen and not a["barred"][j, p]:
-                continue
-            if p in chosen and out:
-                continue
-            chosen[p] = option
-            a["rank"][j, p], a["barred"][j, p], a["chips"][j, p] = rank, out, option.chips
-            a["all_seconds"][j, p] = option.seconds.value
-            a["all_low"][j, p], a["all_high"][j, p] = option.seconds.low, option.seconds.high
-            a["usd_hour"][j, p], a["usd_once"][j, p], a["watts"][j, p] = option.usd_hour, option.usd_once, option.watts
-        self._chosen[j] = chosen
+            out = barred is not None and (option.pool, option.variant) == barred
+            if p not in chosen or (chosen[p][2] and not out):
+                chosen[p] = rank, option, out
+        if chosen:
+            pools, taken = list(chosen), list(chosen.values())
+            a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
+            for name, values in (("chips", [o.chips for _, o, _ in taken]),
+                                 ("all_seconds", [o.seconds.value for _, o, _ in taken]),
+                                 ("all_low", [o.seconds.low for _, o, _ in taken]),
+                                 ("all_high", [o.seconds.high for _, o, _ in taken]),
+                                 ("usd_hour", [o.usd_hour for _, o, _ in taken]),
+                                 ("usd_once", [o.usd_once for _, o, _ in taken]),
+                                 ("watts", [o.watts for _, o, _ in taken])):
+                a[name][j, pools] = values
+        self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
         told = self._candidates[j]
         a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable,
                                    told.restart)

@@ -1,10 +1,12 @@
 """The front of a long queue: the rows of a board that one decision looks at, found without a look at the others.
 
-Most policies judge each job by its own row, so that what they say of some rows is what they say of these among all. Such
-a policy has a `Front`: the number by which it orders jobs that wait, kept on the board while a job does not change. A
-decision then costs the jobs that run, the first `depth` of those that wait and those asked for, however many wait
-behind: nobody behind has a turn, and the queue that a job sees in front of it is no longer than that. Whoever has waited
-for longer than the patience stands in front, longest overdue first: everybody's turn comes.
+Most policies judge each job by its own row, so that what they say of some rows is what they say of these among all.
+Such a policy has a `Front`: the number by which it orders jobs that wait, kept on the board while a job does not
+change. A decision then costs the jobs that run, the first `depth` of those that wait and those asked for, however many
+wait behind: nobody behind has a turn, and the queue that a job sees in front of it is no longer than that; else all is
+as if the whole queue had been looked at. `max-throughput-per-dollar` plans for those in front alone, by their best
+pools: chips that only jobs further behind could use stay idle until these come to the front. Whoever has waited for
+longer than the patience stands in front, longest overdue first: everybody's turn comes.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
             heap.append((score[j, p], j * pools + p))
     heapify(heap)
     while True:
-        found, k = heappop(heap)
+        _, k = heappop(heap)
         if k < 0:
             break
         j, p = k // pools, k % pools
@@ -107,7 +107,7 @@ def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
         left[p] -= chips[j, p]
     while True:
         gain, who, where = 1.0 + 1e-9, -1, -1
-        idle = np.flatnonzero(left > 0)
+        idle: Any = np.flatnonzero(left > 0)
         for j in range(jobs):
             p = plan[j]
             if p < 0:

@@ -26,7 +26,7 @@ def _promises(view: View) -> tuple[Floats, Ints, Floats]:
 
 
 def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
-    """The order of all that wait. Most keep their promise where they have most time for it; only others are looked at."""
+    """The order of all that wait. Most keep their promise where they have most time for it: others are looked at."""
     order, where, behind = kept
     late = (where >= 0) & (np.maximum(board.starts_in(at, where), at.now) > order) & (board.column("at") < 0)
     if not late.any():
