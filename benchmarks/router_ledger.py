@@ -68,12 +68,12 @@ def measure(name, url):
     return many >= TARGET and sound
 
 
-def main():
+def main(url=""):
     with tempfile.TemporaryDirectory() as folder:
         disk(folder)
         good = measure("SQLite", str(Path(folder) / "ledger.db"))
-    if len(sys.argv) > 1:
-        good &= measure("PostgreSQL", sys.argv[1])
+    if url:
+        good &= measure("PostgreSQL", url)
     else:
         with postgres_server() as server:
             good &= measure("PostgreSQL", server.database("ledger"))
@@ -81,4 +81,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

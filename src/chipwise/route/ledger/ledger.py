@@ -110,7 +110,9 @@ class Ledger:
         if changed_after is None:
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('active', 'waiting') ORDER BY id")
         else:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ? ORDER BY id", changed_after)
+            # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
+            rows = sorted(rows, key=lambda row: int(row[0]))
         return [self._decoded.job(row) for row in rows]
 
     def ask_cancel(self, job_id: str, now: float) -> str:
