@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.errors import InputError
-from chipwise.route.policies.ranking import finish_in
+from chipwise.route.place import Front, fronted
+from chipwise.route.policies.ranking import by_work, finish_in
 from chipwise.route.policies.risk import late_side
 from chipwise.route.policies.rows import least, least_work
 from chipwise.route.view import Floats, View, Wishes
@@ -14,6 +15,7 @@ from chipwise.route.view import Floats, View, Wishes
 WEIGHTS = {"cost": 0.4, "time": 0.4, "energy": 0.1, "risk": 0.1}
 
 
+@fronted(Front(by_work))
 def balanced(view: View) -> Wishes:
     """Cost, time to the end and energy, each over the job's best, and risk (spread of the time), by weights."""
     by = weights_of(view)
