@@ -17,7 +17,7 @@ from route_views import HOUR, board_of, candidate, option, pool, random_board
 from chipwise.route.board import Board
 from chipwise.route.place import front_of, place
 from chipwise.route.policies import POLICIES
-from chipwise.route.policies.bargains import _next, planned
+from chipwise.route.policies.bargains import planned
 
 SEEDS = st.integers(0, 10**6)
 BY_ROW = ["fastest", "cheapest", "cheapest-within-deadline", "least-energy", "balanced"]
@@ -61,19 +61,29 @@ def test_a_depth_of_all_is_the_whole_queue_under_every_policy(seed, name, jobs, 
 @given(SEEDS, st.integers(1, 40), st.integers(1, 6))
 def test_a_plan_takes_pairs_by_score_as_a_sort_of_all_would(seed, jobs, pools):
     rng = np.random.default_rng(seed)
-    seconds = np.ones((jobs, pools))  # nobody gains by a move afterwards
+    seconds = rng.choice([1.0, 2.0, 5.0], (jobs, pools))
     score = rng.choice([1.0, 2.0, 3.0, 4.0, np.inf], (jobs, pools))
     chips, left = rng.integers(1, 5, (jobs, pools)), rng.integers(0, 12, pools)
     fixed = np.where(rng.random(jobs) < 0.2, 0, -1)
-    room, plan = left.copy(), np.full(jobs, -1)
-    for k in np.argsort(score.ravel(), kind="stable"):
-        j, p = divmod(int(k), pools)
-        if plan[j] < 0 and fixed[j] < 0 and score[j, p] < np.inf and chips[j, p] <= room[p]:
+    assert planned(seconds, score, chips, fixed, left.copy()).tolist() == by_sorting(seconds, score, chips, fixed, left)
+
+
+def by_sorting(seconds, score, chips, fixed, left):
+    """The same plan from its description: every pair in order of score, then moves into chips that are left over."""
+    room, plan = left.copy(), [-1] * len(score)
+    pairs = sorted((score[j, p], j, p) for j, p in np.ndindex(*score.shape) if score[j, p] < np.inf and fixed[j] < 0)
+    for _, j, p in pairs:
+        if plan[j] < 0 and chips[j, p] <= room[p]:
             plan[j], room[p] = p, room[p] - chips[j, p]
-    uneven = score * np.where(np.arange(pools) == plan[:, None], 1.0, 1e6)  # so that the moves at the end make none
-    first = planned(seconds, np.where(plan[:, None] >= 0, np.minimum(score, uneven), score), chips, fixed, left.copy())
-    assert ((first >= 0) == (plan >= 0)).all() or (score == np.inf).any()
-    assert _next(score[0], chips[0], np.zeros(pools, dtype=np.int64)) == -1
+    while True:
+        moves = [(seconds[j, plan[j]] * score[j, plan[j]] / (seconds[j, q] * score[j, q]), -j, -q)
+                 for _, j, q in pairs if plan[j] >= 0 and q != plan[j] and chips[j, q] <= room[q]]
+        gain, j, q = max(moves, default=(0.0, 0, 0))
+        if gain <= 1 + 1e-9:
+            return plan
+        room[plan[-j]] += chips[-j, plan[-j]]
+        room[-q] -= chips[-j, -q]
+        plan[-j] = -q
 
 
 @settings(max_examples=60)
