@@ -40,13 +40,15 @@ compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept s
 scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
 	$(BIN)/python scripts/scoreboard.py
 
-benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests simulated per second, and what watching the device costs
+benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests simulated per second, decisions, submissions and policies beside Gavel's
 	$(BIN)/python benchmarks/cli.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/bench_sampling.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/router.py
+	$(BIN)/python benchmarks/gavel.py
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
 
