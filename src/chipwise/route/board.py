@@ -22,7 +22,8 @@ LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate
 # by job: what is kept, and what an empty row holds
 BY_JOB: dict[str, Any] = {
     "arrival": 0.0, "weight": 1.0, "deadline": inf, "confidence": 0.9, "budget": inf, "restartable": False,
-    "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0}
+    "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0,
+    "warming": 0.0}
 # by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
@@ -148,7 +149,9 @@ class Board:
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
         self._running.pop(job, None)
-        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, self._candidates[j].restart
+        told = self._candidates[j]
+        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
+        a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
         if barred is not None:
             self._choose(j, barred)
         self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
@@ -261,14 +264,15 @@ class Board:
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        at, base = a["at"][rows], a["base"][rows]
-        known = np.array([self._running[self._candidates[j].id] for j in rows])
+        at, base, since, warming = a["at"][rows], a["base"][rows], a["since"][rows], a["warming"][rows]
+        known = np.maximum([self._running[self._candidates[j].id] for j in rows], since + warming)
         gone = (now - known) / np.maximum(a["all_seconds"][rows, at], 1e-9)
         a["done"][rows] = np.minimum(base + np.maximum(gone, 0.0), np.maximum(base, 1 - LEFT))
-        a["served"][rows, at] = a["before"][rows, at] + np.maximum(now - a["since"][rows], 0.0)
-        ran = np.maximum(now - a["since"][rows], 0.0)
+        ran = np.maximum(now - since, 0.0)
+        a["served"][rows, at] = a["before"][rows, at] + ran
+        worked = np.maximum(ran - warming, 0.0)  # checkpoints count from there
         every = np.array([self._candidates[j].every for j in rows])
-        a["again"][rows] = (np.where(np.isinf(every), ran, np.mod(ran, np.where(np.isinf(every), 1.0, every)))
+        a["again"][rows] = (np.where(np.isinf(every), ran, np.mod(worked, np.where(np.isinf(every), 1.0, every)))
                             + np.array([self._candidates[j].restart for j in rows]))
         self._scale(rows)
 
