@@ -23,7 +23,7 @@ EXAMPLES = """\b
 Examples:
   chipwise simulate examples/traces/mixed-day.yaml --pools examples/traces/mixed-pools.yaml --policy fastest,cheapest
   chipwise simulate examples/traces/mixed-day.yaml --pools examples/traces/mixed-pools.yaml --seed 1 --failures 0.001
-  chipwise simulate examples/traces/philly-days-20-22.csv --pools examples/traces/gpu-pools.yaml --plot days.svg
+  chipwise simulate examples/traces/philly-days-20-21.csv --pools examples/traces/gpu-pools.yaml --plot days.svg
   chipwise simulate --neutral examples/traces/gavel-seed0 --policy max-min-fair --recompute 1920s -o json
 """
 DEFAULT = "cheapest-within-deadline"
