@@ -50,4 +50,5 @@ def _over_best(what: Floats) -> Floats:
     if (best > NOTHING).all():
         return np.asarray(what / best)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        return np.where(best > NOTHING, what / best, np.where(what > NOTHING, 2.0, 1.0))  # free against paid: as twice the cost
+        # free against paid: as twice the cost
+        return np.where(best > NOTHING, what / best, np.where(what > NOTHING, 2.0, 1.0))

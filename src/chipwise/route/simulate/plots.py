@@ -52,7 +52,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
         grid[-1][0].set_ylabel("chips held, %")
         figure.suptitle(title)
         _legend(figure, colours, len(set(labels)) > len(colours), any(r.how != DONE for o in outcomes for r in o.runs))
-        grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)  # beside the curves
+        grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
         pictures.save(figure, target)
 
 

@@ -124,7 +124,8 @@ def _result(work: Neutral, course: Course, policy: str, recompute_s: float, deci
                                if len(done) else (np.nan,) * 3),
         makespan, course.spent, len(done), refused, cpu_s,
         float((course.busy / makespan).sum() / work.count.sum()) if makespan else 0.0,
-        int((~(jct <= work.slo) & dated).sum()), int(dated.sum()), fairness(work, course), course.rounds, decisions, jct,
+        int((~(jct <= work.slo) & dated).sum()), int(dated.sum()), fairness(work, course), course.rounds, decisions,
+        jct,
     )  # fmt: skip
 
 
