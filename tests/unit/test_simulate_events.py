@@ -159,6 +159,8 @@ def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_th
                   chance=Chance(1))
     assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
     assert outcome.fates[0].refused == "parked: 21 runs in a row lost their chips before a checkpoint, the last in h100"
+    alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=Chance(1)))
+    assert alone.makespan_s is None and 0.99 < alone.utilisation <= 1.0 and alone.cost_usd > 0
     assert outcome.fates[1].end == 9e5 + 1.0 and (measure(outcome).completed, measure(outcome).refused) == (1, 1)
 
 
