@@ -1,11 +1,12 @@
 """How long the router decides: one event with thousands queued, and the fair policies' linear programs.
 
-    python benchmarks/router.py [decision] [lp] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000] [--seed 0]
+    python benchmarks/router.py [decision] [lp] [ledger] [--jobs 10000] [--pools 20] [--events 300] [--lp-jobs 1000]
 
 ``decision``: 10,000 jobs wait for 20 pools that are full but for what has just been freed. An event is what a router or
 a simulation does: a job arrives, or a job ends and its chips are free; the board is brought up to date, the policy is
 asked and the job at hand placed, with its reason. Half of the events are of each kind. ``lp``: shares for 1,000 jobs in
-20 pools, all unlike each other, from nothing and again after one in a hundred has changed.
+20 pools, all unlike each other, from nothing and again after one in a hundred has changed. ``ledger``: submissions a
+second (router_ledger.py).
 
 Wall time and CPU time are both printed: a busy machine shows in the difference.
 """
@@ -13,6 +14,7 @@ Wall time and CPU time are both printed: a busy machine shows in the difference.
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 
 import numpy as np
@@ -20,12 +22,11 @@ import numpy as np
 from chipwise.predict.estimate import Estimate
 from chipwise.route.board import Board, Candidate
 from chipwise.route.option import Option
-from chipwise.route.place import place
+from chipwise.route.place import DEPTH, front_of, place
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.view import Policy, View
 
-DEPTH = 1_000  # waiting jobs that have a turn at one event, first in order first (Slurm's backfill tries 500)
 SHARING = ("max-min-fair", "finish-time-fair")
 
 
@@ -100,8 +101,9 @@ class Queue:
             self.free_up(gone)
             self.board.remove(gone)
             waits = []
-        view = self.board.view(self.now, self.free, self.total)
-        found = place(view, policy(view), self.board.option, waits=waits, depth=DEPTH)
+        at = self.board.moment(self.now, self.free, self.total)
+        view = front_of(self.board, policy, at, asked=waits)
+        found = place(view, policy(view), self.board.option, waits=waits)
         self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
         for decision in found:
             if decision.kind == "stop":
@@ -120,19 +122,22 @@ def decision(args: argparse.Namespace) -> None:
         queue = Queue(Site(args.pools, args.seed), args.jobs)
         for k in range(6):  # compiled, and the pools filled as the policy likes
             queue.event(POLICIES[name], k % 2 == 0)
+        gc.collect()
+        gc.freeze()  # as the router does once it has read its jobs
         took, decided = [], 0
         for k in range(args.events):
             queue.now += 30.0
             decided += queue.event(POLICIES[name], k % 2 == 0)
             took.append(queue.took)
         wall, cpu = (1e3 * np.array(part) for part in zip(*took, strict=True))
+        p50, p99 = np.percentile(cpu, [50, 99])
         print(f"  {name:26} p50 {np.percentile(wall, 50):6.2f} ms  p99 {np.percentile(wall, 99):6.2f} ms   "
-              f"(CPU p99 {np.percentile(cpu, 99):6.2f} ms; {decided / args.events:.1f} decisions an event)")
+              f"(CPU p50 {p50:5.2f} p99 {p99:6.2f} ms; {decided / args.events:.1f} decisions an event)")
 
 
 def lp(args: argparse.Namespace) -> None:
     """Time of the shares of the fair policies, from nothing and after a change."""
-    print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools")
+    print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools; cold: no basis is known; warm: the last one is")
     for name in SHARING:
         site = Site(args.pools, args.seed)
         board = Board(site.pools)
@@ -140,13 +145,21 @@ def lp(args: argparse.Namespace) -> None:
             board.add(site.job(60.0 * k))
         total = np.array([p.count for p in site.pools], dtype=np.int64)
         now = 60.0 * args.lp_jobs
-        _timed(f"{name}, from nothing", POLICIES[name], board.view(now, total, total))
+        _timed(f"{name}, cold", POLICIES[name], board.view(now, total, total))
         for again in range(3):
             for k in range(args.lp_jobs // 100):
                 board.remove(board.view(now, total, total).jobs[17 * k])
                 board.add(site.job(now))
             now += 360.0
-            _timed(f"{name}, one in a hundred changed ({again + 1})", POLICIES[name], board.view(now, total, total))
+            what = f"{name}, warm, one in a hundred changed ({again + 1})"
+            _timed(what, POLICIES[name], board.view(now, total, total))
+
+
+def ledger(args: argparse.Namespace) -> None:
+    """Submissions a second into the ledger."""
+    import router_ledger
+
+    router_ledger.main(args.ledger_url)
 
 
 def _timed(what: str, policy: Policy, view: View) -> None:
@@ -157,11 +170,13 @@ def _timed(what: str, policy: Policy, view: View) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=["decision", "lp", []], help="all, where none is named")
+    parser.add_argument("sections", nargs="*", choices=["decision", "lp", "ledger", []],
+                        help="all, where none is named")
     for name, default in (("jobs", 10_000), ("pools", 20), ("events", 300), ("lp-jobs", 1_000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--ledger-url", default="", help="of a PostgreSQL; one of its own where none is given")
     args = parser.parse_args()
-    for name, section in (("decision", decision), ("lp", lp)):
+    for name, section in (("decision", decision), ("lp", lp), ("ledger", ledger)):
         if not args.sections or name in args.sections:
             section(args)
 

@@ -1,8 +1,12 @@
 """Runs the command line as people do: another process, its exit status, stdout and stderr."""
 
+import io
+import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
@@ -17,5 +21,27 @@ def chipwise(*arguments, cwd=ROOT, env=None):
 def good(*arguments, **more):
     """The output of a command that must succeed and say nothing on stderr."""
     done = chipwise(*arguments, **more)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def chipwise_here(*arguments, cwd=ROOT, env=None):
+    """The same without another process, where that would add nothing but the time in which Python starts."""
+    from chipwise.cli.main import run
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    words = [str(word) for word in arguments]
+    with chdir(cwd), patch.dict(os.environ, os.environ if env is None else env, clear=True), redirect_stdout(out), redirect_stderr(err):
+        status = run(words)
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode("utf-8"))
+    return subprocess.CompletedProcess(words, status, *said)
+
+
+def good_here(*arguments, **more):
+    """The output of a command that must succeed and say nothing on stderr, without another process."""
+    done = chipwise_here(*arguments, **more)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout

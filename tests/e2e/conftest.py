@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).resolve().parents[2] / "src"), os.environ.get("PYTHONPATH")]))
 
@@ -21,3 +23,12 @@ for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless 
 
 def pytest_unconfigure():
     shutil.rmtree(CACHE, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL for tests that don't stop it; each makes a database of its own."""
+    from postgres_server import postgres_server
+
+    with postgres_server() as server:
+        yield server

@@ -34,6 +34,8 @@ class RayCluster:
         self.scratch = tempfile.mkdtemp(prefix="cwray")  # short: paths of sockets are bounded
         self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
         env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "CHIPWISE_TEST_SECRET": "from the node",
+                            # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
+                            "RAY_health_check_period_ms": "1000",
                             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's outer address for 127.0.0.1
         self.process = subprocess.Popen([sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,

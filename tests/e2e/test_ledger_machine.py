@@ -6,18 +6,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from ledger_machine import LedgerMachine
-from postgres_server import postgres_server
 
 CALM = settings(deadline=None, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_any_steps_in_any_order_leave_the_ledger_sound(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "examples"), [
+    ("sqlite", 25), ("postgresql", 10), pytest.param("sqlite", 150, marks=pytest.mark.slow),
+    pytest.param("postgresql", 60, marks=pytest.mark.slow)])
+def test_any_steps_in_any_order_leave_the_ledger_sound(kind, examples, tmp_path, request):
     if kind == "sqlite":
-        run(lambda n: str(tmp_path / f"{n}.db"), 100)
+        run(lambda n: str(tmp_path / f"{n}.db"), examples)
     else:
-        with postgres_server() as server:
-            run(lambda n: server.database(f"ledger{n}"), 40)
+        server = request.getfixturevalue("postgres")
+        run(lambda n: server.database(f"ledger{examples}_{n}"), examples)
 
 
 def run(url, examples):

@@ -20,6 +20,7 @@ from postgres_server import postgres_server
 
 from chipwise.route.ledger import Ledger, LedgerError, open_ledger
 from chipwise.route.ledger.database import SQLite
+from chipwise.route.ledger.disks import shared
 
 POOLS_FILE = ROOT / "examples" / "pools" / "local.yaml"
 HELLO = ROOT / "examples" / "jobs" / "hello.yaml"
@@ -69,6 +70,23 @@ def test_a_damaged_ledger_says_so_and_how_to_rescue_it(tmp_path):
     path.write_bytes(data)
     line = told(chipwise("jobs", "list", "--ledger", path))
     assert "damaged" in line and ".recover" in line and "left as it is" in line
+
+
+def test_a_ledger_on_a_network_file_system_stays_with_one_machine(tmp_path):
+    with open_ledger(str(tmp_path / "ledger.db")) as ledger:
+        ledger.stay("one", "nfs4")
+        ledger.stay("one", "nfs4")
+        with pytest.raises(LedgerError, match=r"nfs4.*used on one; SQLite can't be shared"):
+            ledger.stay("two", "nfs4")
+        ledger.stay("two", "")  # copied to a disk of its own
+
+
+def test_network_file_systems_are_told_by_the_longest_mount():
+    mounts = "\n".join(("1 0 8:1 / / rw - ext4 /dev/sda1 rw", "2 1 0:2 / /net rw shared:1 - nfs4 fs:/ rw", "3 2 8:2 / /net/disk rw - xfs /dev/sdb rw",
+                        "4 1 0:3 / /a\\040b rw - cifs //fs/x rw", "nonsense"))
+    found = [shared(Path(path), mounts) for path in ("/x", "/net/x", "/net/disk/x", "/network/x", "/a b/x")]
+    assert found == ["", "nfs4", "", "", "cifs"]
+    assert shared(Path("/x"), "") == ""
 
 
 def test_a_ledger_of_another_version_is_not_touched(tmp_path):
@@ -227,6 +245,31 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
     assert len({job for job, _ in said}) == 1 and len(made) == len(set(made)) == 2  # four chips are two jobs of two
     with open_ledger(url) as ledger:
         assert ledger.check() == [] and len(ledger.jobs()) == 5 and {a.id for a in ledger.attempts(under_way=True)} == set(made)
+
+
+def _opens(files, number, barrier, queue):
+    told = []
+    for file in files:
+        barrier.wait()
+        try:
+            with open_ledger(file) as ledger:
+                told.append(ledger.uid)
+        except LedgerError as error:
+            told.append(f"{number}: {error}")
+    queue.put(told)
+
+
+def test_a_new_ledger_may_be_opened_by_many_at_once(tmp_path):
+    """SQLite does not wait for another that turns the write-ahead log on."""
+    context = multiprocessing.get_context("spawn")
+    barrier, queue, files = context.Barrier(6), context.Queue(), [str(tmp_path / f"{n}.db") for n in range(20)]
+    crowd = [context.Process(target=_opens, args=(files, i, barrier, queue)) for i in range(6)]
+    for process in crowd:
+        process.start()
+    said = [queue.get(timeout=120) for _ in crowd]
+    for process in crowd:
+        process.join(60)
+    assert [set(told) for told in zip(*said, strict=True) if len(set(told)) > 1] == []
 
 
 KILLED = """

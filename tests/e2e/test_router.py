@@ -10,7 +10,7 @@ import time
 
 import chaos
 import pytest
-from command import ROOT, chipwise, good
+from command import ROOT, chipwise, chipwise_here, good, good_here
 from postgres_server import postgres_server
 
 from chipwise.route.ledger import open_ledger
@@ -41,10 +41,10 @@ def test_jobs_are_run_and_told_and_the_status_says_so(place):
     submit(place)
     said = good(*line(place, "--until-idle", "--interval", "0.1s"))
     assert "policy fastest" in said and "handed over" in said and "assumed:" in said and said.endswith("jobs: 2 done\n")
-    found = json.loads(good("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
+    found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
     assert found["jobs"] == {"done": 2} and found["attempts"] == {"done": 2} and found["inconsistencies"] == []
     assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["engines"][0]["ok"]
-    table = good("router", "status", "--ledger", place / "ledger.db")
+    table = good_here("router", "status", "--ledger", place / "ledger.db")
     assert "Routers" in table and "The ledger is consistent." in table
 
 
@@ -52,20 +52,20 @@ def test_every_key_of_the_json_is_documented(place):
     submit(place, 3)
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").partition("## router")[2]
     for verb in (line(place, "--once"), ("router", "status", "--ledger", place / "ledger.db")):
-        found = json.loads(good(*verb, "-o", "json"))
+        found = json.loads(good_here(*verb, "-o", "json"))
         inner = [key for rows in found.values() if isinstance(rows, list) for row in rows if isinstance(row, dict) for key in row]
         assert [key for key in [*found, *inner] if f"`{key}`" not in page] == []
 
 
 def test_one_look_as_json(place):
     submit(place, 3)
-    found = json.loads(good(*line(place, "--once", "-o", "json")))
+    found = json.loads(good_here(*line(place, "--once", "-o", "json")))
     assert found["ticks"] == 1 and found["attempts"] == {"started": 2} and found["jobs"] == {"active": 2, "waiting": 1}
-    assert json.loads(good(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {"done": 3}
+    assert json.loads(good_here(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {"done": 3}
 
 
 def test_what_was_said_can_be_written_to_a_file(place):
-    assert good(*line(place, "--once", "--out", place / "said.txt")) == ""
+    assert good_here(*line(place, "--once", "--out", place / "said.txt")) == ""
     assert "stopped after 1 look" in (place / "said.txt").read_text()
 
 
@@ -73,9 +73,9 @@ def test_a_router_that_was_killed_is_told_from_one_that_lives(place):
     with open_ledger(str(place / "ledger.db")) as ledger:
         ledger.heartbeat("old-1", "old", 1, "fastest", time.time() - 1000)
         ledger.heartbeat("new-1", "new", 2, "fastest", time.time())
-    found = json.loads(good("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
+    found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
     assert {r["id"]: r["pulse"] for r in found["routers"]} == {"old-1": "dead", "new-1": "alive"}
-    refused = chipwise(*line(place, "--once"))
+    refused = chipwise_here(*line(place, "--once"))
     assert refused.returncode == 2 and "router new-1 works on this ledger on another machine" in refused.stderr
 
 
@@ -111,13 +111,13 @@ def scraped(port):
 
 @pytest.mark.parametrize(("more", "words"), [
     (("--policy", "dearest"), "policy"), (("--interval", "0"), "--interval"), (("--interval", "-1s"), "--interval"),
-    (("--lease", "3s"), "twice the interval"), (("--once", "--until-idle"), "--once"), (("--metrics", "0.0.0.0:0"), "bearer token"),
+    (("--lease", "3s"), "twice the interval"), (("--keep", "1s"), "--keep"), (("--keep", "always"), "--keep"), (("--once", "--until-idle"), "--once"), (("--metrics", "0.0.0.0:0"), "bearer token"),
     (("--metrics", "nowhere"), "HOST:PORT"), (("--token-file", "x"), "--metrics beside it"), (("--weight", "cost"), "--weight"),
     (("--weight", "cost=-1"), "--weight"), (("--weight", "cost=nan"), "--weight"), (("-o", "csv"), "--output"),
     (("--pools", "none.yaml"), "none.yaml"), (("--ledger", "mysql://x"), "ledger"),
     (("--metrics", "127.0.0.1:0", "--token-file", "no-file"), "--token-file")])
 def test_bad_input_is_one_line(place, more, words):
-    done = chipwise(*line(place, *more), cwd=place, env=chaos.environment())
+    done = chipwise_here(*line(place, *more), cwd=place, env=chaos.environment())
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1 and words in done.stderr
     assert not (place / "state").exists() or not list((place / "state").glob("*/attempts/*"))
 
@@ -126,16 +126,27 @@ def test_bad_input_is_one_line(place, more, words):
 def test_pools_and_policy_must_be_said(place, missing):
     words = list(map(str, line(place, "--once")))
     at = words.index(missing)
-    done = chipwise(*words[:at], *words[at + 2:])
+    done = chipwise_here(*words[:at], *words[at + 2:])
     assert done.returncode == 2 and missing in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_router_with_another_folder_is_refused_while_attempts_of_the_first_run(place):
+    """It would see none of what runs, take it for lost, and run it again."""
+    submit(place, 1, (3.0,))
+    good_here(*line(place, "--once"))
+    (place / "other.yaml").write_text(POOLS.format(folder=place / "elsewhere"), encoding="utf-8")
+    done = chipwise_here(*line(place, "--once", "--pools", place / "other.yaml"))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "1 attempts are under way" in done.stderr
+    good_here(*line(place, "--until-idle", "--interval", "0.1s"))
+    assert good_here(*line(place, "--once", "--pools", place / "other.yaml"))
 
 
 def test_a_ledger_that_is_none_stops_the_router_with_one_line(place):
     (place / "ledger.db").write_bytes(os.urandom(4096))
     for verb in (line(place, "--once"), ("router", "status", "--ledger", place / "ledger.db")):
-        done = chipwise(*verb)
+        done = chipwise_here(*verb)
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and "ledger" in done.stderr
-    assert "Traceback" not in chipwise("router", "status", "--ledger", place / "nowhere.db").stderr
+    assert "Traceback" not in chipwise_here("router", "status", "--ledger", place / "nowhere.db").stderr
 
 
 def test_a_state_folder_that_can_not_be_written_stops_the_router_before_it_decides(place):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.route.policies import quick
 from chipwise.route.policies.bargains import DEAREST, planned, rank
-from chipwise.route.policies.program import Sharing
+from chipwise.route.policies.program import Bases, Sharing
 
 
 @st.composite
@@ -73,3 +73,32 @@ def test_a_plan_fits_pays_at_most_twice_the_least_and_leaves_no_room_that_somebo
     assert (usd[runs, plan[runs]] <= DEAREST * usd[runs].min(axis=1)).all()
     first = order[runs, plan[runs]].max(initial=-np.inf)
     assert (order[nobody[:0]].size == 0) and all(order[j].min() > first for j in np.flatnonzero(plan < 0))
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(9, 14), st.integers(1, 6))
+def test_programs_that_begin_from_the_last_basis_end_where_those_from_nothing_do(seed, jobs, pools, steps):
+    rng = np.random.default_rng(seed)
+
+    def row():
+        speed = np.where(rng.random(pools) < 0.3, 0.0, rng.uniform(0.1, 1.0, pools))
+        speed[rng.integers(pools)] = 1.0
+        return speed, float(rng.choice([1, 2, 4])), float(rng.choice([0.5, 1, 2]))
+
+    total, open_jobs, bases = rng.integers(4, 33, pools).astype(float), {k: row() for k in range(jobs)}, Bases()
+    for step in range(steps):
+        speed, chips, weight = (np.array(part) for part in zip(*open_jobs.values(), strict=True))
+        takes, many, worth = chips[:, None] / total, np.ones(len(speed)), speed
+        names = [str(job).encode() for job in open_jobs]
+        warm = Sharing(speed / weight[:, None], takes, many, names, bases)
+        cold = Sharing(speed / weight[:, None], takes, many)
+        levels = [program.most_alike(np.ones(len(speed))) for program in (warm, cold)]
+        np.testing.assert_allclose(levels[0], levels[1], rtol=1e-7)
+        for program in (warm, cold):
+            program.most_in_all(levels[1], worth)
+        np.testing.assert_allclose((warm.shares() * worth).sum(), (cold.shares() * worth).sum(), rtol=1e-6)
+        shares = warm.shares()
+        assert (shares.sum(axis=1) <= 1 + 1e-6).all() and ((shares * takes).sum(axis=0) <= 1 + 1e-6).all()
+        gone = [job for job in open_jobs if rng.random() < 0.3][:len(open_jobs) - 1]
+        open_jobs = {job: what for job, what in open_jobs.items() if job not in gone}
+        open_jobs |= {f"{step}-{k}": row() for k in range(int(rng.integers(0, 8)))}

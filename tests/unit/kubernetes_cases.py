@@ -48,7 +48,11 @@ def own(kind):
 
 def checked(launch, uid=UID):
     """The manifest of a launch, held to the schemas of its kind, templates included."""
-    made = manifest(launch, uid)
+    return valid(manifest(launch, uid))
+
+
+def valid(made):
+    """A manifest that the schemas of its kind accept."""
     json.dumps(made).encode()
     if made["kind"] == "Job":
         core("job-batch-v1").validate(made)

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -16,7 +16,7 @@ class Server(ThreadingHTTPServer):
     """`answers`: (method, path) -> a list of answers, the last of which is given again and again.
 
     An answer is (status, body) or (status, body, headers); a body is JSON, or bytes to be sent as they are, or a number of seconds
-    for which nothing is sent.
+    for which nothing is sent, or a list of bytes that are sent a quarter of a second apart.
     """
 
     daemon_threads = True
@@ -53,6 +53,16 @@ class Handler(BaseHTTPRequestHandler):
             status, data = data(query, body)
         if isinstance(data, float):
             self.server.ending.wait(data)
+            self.close_connection = True
+            return
+        if isinstance(data, list):
+            self.send_response(status)
+            self.send_header("Content-Length", str(sum(map(len, data))))
+            self.end_headers()
+            with suppress(OSError):  # whoever asked has left
+                for part in data:
+                    self.wfile.write(part)
+                    self.server.ending.wait(0.25)
             self.close_connection = True
             return
         raw = data if isinstance(data, bytes) else json.dumps(data).encode()

@@ -1,6 +1,7 @@
 """The Kubernetes engine against recorded answers: what it asks, what it makes of answers, and of none."""
 
 import functools
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 import pytest
@@ -47,6 +48,8 @@ def job(name="cw1-7-1", conditions=(), **status):
     item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {"chipwise-attempt": name, "chipwise-ledger": "cw1"}, "annotations": {"chipwise-attempt": name}},
             "spec": {"parallelism": 1, "template": {"spec": {"containers": [{"name": "program", "image": "x"}], "restartPolicy": "Never"}}},
             "status": {"conditions": list(conditions), **status}}
+    if status.pop("suspended", False):
+        item["spec"]["suspend"] = item["status"].pop("suspended")
     core("job-batch-v1").validate(item)  # what is played is what servers answer
     return item
 
@@ -181,6 +184,8 @@ def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, 
     (job(conditions=[condition("Failed", "PodFailurePolicy", "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0")]), [], LOST, None, "DisruptionTarget"),
     (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
      [pod(phase="Failed", exit_code=137, conditions=[condition("DisruptionTarget", "PreemptionByScheduler", "preempting to accommodate a higher priority pod")])], LOST, None, "PreemptionByScheduler"),
+    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]), [pod(phase="Failed", exit_code=143, reason="DeadlineExceeded", message="Pod was active longer than 60 s")], FAILED, 143, "DeadlineExceeded"),
+    (job(conditions=[condition("Suspended")], suspended=True), [pod(phase="Failed", exit_code=143)], PENDING, None, "not admitted"),
     (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]), [pod(phase="Failed", reason="NodeShutdown", message="Pod was terminated")], LOST, None, "NodeShutdown"),
 ])
 def test_what_a_job_and_its_pods_mean(server, engine, item, pods, state, code, words):
@@ -222,14 +227,41 @@ def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_err
         engine.cancel("17")
 
 
-def node(name, chips, ready="True", **spec):
-    item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": {"allocatable": {"nvidia.com/gpu": chips}, "conditions": [{"type": "Ready", "status": ready}]}}
+def node(name, chips, ready="True", resource="nvidia.com/gpu", **spec):
+    item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": {"allocatable": {resource: chips}, "conditions": [{"type": "Ready", "status": ready}]}}
     core("node-v1").validate(item)
     return item
 
 
-def held(where, chips, phase="Running"):
-    return {"spec": {"nodeName": where, "containers": [{"resources": {"requests": {"nvidia.com/gpu": chips}}}]}, "status": {"phase": phase}}
+def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_room(server, engine):
+    odd, chip = node("odd", "8"), node("chip", "8")
+    odd["spec"]["taints"] = [{"key": "team", "value": "other", "effect": "NoSchedule"}]
+    chip["spec"]["taints"] = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, {"key": "x", "effect": "PreferNoSchedule"}]
+    server.play("GET", "/api/v1/nodes", (200, {"items": [odd, chip]}))
+    server.play("GET", "/api/v1/pods", (200, {"items": []}))
+    room = engine.capacity([engine.pool])["h100"]
+    assert (room.total, room.free, room.down) == (8, 8, 8)
+    mine = replace(engine.pool, address=(*engine.pool.address, ("tolerations", "team=other")))
+    assert engine.capacity([mine])["h100"].free == 16
+
+    def host(name, pool, topology, chips="4", **more):
+        item = node(name, chips, resource="google.com/tpu", **more)
+        item["metadata"]["labels"] = {"cloud.google.com/gke-tpu-topology": topology, "cloud.google.com/gke-nodepool": pool}
+        return item
+
+    slices = [*(host(f"a{i}", "a", "4x4") for i in range(4)), *(host(f"b{i}", "b", "4x4") for i in range(4)),
+              *(host(f"c{i}", "c", "4x4", ready="False" if i else "True") for i in range(4)), *(host(f"d{i}", "d", "2x2") for i in range(3)),
+              host("e0", "e", "2x4", "8"), *(host(f"f{i}", "f", "4x4") for i in range(3))]
+    server.play("GET", "/api/v1/nodes", (200, {"items": slices}))
+    server.play("GET", "/api/v1/pods", (200, {"items": [held("b1", "4", resource="google.com/tpu"), held("d0", "1", resource="google.com/tpu")]}))
+    tpus = replace(a_pool("v5e", "tpu", 256, kubeconfig=engine.pool.at("kubeconfig")), shapes=((4, "2x2"), (16, "4x4")))
+    room = engine.capacity([tpus])["v5e"]
+    # a and b work, a is free; c has lost a host and f lacks one; two hosts of d are free; e is of a shape that the pool has not
+    assert (room.total, room.free, room.down) == (16 + 16 + 12, 16 + 8, 32)
+
+
+def held(where, chips, phase="Running", resource="nvidia.com/gpu"):
+    return {"spec": {"nodeName": where, "containers": [{"resources": {"requests": {resource: chips}}}]}, "status": {"phase": phase}}
 
 
 def test_room_is_what_pods_leave_on_nodes_that_work(server, engine):
@@ -256,11 +288,45 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
     room = engine.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
     assert (room["both"].total, room["both"].free, room["one"].total, room["one"].free) == (40, 16, 32, 8)
     assert "3 workloads wait" in room["one"].note
+    for held_back in ({"spec": queue["spec"] | {"stopPolicy": "Hold"}}, {"status": {"conditions": [condition("Active", "FlavorNotFound", "no flavor spot", "False")]}}):
+        server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue | held_back))
+        found = engine.capacity([a_pool("one", flavor="spot", **at)])["one"]
+        assert (found.free, found.down) == (0, 32) and ("Hold" in found.note or "FlavorNotFound" in found.note)
     with pytest.raises(EngineDown, match="404"):
         engine.capacity([a_pool("none", **at | {"queue": "absent"})])
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, {}))
     with pytest.raises(EngineDown, match="quotas"):
         engine.capacity([a_pool("one", **at)])
+
+
+def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server, engine):
+    identity = ":jobset.x-k8s.io/v1alpha2/default/jobsets/cw1-7-1"
+    server.play("GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", "the server could not find the requested resource")))
+    with pytest.raises(EngineDown, match="may be there all the same"):
+        engine.status([("cw1-7-1", identity)])
+    server.play("GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", 'jobsets "cw1-7-1" not found') | {"details": {"name": "cw1-7-1", "kind": "jobsets"}}))
+    assert engine.status([("cw1-7-1", identity), ("cw1-8-1", "")]) == []
+    old = {"metadata": {"name": "cw1-9-1", "labels": {"chipwise-attempt": "cw1-9-1"}}, "status": {"jobStatus": "RUNNING"}}
+    server.play("GET", f"{RAYS}/cw1-9-1", (200, old))  # of a kind that the pool no longer makes
+    (found,) = engine.status([("cw1-9-1", ":ray.io/v1/default/rayjobs/cw1-9-1")])
+    assert (found.attempt, found.state) == ("cw1-9-1", RUNNING)
+
+
+def test_an_answer_that_trickles_in_is_late(server, engine):
+    server.play("GET", JOBS, (200, [b'{"items": [', *[b" "] * 40]))
+    with pytest.raises(EngineDown, match="no whole answer within 3 s"):
+        engine.list()
+    server.play("GET", JOBS, NONE)
+    assert engine.list() == []
+
+
+def test_a_jobset_whose_pods_are_gone_still_says_whether_it_was_disrupted(server, engine):
+    item = {"metadata": {"name": "cw1-7-1", "labels": {"chipwise-attempt": "cw1-7-1"}}, "spec": {}}
+    for reason, state in (("FailJobSetFailurePolicyAction", LOST), ("ReachedMaxRestarts", FAILED)):
+        failed = item | {"status": {"conditions": [condition("Failed", reason, "(first failed job: cw1-7-1-w-0)")]}}
+        server.play("GET", SETS, (200, {"items": [failed], "metadata": {}}))
+        (seen,) = engine.list()
+        assert seen.state == state and reason in seen.reason
 
 
 def test_an_attempt_that_was_given_up_is_not_submitted(server, engine, tmp_path):

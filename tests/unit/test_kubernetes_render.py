@@ -8,6 +8,7 @@ from kubernetes_cases import a_launch, a_pool, checked, containers
 
 from chipwise.route.engine import EngineRefused
 from chipwise.route.engines.kubernetes import KubernetesEngine
+from chipwise.route.job import Checkpoint
 
 V5E = {"accelerator": "tpu-v5-lite-podslice"}
 
@@ -16,7 +17,8 @@ def test_a_job_on_gpus_tries_once_and_tells_disruption_from_failure():
     made = checked(a_launch(a_pool(accelerator="nvidia-h100-80gb", namespace="team-a"), 8, environment={"A": "b"}, time_limit=90.2))
     assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == ("Job", "cw1-7-1", "team-a")
     spec = made["spec"]
-    assert (spec["backoffLimit"], spec["completions"], spec["activeDeadlineSeconds"]) == (0, 1, 91)
+    assert (spec["backoffLimit"], spec["completions"]) == (0, 1)
+    assert "activeDeadlineSeconds" not in spec and spec["template"]["spec"]["activeDeadlineSeconds"] == 91  # waiting does not count
     assert spec["ttlSecondsAfterFinished"] > 0 and "suspend" not in spec
     assert spec["podFailurePolicy"]["rules"][0]["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     pod = spec["template"]["spec"]
@@ -43,13 +45,18 @@ def test_hosts_of_a_jobset_know_their_place_and_share_one_node_pool():
     made = checked(a_launch(a_pool("v5e", "tpu", 16, **V5E), 16, "4x4"))
     assert made["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/exclusive-topology"] == "cloud.google.com/gke-nodepool"
     assert made["spec"]["network"] == {"enableDNSHostnames": True, "subdomain": "cw1-7-1"}
-    assert made["spec"]["failurePolicy"] == {"maxRestarts": 0}
+    assert made["spec"]["failurePolicy"]["maxRestarts"] == 0
+    assert [(r["action"], r["onJobFailureReasons"]) for r in made["spec"]["failurePolicy"]["rules"]] == [("FailJobSet", ["PodFailurePolicy"])]
     (container,) = containers(made)
     told = {each["name"]: each for each in container["env"]}
     assert told["TPU_WORKER_HOSTNAMES"]["value"] == ",".join(f"cw1-7-1-w-0-{i}.cw1-7-1" for i in range(4)) == told["CHIPWISE_HOSTS"]["value"]
     for name in ("TPU_WORKER_ID", "CHIPWISE_RANK"):
         assert told[name]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     gpus = checked(a_launch(a_pool(unit=8), 16))
+    told = {each["name"]: each.get("value") for each in next(containers(gpus))["env"]}
+    assert {k: told[k] for k in ("MASTER_ADDR", "PET_NNODES", "PET_NPROC_PER_NODE")} == {"MASTER_ADDR": "cw1-7-1-w-0-0.cw1-7-1", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "8"}
+    own = next(containers(checked(a_launch(a_pool(unit=8), 16, environment={"PET_NPROC_PER_NODE": "1"}))))["env"]
+    assert [e["value"] for e in own if e["name"] == "PET_NPROC_PER_NODE"] == ["1"]  # a job's own word counts
     assert gpus["kind"] == "JobSet" and "exclusive-topology" not in json.dumps(gpus) and "TPU_WORKER_ID" not in json.dumps(gpus)
 
 
@@ -72,8 +79,24 @@ def test_secrets_are_references_and_nothing_else():
     assert "must not" not in json.dumps(made)
     (container,) = containers(made)
     assert {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "vault", "key": "HF_TOKEN"}}} in container["env"]
-    assert container["volumeMounts"] == [{"name": "shared", "mountPath": "/data"}]
+    assert container["volumeMounts"] == [{"name": "shared", "mountPath": "/data"}, {"name": "shm", "mountPath": "/dev/shm"}]
+    assert {"name": "CHIPWISE_FOLDER", "value": "/data/x"} in container["env"]
     assert made["spec"]["template"]["spec"]["serviceAccountName"] == "runner"
+
+
+def test_shared_memory_is_as_the_pool_says_and_folders_that_no_pod_sees_are_not_named():
+    sized, none = (checked(a_launch(a_pool(shm=size, volume="data:/data"), environment={"CHIPWISE_FOLDER": "/data2/x"})) for size in ("16Gi", "none"))
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}} in sized["spec"]["template"]["spec"]["volumes"]
+    assert [v["name"] for v in none["spec"]["template"]["spec"]["volumes"]] == ["shared"]
+    assert "CHIPWISE_FOLDER" not in json.dumps(sized)
+    for folder, fine in (("gs://b/x", True), ("/data/kept", True), ("/home/ada/kept", False)):
+        one = a_launch(a_pool(volume="data:/data"))
+        one = replace(one, job=replace(one.job, checkpoint=Checkpoint(True, 60.0, folder)))
+        if fine:
+            checked(one)
+        else:
+            with pytest.raises(EngineRefused, match="ends with the pod"):
+                checked(one)
 
 
 def test_a_rayjob_gives_no_string_of_ours_to_a_shell():
@@ -86,6 +109,9 @@ def test_a_rayjob_gives_no_string_of_ours_to_a_shell():
     head, worker = containers(made)
     argv = next(e["value"] for e in head["env"] if e["name"] == "CHIPWISE_ARGV")
     assert json.loads(argv.replace("$$", "$")) == list(command)
+    made = checked(a_launch(a_pool(kind="rayjob", cpu="180", memory="900Gi"), 8))
+    small, large = containers(made)
+    assert "resources" not in small and large["resources"]["limits"]["cpu"] == "180"  # the head is no host of chips
     assert "resources" not in head and worker["resources"]["limits"] == {"google.com/tpu": "4"}
 
 

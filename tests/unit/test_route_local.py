@@ -12,7 +12,7 @@ import pytest
 from route_cases import launch, pool
 
 from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, RUNNING, EngineDown, EngineRefused
-from chipwise.route.engines import processes, shim
+from chipwise.route.engines import local, processes, shim
 from chipwise.route.engines.local import LocalEngine
 from chipwise.route.launch import BURIED, bury, claim_of, end_of
 
@@ -211,6 +211,44 @@ def test_processes_of_another_machine_are_not_judged(engine, tmp_path):
     (there.folder / "claim").write_text(json.dumps({"by": "local-x", "at": 1.0, "pid": 1, "host": "elsewhere"}))
     assert LocalEngine(tmp_path).list()[0].state == RUNNING
     (there.folder / "end").write_text(json.dumps({"by": "local-x", "exit_code": 0, "started": 1, "ended": 2}))
+
+
+def test_a_process_of_another_container_is_told_by_its_lock_not_by_its_pid(engine, tmp_path, monkeypatch):
+    contained = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no name space of processes can be made here")
+    monkeypatch.setattr(local, "TIMEOUT_S", 0.0)
+    there = launch(tmp_path, "sleep", "300")
+    with subprocess.Popen([*contained, *SHIM, str(there.folder), "local-c"]) as inside:
+        until(lambda: processes.locked(there.folder / "alive"))
+        claim = claim_of(there.folder)
+        assert claim.space != processes.space() and not processes.alive(claim.pid, claim.start, claim.boot)
+        assert engine.list()[0].state == RUNNING
+        inside.kill()
+    until(lambda: engine.list()[0].state == LOST)
+
+
+def test_what_a_shutdown_told_to_stop_is_lost_not_cancelled(engine, tmp_path):
+    there = launch(tmp_path, "sleep", "300")
+    engine.submit(there)
+    claim = json.loads((there.folder / "claim").read_text())
+    processes.send(claim["pid"], claim["start"], signal.SIGTERM)
+    assert ended(engine).state == CANCELLED  # by a person, as far as anyone can tell
+    (there.folder / "claim").write_text(json.dumps(claim | {"boot": "before"}))
+    seen = LocalEngine(tmp_path).list()[0]
+    assert (seen.state, seen.reason) == (LOST, "the machine went down")
+    (there.folder / "stop").touch()
+    assert LocalEngine(tmp_path).list()[0].state == CANCELLED
+
+
+def test_an_end_that_can_not_be_written_yet_is_written_later(engine, tmp_path):
+    there = launch(tmp_path, "sh", "-c", "mkdir end; mkdir end/x; echo ran >> ../ran")  # in the way, as a full disk is
+    engine.submit(there)
+    until(lambda: (tmp_path / "attempts" / "ran").exists())
+    time.sleep(0.2)
+    (there.folder / "end" / "x").rmdir()
+    (there.folder / "end").rmdir()
+    assert ended(engine).state == DONE and (tmp_path / "attempts" / "ran").read_text() == "ran\n"
 
 
 def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(engine, tmp_path):

@@ -27,7 +27,8 @@ def told(ticks=1):
                         down={"slurm": "no answer"}, up=["local"])
     waiting = JobRow("1", job("run"), "waiting", 400.0, (option(),), ())
     for _ in range(ticks):
-        metrics.observe(report, [waiting], TOTALS)
+        metrics.count(report)
+        metrics.write(report, [waiting], TOTALS)
     return metrics
 
 

@@ -125,8 +125,6 @@ def test_fair_policies_order_by_the_shares_that_are_still_in_force():
     wishes = POLICIES["max-min-fair"](view_of(board, POOLS, shares=shares))
     assert wishes.shares is shares
     assert wishes.order[0].argmin() == 1 and wishes.order[1].argmin() == 0
-    board.hold(shares)
-    assert (view_of(board, POOLS, shares=True).shares == shares).all()
 
 
 def test_whoever_was_served_less_than_its_share_goes_first():

@@ -303,7 +303,8 @@ def test_a_job_that_left_because_another_has_the_claim_is_not_the_attempts_end(s
     stage.end(FAILED, "1", exit_code=79)
     stage.tick()
     assert stage.attempt().state in ("submitted", "running")
-    stage.tick(60.0)
+    for _ in range(3):
+        stage.tick(20.0)
     assert stage.attempt().state == "lost"  # who claimed it is nowhere to be found
 
 
@@ -318,7 +319,8 @@ def test_an_attempt_that_its_engine_forgot_is_told_by_its_folder_or_lost(stage):
     stage.engine.jobs.clear()
     stage.tick()
     assert stage.job("1").state == "done" and stage.job("2").state == "active"
-    stage.tick(60.0)
+    for _ in range(2):
+        stage.tick(20.0)
     assert stage.attempt(1, "2").state == "lost"
 
 

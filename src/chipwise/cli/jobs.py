@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli import jobs_render
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
 from chipwise.cli.router import LedgerOpt, complete_policies, complete_yaml
 
@@ -57,6 +58,7 @@ FALLBACK_POLICY = "cheapest-within-deadline"  # shown at submission where no rou
 app = typer.Typer(
     name="jobs", help="Hand jobs in, see where they stand and why.", epilog=EXAMPLES, rich_markup_mode=None,
     no_args_is_help=False, pretty_exceptions_enable=False)
+app.command("render", epilog=jobs_render.EXAMPLES)(jobs_render.render)
 Id = Annotated[str, typer.Argument(metavar="ID", help="The number of a job.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs.", show_default=False)]
 

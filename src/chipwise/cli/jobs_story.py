@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.cli.jobs_blocks import asked, headed, lasted, options, safe, unable
 from chipwise.cli.render import Block, Text
+from chipwise.cli.words import plural
 from chipwise.route.ledger.records import ACTIVE, CANCELLED, DONE, PARKED, WAITING
 from chipwise.units import format_money
 
@@ -107,7 +108,8 @@ def compared(scores: Mapping[str, Any]) -> list[str]:
 
 def _begun(attempt: AttemptRow, last: AttemptRow | None) -> str:
     o = attempt.option
-    chips = f"{o.chips} chips" + (f" as {o.topology}" if o.topology else "") + (f", {o.layout}" if o.layout else "")
+    chips = plural(o.chips, "chip") + (f" as {o.topology}" if o.topology else "")
+    chips += f", {o.layout}" if o.layout else ""
     words = f"attempt {attempt.number} in {safe(attempt.pool)}, variant {safe(attempt.variant)} ({safe(chips)})"
     if last is not None and (last.pool, last.variant) != (attempt.pool, attempt.variant):
         ended = "failed" if last.state == "failed" else f"was {last.state}"

@@ -74,16 +74,16 @@ def emit_json(value: Any, out: Path | None = None) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", out)
 
 
-def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None) -> None:
-    """Print rows as CSV with a header, or write them to a file."""
+def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None, field: str = "--out") -> None:
+    """Print rows as CSV with a header, or write them to the file that the option `field` names."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write(buffer.getvalue(), out)
+    write(buffer.getvalue(), out, field)
 
 
-def write(text: str, out: Path | None) -> None:
+def write(text: str, out: Path | None, field: str = "--out") -> None:
     """Text to stdout, or to a file that is whole or absent."""
     if out is None:
         try:
@@ -92,7 +92,7 @@ def write(text: str, out: Path | None) -> None:
         except BrokenPipeError:
             raise PipeClosed from None
         return
-    write_whole(text.encode("utf-8"), out)
+    write_whole(text.encode("utf-8"), out, field)
 
 
 def plain(block: Block) -> str:

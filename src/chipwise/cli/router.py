@@ -10,6 +10,8 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chipwise.cli.router_lines import Told
     from chipwise.route.ledger import Ledger
     from chipwise.route.load import Pools
@@ -86,6 +88,9 @@ def run(
     token_file: Annotated[Path | None, typer.Option(
         "--token-file", metavar="FILE", help="The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).",
         show_default=False)] = None,
+    keep: Annotated[str, typer.Option(
+        "--keep", metavar="TIME", help="How long folders of attempts stay once their jobs are over; or forever.",
+    )] = "30d",
     once: Annotated[bool, typer.Option("--once", help="Look, decide and act once.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Leave when no job is open.")] = False,
     output: TableJson = "table",
@@ -110,17 +115,21 @@ def run(
     seconds, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
     if leased < 2 * seconds:
         raise InputError("--lease", lease, f"at least twice the interval of {interval}")
+    kept = float("inf") if keep == "forever" else _seconds(keep, "--keep", 3600.0, 3.2e9)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
     read = read_pools(pools)
     with open_ledger(ledger) as book:
-        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, output, out)
+        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, kept, output,
+             out)
 
 
 def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, lease: float,
-         weights: dict[str, float], metrics: str | None, token: str, once: bool, until_idle: bool, output: str,
-         out: Path | None) -> None:
+         weights: dict[str, float], metrics: str | None, token: str, once: bool, until_idle: bool, kept: float,
+         output: str, out: Path | None) -> None:
+    import socket
+
     from chipwise.cli.render import emit, emit_json
     from chipwise.cli.router_lines import Told
     from chipwise.route.engines.named import engine_name, engines_of
@@ -135,8 +144,9 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
     try:
         folders = {engine_name(pool): read.folder_of(pool.engine) / book.uid for pool in read.pools}
         engines = engines_of(read.pools, folders, book.uid)
+        _settle(book, own.name, name, {**folders, f"routers of {socket.gethostname()}": read.folder / book.uid})
         made = Router(book, engines, read.pools, policy, folders=folders, name=own.name,  # type: ignore[arg-type]
-                      policy_name=name, lease_s=lease, weights=weights)
+                      policy_name=name, lease_s=lease, weights=weights, keep_s=kept)
         told = Told(made, read, interval, quiet=output == "json" or out is not None)
         if endpoint is not None:
             endpoint.start()
@@ -150,6 +160,19 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         emit_json(told.record(), out)
     elif out is not None:
         emit(told.blocks(), out)
+
+
+def _settle(book: Ledger, name: str, policy: str, folders: Mapping[str, Path]) -> None:
+    """Say that this router begins, and see that all routers of the ledger have the same folders."""
+    import os
+    import socket
+    import time
+
+    from chipwise.route.router.identity import mark_of
+    from chipwise.route.router.status import SILENT_S
+
+    homes = {engine: (mark_of(folder), str(folder)) for engine, folder in folders.items()}
+    book.settle(homes, name, socket.gethostname(), os.getpid(), policy, time.time(), SILENT_S)
 
 
 def _one_machine(book: Ledger, read: Pools) -> None:
@@ -182,9 +205,12 @@ def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: flo
     def after(report: TickReport) -> None:
         nonlocal counted
         told.tick(report)
-        if served and isinstance(gauges, Metrics) and time.monotonic() - counted > min(5.0, interval):
+        if not served or not isinstance(gauges, Metrics):
+            return
+        gauges.count(report)
+        if time.monotonic() - counted > min(5.0, interval):
             counted = time.monotonic()
-            gauges.observe(report, made.desk.rows.values(), made.ledger.totals())
+            gauges.write(report, made.desk.rows.values(), made.ledger.totals())
 
     def asked(number: int, frame: FrameType | None) -> None:
         made.stopping.set()

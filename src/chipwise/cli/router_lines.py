@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from chipwise.cli.render import ASCII, Block, PipeClosed, Table, Text
@@ -23,8 +24,9 @@ class Told:
         self.down: dict[str, str] = {}
         self.homeless: set[str] = set()
         self.ticks = 0
+        kept = format_seconds(router.keep_s) if isfinite(router.keep_s) else "for ever"
         self.say(f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
-                 f"{format_seconds(router.lease_s)}, ledger {router.ledger.where}")
+                 f"{format_seconds(router.lease_s)}, folders of attempts kept {kept}, ledger {router.ledger.where}")
         for line in self.assumptions():
             self.say(f"assumed: {line}")
 
@@ -65,6 +67,8 @@ class Told:
                 row = self.router.ledger.attempt(attempt)
                 self.say(f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
                          "left to a router that knows it")
+        if report.removed:
+            self.say(f"{at} folders of {len(report.removed)} old attempts removed")
         self.homeless = set(report.homeless)
         self._engines(report, at)
 
@@ -78,6 +82,7 @@ class Told:
     def record(self) -> dict[str, Any]:
         """All of it, for machines."""
         return {"router": self.router.name, "policy": self.router.policy_name, "ledger": self.router.ledger.where,
+                "keep_seconds": self.router.keep_s if isfinite(self.router.keep_s) else None,
                 "ticks": self.ticks, "attempts": {k: self.counts[k] for k in sorted(self.counts)},
                 "jobs": {k: int(n) for k, n in self.router.ledger.totals()["jobs"].items()},
                 "engines_down": self.down, "assumptions": self.assumptions()}

@@ -136,7 +136,7 @@ def simulate(
     if plot is not None:
         _draw(replayed, plot)
     if jobs_out is not None:
-        emit_csv(simulate_records.job_rows(replayed.outcomes), jobs_out)
+        emit_csv(simulate_records.job_rows(replayed.outcomes), jobs_out, "--jobs-out")
     if output == "json":
         emit_json(simulate_records.record(replayed), out)
     elif output == "csv":

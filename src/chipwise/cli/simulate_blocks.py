@@ -61,7 +61,7 @@ def _side_by_side(measures: Sequence[Measures]) -> Table:
             text = "-" if value is None else written(value)
             row.append(text if best is None else text + (MARK if text == written(best) else " "))
     return Table(["policy", *(c[0] for c in columns)], rows, frozenset({"policy"}),
-                 under=("preempted", "CPU s"), drop=("median", "kWh"))
+                 drop=("CPU s", "median", "preempted", "refused", "kWh", "p99", "fairness", "in use", "makespan"))
 
 
 def _best(header: str, values: Sequence[float | None], less: bool | None, measures: Sequence[Measures]) -> float | None:

@@ -5,7 +5,7 @@ A view shows the board's own arrays, read-only: it holds until the board changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
@@ -17,19 +17,19 @@ from chipwise.errors import InputError
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 from chipwise.route.view import Floats, Ints, View
+from chipwise.serving.state import entry
 
 LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 # by job: what is kept, and what an empty row holds
 BY_JOB: dict[str, Any] = {
     "arrival": 0.0, "weight": 1.0, "deadline": inf, "confidence": 0.9, "budget": inf, "restartable": False,
-    "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0,
-    "warming": 0.0}
+    "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0, "every": inf, "restart": 0.0, "known": 0.0,
+    "had": 0.0, "fresh": False, "ahead": 0.0, "where": -1, "behind": 0.0, "warming": 0.0}
 # by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
     "served": 0.0, "before": 0.0, "all_seconds": inf, "all_low": inf, "all_high": inf, "usd_hour": 1.0,
-    "usd_once": 0.0, "watts": 1.0, "slot": 0, "share": 0.0,
-    "late": 0.0}
+    "usd_once": 0.0, "watts": 1.0, "slot": 0, "late": 0.0}
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
 Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
@@ -69,6 +69,21 @@ def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartabl
     return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
 
 
+Keep = Callable[[View], tuple[Floats, Ints, Floats]]  # what `Board.kept` keeps, for some rows
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What all rows of one look at the board share."""
+
+    now: float
+    free: Ints
+    total: Ints
+    table: Floats  # [P, chips] when so many chips of a pool are free, nobody in front
+    given: Floats | None  # [J, P] predicted starts, where they are given by job and pool
+    weights: dict[str, float]
+
+
 class Board:
     """Open jobs by pools. A change costs one row; a view costs the running jobs and one pass for the starts."""
 
@@ -83,7 +98,7 @@ class Board:
         self._candidates: list[Candidate] = []
         self._ids: list[str] = []
         self._chosen: list[dict[int, Option]] = []
-        self._running: dict[str, float] = {}  # when its progress was last known
+        self._keep: Keep | None = None  # whose numbers `kept` keeps
         self._names: tuple[str, ...] | None = None  # until the jobs change
         self._width = 2  # more than the chips of any job
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -125,7 +140,6 @@ class Board:
     def remove(self, job: str) -> None:
         """A job goes, whether it waits or runs."""
         j, last = self._row.pop(job), len(self._candidates) - 1
-        self._running.pop(job, None)
         if j != last:
             for array in self._arrays.values():
                 array[j] = array[last]
@@ -140,7 +154,7 @@ class Board:
         j, p, a = self._row[job], self._column[pool], self._arrays
         a["at"][j], a["since"][j], a["usd_once"][j, p] = p, now, 0.0  # its data are there now
         a["base"][j], a["before"][j] = a["done"][j], a["served"][j]
-        self._running[job] = now
+        a["known"][j] = now
         self._scale(np.array([j]))
 
     def stopped(self, job: str, now: float, done: float | None = None, spent: float | None = None,
@@ -148,7 +162,6 @@ class Board:
         """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
-        self._running.pop(job, None)
         told = self._candidates[j]
         a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
         a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
@@ -162,8 +175,7 @@ class Board:
             raise InputError("done", done, "a share between 0 and 1")
         j = self._row[job]
         self._arrays["done"][j] = self._arrays["base"][j] = done
-        if job in self._running:
-            self._running[job] = now
+        self._arrays["known"][j] = now
         if spent is not None:
             self._arrays["budget"][j] = self._candidates[j].budget - spent
         self._scale(np.array([j]))
@@ -174,30 +186,91 @@ class Board:
 
     def view(self, now: float, free: Mapping[str, int] | Ints, total: Mapping[str, int] | Ints, *,
              start: Mapping[str, float] | Floats | None = None, weights: Mapping[str, float] | None = None,
-             shares: Floats | bool | None = None) -> View:
+             shares: Floats | None = None) -> View:
         """Everything as it is now.
 
         `start`: when full pools have room again, as their engines say, by pool or by job and pool; where nothing is
-        told, when enough of the jobs on the board have ended. `shares`: True for those held since `hold`.
+        told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
         """
-        n = len(self._candidates)
+        at = self.moment(now, free, total, start=start, weights=weights)
+        return self.part(at, None, shares)
+
+    def moment(self, now: float, free: Mapping[str, int] | Ints, total: Mapping[str, int] | Ints, *,
+               start: Mapping[str, float] | Floats | None = None,
+               weights: Mapping[str, float] | None = None) -> Moment:
+        """Bring running jobs up to now, and find when pools have room; the arguments are those of `view`."""
         rooms, chips = self._by_pool(free), self._by_pool(total)
-        if self._running:
-            self._advance(np.array([self._row[job] for job in self._running]), now)
-        if self._names is None:
-            self._names = tuple(self._ids)
-        shown: dict[str, Any] = {name: self._arrays[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
-        shown["start"] = self._starts(now, rooms, chips, start)
+        running = self.running()
+        if len(running):
+            self._advance(running, now)
+        given = start if isinstance(start, np.ndarray) and start.ndim == 2 else None
+        table = np.empty((0, 0)) if given is not None else self._table(now, rooms, chips, running, start)
+        return Moment(now, rooms, chips, table, given, dict(weights or {}))
+
+    def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> View:
+        """Some rows of the board at a moment, all where none are named; those of a part are copies."""
+        n, a = len(self._candidates), self._arrays
+        if rows is None:
+            if self._names is None:
+                self._names = tuple(self._ids)
+            names = self._names
+            shown: dict[str, Any] = {name: a[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
+        else:
+            names = tuple([self._ids[j] for j in rows.tolist()])
+            shown = {name: a[name].take(rows, axis=0) for name in (*SHOWN_JOB, *SHOWN_BOTH)}
+        if at.given is not None:
+            given = at.given if rows is None else at.given[rows]
+            shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
+        else:
+            shown["start"] = at.table.ravel().take(a["slot"][:n] if rows is None else a["slot"].take(rows, axis=0))
         for array in shown.values():
             array.flags.writeable = False
-        held = self._arrays["share"][:n] if shares is True else None if shares is False else shares
-        return View(now=now, jobs=self._names, pools=self.pools, free=rooms, total=chips, usd_chip_hour=self._price,
-                    interruptions=self._interruptions, weights=dict(weights or {}), shares=held,
+        held = shares if rows is None or shares is None else shares[rows]
+        return View(now=at.now, jobs=names, pools=self.pools, free=at.free, total=at.total,
+                    usd_chip_hour=self._price, interruptions=self._interruptions, weights=at.weights, shares=held,
                     shares_since=nan, shared=None, **shown)
 
-    def hold(self, shares: Floats) -> None:
-        """Keep the shares of time that a policy gave to the jobs of the last view; later jobs have none."""
-        self._arrays["share"][:len(shares)] = shares
+    def running(self) -> Ints:
+        """The rows of jobs that run."""
+        return np.flatnonzero(self._arrays["at"][:len(self._candidates)] >= 0)
+
+    def rows(self, jobs: Sequence[str]) -> Ints:
+        """The rows of these jobs, as far as they are on the board."""
+        return np.array([self._row[job] for job in jobs if job in self._row], dtype=np.int64)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One number of every job, by row: not to be written to. `had`: the seconds that it has run."""
+        return self._arrays[name][:len(self._candidates)]
+
+    def ids(self, rows: Ints) -> list[str]:
+        """The jobs of these rows."""
+        return [self._ids[j] for j in rows.tolist()]
+
+    def kept(self, at: Moment, keep: Keep) -> tuple[Floats, Ints, Floats]:
+        """What `keep` makes of every job that waits, by row, kept while the job does not change.
+
+        It must be a function of the row alone, without its starts and the time. Rows of running jobs say nothing.
+        """
+        n, a = len(self._candidates), self._arrays
+        if keep is not self._keep:
+            self._keep = keep
+            a["fresh"][:] = False
+        stale = np.flatnonzero(~a["fresh"][:n] & (a["at"][:n] < 0))
+        if len(stale):
+            a["ahead"][stale], a["where"][stale], a["behind"][stale] = keep(self.part(at, stale))
+            a["fresh"][stale] = True
+        return a["ahead"][:n], a["where"][:n], a["behind"][:n]
+
+    def starts_in(self, at: Moment, where: Ints) -> Floats:
+        """When each job could start in the pool named for its row, nobody in front; now where none is (-1)."""
+        n, rows = len(self._candidates), np.flatnonzero(where >= 0)
+        found = np.full(n, at.now)
+        p = where[rows]
+        if at.given is not None:
+            found[rows] = np.where(self._arrays["chips"][rows, p] <= at.free[p], at.now, at.given[rows, p])
+        else:
+            found[rows] = at.table.ravel().take(self._arrays["slot"][rows, p])
+        return found
 
     def _grow(self, rows: int) -> None:
         for names, shape in ((BY_JOB, (rows,)), (BY_BOTH, (rows, len(self.pools)))):
@@ -211,7 +284,7 @@ class Board:
     def _tell(self, j: int, candidate: Candidate) -> None:
         """Write a candidate into its row."""
         a = self._arrays
-        for name in ("arrival", "weight", "deadline", "confidence", "restartable", "done"):
+        for name in ("arrival", "weight", "deadline", "confidence", "restartable", "done", "every", "restart"):
             a[name][j] = getattr(candidate, name)
         a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
         if a["at"][j] < 0:
@@ -220,22 +293,27 @@ class Board:
 
     def _choose(self, j: int, barred: tuple[str, str] | None) -> None:
         """Take in each pool the first option that is not barred, or the barred one where there is no other."""
-        a, chosen = self._arrays, {}
+        a = self._arrays
+        chosen: dict[int, tuple[int, Option, bool]] = {}
         for rank, option in enumerate(self._candidates[j].options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
-            out = (option.pool, option.variant) == barred
-            if p in chosen and not a["barred"][j, p]:
-                continue
-            if p in chosen and out:
-                continue
-            chosen[p] = option
-            a["rank"][j, p], a["barred"][j, p], a["chips"][j, p] = rank, out, option.chips
-            a["all_seconds"][j, p] = option.seconds.value
-            a["all_low"][j, p], a["all_high"][j, p] = option.seconds.low, option.seconds.high
-            a["usd_hour"][j, p], a["usd_once"][j, p], a["watts"][j, p] = option.usd_hour, option.usd_once, option.watts
-        self._chosen[j] = chosen
+            out = barred is not None and (option.pool, option.variant) == barred
+            if p not in chosen or (chosen[p][2] and not out):
+                chosen[p] = rank, option, out
+        if chosen:
+            pools, taken = list(chosen), list(chosen.values())
+            a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
+            for name, values in (("chips", [o.chips for _, o, _ in taken]),
+                                 ("all_seconds", [o.seconds.value for _, o, _ in taken]),
+                                 ("all_low", [o.seconds.low for _, o, _ in taken]),
+                                 ("all_high", [o.seconds.high for _, o, _ in taken]),
+                                 ("usd_hour", [o.usd_hour for _, o, _ in taken]),
+                                 ("usd_once", [o.usd_once for _, o, _ in taken]),
+                                 ("watts", [o.watts for _, o, _ in taken])):
+                a[name][j, pools] = values
+        self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
         told = self._candidates[j]
         a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable,
                                    told.restart)
@@ -255,25 +333,15 @@ class Board:
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        left = np.maximum(1 - a["done"][rows], 1e-12)[:, None]  # more than nothing: 0 * inf is no number
-        a["seconds"][rows] = seconds = a["all_seconds"][rows] * left
-        a["low"][rows], a["high"][rows] = a["all_low"][rows] * left, a["all_high"][rows] * left
-        a["usd"][rows] = a["usd_hour"][rows] * seconds / 3600 + a["usd_once"][rows]
-        a["joules"][rows] = a["watts"][rows] * seconds
+        _rest(rows, a["done"], a["all_seconds"], a["all_low"], a["all_high"], a["usd_hour"], a["usd_once"], a["watts"],
+              a["seconds"], a["low"], a["high"], a["usd"], a["joules"])
+        a["fresh"][rows] = False
 
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        at, base, since, warming = a["at"][rows], a["base"][rows], a["since"][rows], a["warming"][rows]
-        known = np.maximum([self._running[self._candidates[j].id] for j in rows], since + warming)
-        gone = (now - known) / np.maximum(a["all_seconds"][rows, at], 1e-9)
-        a["done"][rows] = np.minimum(base + np.maximum(gone, 0.0), np.maximum(base, 1 - LEFT))
-        ran = np.maximum(now - since, 0.0)
-        a["served"][rows, at] = a["before"][rows, at] + ran
-        worked = np.maximum(ran - warming, 0.0)  # checkpoints count from there
-        every = np.array([self._candidates[j].every for j in rows])
-        a["again"][rows] = (np.where(np.isinf(every), ran, np.mod(worked, np.where(np.isinf(every), 1.0, every)))
-                            + np.array([self._candidates[j].restart for j in rows]))
+        _age(rows, now, a["at"], a["base"], a["known"], a["since"], a["every"], a["restart"], a["warming"],
+             a["all_seconds"], a["before"], a["done"], a["served"], a["had"], a["again"])
         self._scale(rows)
 
     def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
@@ -281,28 +349,15 @@ class Board:
             return np.array([given.get(name, 0) for name in self.pools], dtype=np.int64)
         return np.asarray(given, dtype=np.int64)
 
-    def _starts(self, now: float, free: Ints, total: Ints, given: Mapping[str, float] | Floats | None) -> Floats:
-        """When each job could start in each pool, nobody in front of it."""
-        n, a = len(self._candidates), self._arrays
-        if isinstance(given, np.ndarray) and given.ndim == 2:
-            return np.where(a["chips"][:n] <= free, now, given)
-        table = np.full((len(self.pools), self._width), inf)
-        rows = np.array([self._row[job] for job in self._running], dtype=np.int64)
-        at = a["at"][rows]
+    def _table(self, now: float, free: Ints, total: Ints, rows: Ints,
+               given: Mapping[str, float] | Floats | None) -> Floats:
+        """When so many chips of each pool are free, nobody in front."""
+        a, at = self._arrays, self._arrays["at"][rows]
         ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
-        said = self._said(given)
-        for p in range(len(self.pools)):
-            mine = np.flatnonzero(at == p)
-            mine = mine[np.argsort(ends[mine], kind="stable")]
-            if not np.isnan(said[p]):
-                table[p] = max(said[p], now)
-            else:  # chips of strangers are taken to be free when the last of ours is
-                when = np.concatenate([[now], ends[mine], ends[mine][-1:] if len(mine) else [now]])
-                room = free[p] + np.concatenate([[0], np.cumsum(held[mine])])
-                table[p] = when[np.searchsorted(room, np.arange(self._width))]
-            table[p, :int(free[p]) + 1] = now
-            table[p, int(total[p]) + 1:] = inf
-        return np.take(table.ravel(), a["slot"][:n])
+        soonest = np.argsort(ends, kind="stable")
+        table = np.empty((len(self.pools), self._width))
+        _fill(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
+        return table
 
     def _said(self, given: Mapping[str, float] | Floats | None) -> Floats:
         if given is None:
@@ -310,3 +365,59 @@ class Board:
         if isinstance(given, Mapping):
             return np.array([given.get(name, np.nan) for name in self.pools], dtype=float)
         return np.asarray(given, dtype=float)
+
+
+@entry
+def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
+    """Starts by pool and chips. `said`: as the engine tells; else when enough running jobs, soonest first, have ended.
+
+    Chips of strangers are taken to be free when the last of ours is.
+    """
+    pools, width = table.shape
+    for p in range(pools):
+        last = now if np.isnan(said[p]) else max(said[p], now)
+        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
+        table[p, :have] = now
+        if np.isnan(said[p]):
+            room = free[p]
+            for k in range(at.shape[0]):
+                if at[k] == p:
+                    last = ends[k]
+                    room += held[k]
+                    while have < width and have <= room:
+                        table[p, have] = last
+                        have += 1
+        table[p, have:] = last
+        table[p, min(max(total[p], -1), width - 1) + 1:] = np.inf
+
+
+@entry
+def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, usd_hour: Any, usd_once: Any, watts: Any,
+          seconds: Any, low: Any, high: Any, usd: Any, joules: Any) -> None:
+    """What is still to come of some rows' runs."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
+        for p in range(seconds.shape[1]):
+            seconds[j, p] = all_seconds[j, p] * left
+            low[j, p], high[j, p] = all_low[j, p] * left, all_high[j, p] * left
+            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
+            joules[j, p] = watts[j, p] * seconds[j, p]
+
+
+@entry
+def _age(rows: Any, now: float, at: Any, base: Any, known: Any, since: Any, every: Any, restart: Any, warming: Any,
+         all_seconds: Any, before: Any, done: Any, served: Any, had: Any, again: Any) -> None:
+    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        p = at[j]
+        ran = max(now - since[j], 0.0)
+        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
+        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
+        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
+        served[j, p] = before[j, p] + ran
+        had[j] = 0.0
+        for q in range(served.shape[1]):
+            had[j] += served[j, q]
+        again[j] = (ran if every[j] == np.inf else worked % every[j]) + restart[j]

@@ -4,6 +4,7 @@ An attempt's folder holds, each written whole or not at all:
 
     launch.json   what to run: attempt, argv, environment, cwd            written by the router before it submits
     claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes
+    alive         locked while the shim lives
     output        what the program printed
     end           how it ended: {"by", "exit_code", "started", "ended", "told", "reason"}; absent: it runs, or was lost
     progress      the share of the job's work that its checkpoints hold; a program may write it, from 0 to 1
@@ -13,10 +14,11 @@ The claim is what makes an attempt run once: whoever finds the claim of another 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import threading
 import time
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,6 @@ from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, EngineDown, Eng
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-from chipwise.whole import write_whole
 
 BURIED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
@@ -69,6 +70,7 @@ class Claim:
     pool: str = ""
     chips: tuple[int, ...] = ()  # handed out by the engine, where it does so
     restarts: int = 0  # by the engine itself
+    space: str = ""  # of names of processes: a pid means nothing in another
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,14 @@ def launch_file(launch: Launch, grace: float | None = None) -> bytes:
 def write_launch(launch: Launch, grace: float | None = None) -> None:
     """Make the attempt's folder and its launch file. What is there already is left alone: a shim may be reading it."""
     data = launch_file(launch, grace)
-    launch.folder.mkdir(parents=True, exist_ok=True)
-    target = launch.folder / "launch.json"
-    if not target.exists():
-        write_whole(data, target, "the attempt's folder")
+    try:
+        launch.folder.mkdir(parents=True, exist_ok=True)
+        if not (launch.folder / "launch.json").exists():
+            made(data, launch.folder / "launch.json")
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise EngineDown(f"{launch.folder}: {error.strerror or error}") from None
 
 
 def bury(folder: Path, by: str) -> bool:
@@ -125,22 +131,36 @@ def bury(folder: Path, by: str) -> bool:
     Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
     be about to submit it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".claim.{os.getpid()}.{threading.get_ident()}"
     try:
-        with draft.open("wb") as out:
-            out.write(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode())
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(draft, folder / "claim")
+        folder.mkdir(parents=True, exist_ok=True)
+        made(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
         there = claim_of(folder)
         return there is not None and there.by.startswith(BURIED)
     except OSError as error:
         raise EngineDown(f"{folder}: {error.strerror or error}") from None
+    return True
+
+
+def made(data: bytes, path: Path) -> None:
+    """Make a file, whole and on the disk before it has its name; FileExistsError where it is there already."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with draft.open("xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        try:
+            os.link(draft, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            with path.open("xb") as out:  # a file system without hard links: its contents come after its name
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
     finally:
         draft.unlink(missing_ok=True)
-    return True
 
 
 def progress_of(folder: Path) -> float | None:
@@ -161,7 +181,8 @@ def claim_of(folder: Path) -> Claim | None:
         chips = tuple(int(each) for each in str(found.get("chips") or "").split(",") if each)
         return Claim(str(found["by"]), float(found["at"]), int(found.get("pid", 0)), int(found.get("start", 0)),
                      str(found.get("boot", "")), str(found.get("host", "")),
-                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)))
+                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)),
+                     str(found.get("space", "")))
     except (KeyError, TypeError, ValueError):
         return Claim("?", 0.0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -95,28 +96,52 @@ class KubernetesEngine:
         return found
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[Seen]:
-        """Those of `list` that are asked for: what it has forgotten, Kubernetes has."""
-        wanted = {attempt for attempt, _ in attempts}
-        return [each for each in self.list() if each.attempt in wanted]
+        """Those of `list` that are asked for. What it lacks is asked for by name: it is gone where the server says so.
+
+        A list may lack objects that are there: of a kind that the pools no longer name, or whose kind the server does
+        not serve at the moment. Nothing is taken for lost on such grounds.
+        """
+        wanted = dict(attempts)
+        found = [each for each in self.list() if each.attempt in wanted]
+        for attempt in wanted.keys() - {each.attempt for each in found}:
+            found += self._by_name(attempt, wanted[attempt])
+        return found
+
+    def _by_name(self, attempt: str, engine_id: str) -> Sequence[Seen]:
+        context, path, name = _parsed(engine_id)
+        kind = next((kind for kind, (*_, plural, _k) in KINDS.items() if plural == path[3]), "")
+        for server, cluster in self._clusters.items():
+            if server[1] != context or not kind:
+                continue
+            try:
+                item = cluster.get(path, name)
+            except Answered as answer:
+                if answer.status != 404 or not answer.named:
+                    raise EngineDown(f"{answer}; {name} may be there all the same") from None
+                continue
+            if attempt_of(item) == attempt:
+                pods = [pod for pod in cluster.pods(path[2], f"{LEDGER}={label_value(self.uid)}")
+                        if label_of(pod) == label_of(item)]
+                return [seen(kind, item, engine_id, pods)]
+        return []
 
     def cancel(self, engine_id: str) -> None:
         """Delete its object, once its pods are gone; they get their grace."""
-        context, _, rest = engine_id.rpartition(":")
-        try:
-            group, version, namespace, plural, name = rest.split("/")
-        except ValueError:
-            raise EngineRefused(f"kubernetes: {engine_id!r} is no id of this engine") from None
+        context, path, name = _parsed(engine_id)
+        if not name:
+            raise EngineRefused(f"kubernetes: {engine_id!r} is no id of this engine")
         for server, cluster in self._clusters.items():
             if server[1] == context:
                 try:
-                    cluster.delete((group, version, namespace, plural), name)
+                    cluster.delete(path, name)
                 except Answered as answer:
                     if answer.status != 404:  # it has ended, or is in another cluster
                         raise EngineDown(str(answer)) from None
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Room]:
         """Chips of each pool: the quota of its queue, or what the pods on its nodes leave."""
-        return {pool.name: self._queue(pool) if pool.at("queue") else self._nodes(pool) for pool in pools}
+        pods: dict[tuple[str, str], Sequence[dict[str, Any]]] = {}  # read once for all pools of a cluster
+        return {pool.name: self._queue(pool) if pool.at("queue") else self._nodes(pool, pods) for pool in pools}
 
     def predicted_start(self, launch: Launch) -> float | None:
         """None: neither Kubernetes nor Kueue says when a waiting job will start."""
@@ -159,10 +184,12 @@ class KubernetesEngine:
                 if answer.status != 404:
                     raise EngineDown(str(answer)) from None
 
-    def _nodes(self, pool: Pool) -> Room:
-        cluster = self._cluster(pool)
+    def _nodes(self, pool: Pool, pods: dict[tuple[str, str], Sequence[dict[str, Any]]]) -> Room:
+        cluster, server = self._cluster(pool), _server(pool)
         nodes = cluster.nodes(",".join(f"{k}={v}" for k, v in selector_of(pool).items()))
-        return room_of_nodes(pool, nodes, cluster.pods("", "", UNFINISHED) if nodes else [])
+        if nodes and server not in pods:
+            pods[server] = cluster.pods("", "", UNFINISHED)
+        return room_of_nodes(pool, nodes, pods.get(server, ()))
 
     def _queue(self, pool: Pool) -> Room:
         cluster, name = self._cluster(pool), pool.at("queue")
@@ -171,7 +198,7 @@ class KubernetesEngine:
             queue = str((local.get("spec") or {}).get("clusterQueue") or "")
             if not queue:
                 raise EngineDown(f"kubernetes: local queue {name} names no cluster queue")
-            return room_of_queue(pool, cluster.get((*KUEUE, "", "clusterqueues"), queue))
+            return room_of_queue(pool, cluster.get((*KUEUE, "", "clusterqueues"), queue), local)
         except Answered as answer:
             raise EngineDown(str(answer)) from None
 
@@ -192,7 +219,14 @@ def _path(kind: str, namespace: str) -> tuple[str, str, str, str]:
     return group, version, namespace, plural
 
 
+def _parsed(engine_id: str) -> tuple[str, tuple[str, str, str, str], str]:
+    """The context, the path and the name in an id of ours; empty ones where it is none."""
+    context, _, rest = engine_id.rpartition(":")
+    parts = rest.split("/")
+    if len(parts) != 5:
+        return "", ("", "", "", ""), ""
+    return context, (parts[0], parts[1], parts[2], parts[3]), parts[4]
+
+
 def _engine_id(context: str, path: tuple[str, str, str, str], name: str) -> str:
     return f"{context}:{'/'.join((*path, name))}"
-
-

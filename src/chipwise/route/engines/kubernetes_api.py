@@ -7,6 +7,7 @@ What a server answers is one of three things here: an object, `Answered` with it
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,6 +19,7 @@ from chipwise.errors import ChipwiseError, InputError
 from chipwise.route.engine import EngineDown
 
 CALL_S = 20.0  # connecting and answering, each
+WHOLE = 3  # times that for a call as a whole: fetching a token, connecting, answering
 PATIENCE_S = 30.0  # for a server that asks to be tried again, all waits of a call together
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0  # doubled at each, where the server does not say how long
 PAGE = 500  # objects a page, as kubectl asks for
@@ -26,10 +28,10 @@ IN_CLUSTER = "in-cluster"  # in place of a kubeconfig: the pod's own account
 
 
 class Answered(ChipwiseError):
-    """The server answered with a status that is no success."""
+    """The server answered with a status that is no success. `named`: it says of which object."""
 
-    def __init__(self, status: int, words: str) -> None:
-        self.status, self.words = status, words
+    def __init__(self, status: int, words: str, named: bool = False) -> None:
+        self.status, self.words, self.named = status, words, named
         super().__init__(f"kubernetes: {status}: {words}")
 
 
@@ -134,13 +136,8 @@ class Cluster:
         client: Any = import_module("kubernetes.client")
         from urllib3.exceptions import HTTPError
 
-        self._connect()
         try:
-            response = ask(client)
-            try:
-                data = response.data
-            finally:
-                response.release_conn()
+            data = self._bounded(lambda: self._asked(ask, client))
         except client.ApiException as error:
             raise self._judged(error) from None
         except (HTTPError, OSError) as error:
@@ -153,15 +150,49 @@ class Cluster:
             raise self._down("its answer is no object")
         return found
 
+    def _asked(self, ask: Callable[[Any], Any], client: Any) -> bytes:
+        self._connect()
+        response = ask(client)
+        try:
+            return bytes(response.data)
+        finally:
+            response.release_conn()
+
+    def _bounded(self, call: Callable[[], bytes]) -> bytes:
+        """A call that ends in time, whatever it waits for: an answer that trickles in, a program that fetches tokens.
+
+        The client's own time-outs bound each wait for bytes, not their sum. A thread that is late is left to itself,
+        with its connection.
+        """
+        outcome: list[bytes | BaseException] = []
+
+        def work() -> None:
+            try:
+                outcome.append(call())
+            except BaseException as error:  # raised again below, in the thread that asked
+                outcome.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(WHOLE * self.call_s)
+        if not outcome:
+            self._client = None
+            raise self._down(f"no whole answer within {WHOLE * self.call_s:g} s")
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0]
+
     def _judged(self, error: Any) -> Exception:
         """What a status that is no success means."""
         words = _words(error)
         status = int(error.status or 0)
         if status in (429, 503):
             return _Again(f"{status}: {words}", _seconds(dict(error.headers or {})))
+        if status == 401:  # what the configuration says may have changed: read it again next time
+            self._client = None
         if status == 0 or status == 401 or status >= 500:
             return self._down(f"{status}: {words}")
-        return Answered(status, words)
+        return Answered(status, words, _names_object(error))
 
     def _connect(self) -> None:
         if self._client is not None:
@@ -199,6 +230,14 @@ def _seconds(headers: Mapping[str, str]) -> float | None:
     with suppress(ValueError):
         return max(float(found), 0.0)
     return None
+
+
+def _names_object(error: Any) -> bool:
+    """Whether a Status names the object that it is about: a kind that is not served is answered without."""
+    with suppress(ValueError, TypeError, AttributeError):
+        found = json.loads(error.body)
+        return bool((found.get("details") or {}).get("name"))
+    return False
 
 
 def _words(error: Any) -> str:

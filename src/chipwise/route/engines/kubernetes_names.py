@@ -7,8 +7,9 @@ import re
 
 from chipwise.route.engine import EngineRefused
 
-# KubeRay accepts names of RayJobs up to 47 characters and JobSet makes host names of 63 out of its own plus
-# "-w-0-NNNN"; 40 leaves room for both
+# KubeRay accepts names of RayJobs up to 47 characters (53 for the cluster's services, less 6 that it adds:
+# ray-operator/controllers/ray/utils/constant.go of ray-project/kuberay, 2026-11-15), and JobSet makes host names of 63
+# out of its own plus "-w-0-NNNN"; 40 leaves room for both
 NAME_LIMIT = 40
 LABEL_LIMIT = 63  # of a label's value: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")  # RFC 1035: begins with a letter, as services' names must

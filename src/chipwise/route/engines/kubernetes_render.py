@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from math import ceil, prod
+from pathlib import PurePosixPath
 from typing import Any
 
 from chipwise.route.engine import EngineRefused, Launch
@@ -25,22 +26,31 @@ Manifest = dict[str, Any]
 
 KEYS = frozenset({"accelerator", "cluster", "context", "cpu", "flavor", "host", "keep", "kind", "kubeconfig", "memory",
                   "namespace", "priority", "queue", "ray_version", "secret", "selector", "service",
-                  "service_account", "tolerations", "volume"})  # of a pool's address
+                  "service_account", "shm", "tolerations", "volume"})  # of a pool's address
 
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
+# JobSet: api/jobset/v1alpha2 of kubernetes-sigs/jobset; RayJob: ray-operator/apis/ray/v1 of ray-project/kuberay; both
+# read on 2026-11-15
 KINDS = {"job": ("batch", "v1", "jobs", "Job"), "jobset": ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
          "rayjob": ("ray.io", "v1", "rayjobs", "RayJob")}
+# https://kueue.sigs.k8s.io/docs/tasks/run/jobs, 2026-11-15
 ATTEMPT, LEDGER, QUEUE = "chipwise-attempt", "chipwise-ledger", "kueue.x-k8s.io/queue-name"
+# https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, 2026-11-15
 INDEX = "batch.kubernetes.io/job-completion-index"
 KEEP_S = 7 * 86_400  # ended objects stay a week for a router that is away, unless the pool says otherwise
 WORKERS = "w"  # the replicated job of a JobSet
-# GKE's slices over several hosts are made of machines with 4 chips (ct4p-, ct5lp-, ct5p-hightpu-4t, ct6e-standard-4t);
-# machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e, whose topologies have
-# two dimensions. https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus, 2026-11-15
+# GKE's slices over several hosts are made of machines with 4 chips (ct4p-, ct5lp-, ct5p-hightpu-4t, ct6e-standard-4t,
+# tpu7x-standard-4t); machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e,
+# whose topologies have two dimensions. A 2x4 may also be two machines with 4: there the pool says `host: 4`.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus, and the table of systems in AI-Hypercomputer/xpk
+# (src/xpk/core/system_characteristics.py), 2026-11-15
 TPU_HOST, TPU_HOST_FLAT = 4, 8
-# the values of GKE's label for TPUs (the page above); of GPUs, where a chip has several, the pool says which
+# the values of GKE's label for TPUs (the sources above); of GPUs, where a chip has several, the pool says which
 TPU_ACCELERATORS = {"v4": "tpu-v4-podslice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice",
                     "v6e": "tpu-v6e-slice", "v7x": "tpu7x"}
+TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
+NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
+MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
 # KubeRay gives the entry point to a shell. This text is always the same; the program and its arguments are data.
 RAY_ENTRY = "python -c 'import json, os; a = json.loads(os.environ[\"CHIPWISE_ARGV\"]); os.execvp(a[0], a)'"
 
@@ -117,9 +127,9 @@ def selector_of(pool: Pool, topology: str = "") -> dict[str, str]:
     chosen = pairs(pool.at("selector"), "selector")
     accelerator = accelerator_of(pool)
     if accelerator and pool.family == "tpu":
-        chosen["cloud.google.com/gke-tpu-accelerator"] = accelerator
+        chosen[TPU_LABEL] = accelerator
         if topology:
-            chosen["cloud.google.com/gke-tpu-topology"] = topology
+            chosen[TOPOLOGY_LABEL] = topology
     elif accelerator:
         chosen["cloud.google.com/gke-accelerator"] = accelerator
     if accelerator and pool.spot:
@@ -127,7 +137,8 @@ def selector_of(pool: Pool, topology: str = "") -> dict[str, str]:
     return chosen
 
 
-def _tolerations(pool: Pool) -> list[dict[str, str]]:
+def tolerations_of(pool: Pool) -> list[dict[str, str]]:
+    """Taints of nodes that a pool's pods put up with."""
     found = []
     if pool.family != "cpu":
         found.append({"key": RESOURCES[pool.family], "operator": "Exists", "effect": "NoSchedule"})
@@ -156,8 +167,13 @@ def _metadata(launch: Launch, uid: str, more: dict[str, str] | None = None) -> M
 def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
     """Variables: the launch's, its secrets by reference, and a pod's place among several."""
     taken = dict(launch.environment)
-    if not launch.pool.at("volume"):
+    _, mount = _volume(launch.pool)
+    if not _inside(taken.get("CHIPWISE_FOLDER", ""), mount):
         taken.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
+    kept = launch.job.checkpoint.folder
+    if kept and "://" not in kept and not _inside(kept, mount):
+        raise EngineRefused(f"kubernetes: checkpoints would go to {kept}, which ends with the pod; expected a bucket "
+                            "(gs://...) or a folder of the pool's volume (volume: CLAIM:/PATH)")
     placed = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
     ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
     found: list[Manifest] = [{"name": variable(k), "value": literal(v, f"variable {k}")}
@@ -174,13 +190,23 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
                   {"name": "CHIPWISE_HOSTS", "value": names}]
         if launch.pool.family == "tpu":
             found += [{"name": "TPU_WORKER_ID", "valueFrom": rank}, {"name": "TPU_WORKER_HOSTNAMES", "value": names}]
+        else:
+            found += [each for each in _torchrun(launch, hosts, rank) if each["name"] not in taken]
     return found
+
+
+def _torchrun(launch: Launch, hosts: list[str], rank: Manifest) -> list[Manifest]:
+    """What torchrun and torch.distributed read, so that they need no arguments; a job's own values come first."""
+    each = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
+    told = {"MASTER_ADDR": hosts[0], "MASTER_PORT": MASTER_PORT, "PET_MASTER_ADDR": hosts[0],
+            "PET_MASTER_PORT": MASTER_PORT, "PET_NNODES": str(len(hosts)), "PET_NPROC_PER_NODE": str(each)}
+    return [*({"name": k, "value": v} for k, v in told.items()), {"name": "PET_NODE_RANK", "valueFrom": rank}]
 
 
 def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], command: bool = True) -> Manifest:
     """The template of a host's pod."""
     pool = launch.pool
-    amounts = {k: pool.at(k) for k in ("cpu", "memory") if pool.at(k)}
+    amounts = {k: pool.at(k) for k in ("cpu", "memory") if pool.at(k) and chips}
     if chips:
         amounts[RESOURCES[pool.family]] = str(chips)
     container: Manifest = {"name": "program", "image": launch.variant.image, "env": environment}
@@ -190,18 +216,33 @@ def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], comm
         container["resources"] = {"limits": amounts, "requests": amounts}
     spec: Manifest = {"restartPolicy": "Never", "containers": [container]}
     if chips:
-        spec |= {"nodeSelector": selector_of(pool, launch.option.topology), "tolerations": _tolerations(pool)}
+        spec |= {"nodeSelector": selector_of(pool, launch.option.topology), "tolerations": tolerations_of(pool)}
     if pool.at("service_account"):
         spec["serviceAccountName"] = pool.at("service_account")
     if pool.at("priority"):
         spec["priorityClassName"] = pool.at("priority")
-    if pool.at("volume"):
-        claim, _, path = pool.at("volume").partition(":")
-        if not claim or not path.startswith("/"):
-            raise EngineRefused(f"kubernetes: volume {pool.at('volume')!r} is not accepted; expected CLAIM:/PATH")
+    claim, path = _volume(pool)
+    if claim:
         spec["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
         container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
+    if chips and pool.family != "cpu" and pool.at("shm") != "none":
+        # a container has 64 MiB of /dev/shm, too little for NCCL and for loaders of data in processes of their own
+        memory = {"medium": "Memory"} | ({"sizeLimit": pool.at("shm")} if pool.at("shm") else {})
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": "shm", "emptyDir": memory}]
+        container["volumeMounts"] = [*container.get("volumeMounts", ()), {"name": "shm", "mountPath": "/dev/shm"}]
     return {"metadata": {"labels": _labels(launch, uid)}, "spec": {k: v for k, v in spec.items() if v}}
+
+
+def _volume(pool: Pool) -> tuple[str, str]:
+    """A pool's volume claim, and where it is mounted; empty ones where it has none."""
+    claim, _, path = pool.at("volume").partition(":")
+    if pool.at("volume") and not (claim and path.startswith("/")):
+        raise EngineRefused(f"kubernetes: volume {pool.at('volume')!r} is not accepted; expected CLAIM:/PATH")
+    return claim, path
+
+
+def _inside(folder: str, mount: str) -> bool:
+    return bool(mount) and PurePosixPath(folder).is_relative_to(mount)
 
 
 def _keep(pool: Pool) -> int:
@@ -220,8 +261,8 @@ def _job_spec(launch: Launch, uid: str, hosts: list[str]) -> Manifest:
         "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [
             {"type": "DisruptionTarget", "status": "True"}]}]},
         "template": template}
-    if launch.time_limit is not None:
-        spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
+    if launch.time_limit is not None:  # of the pods: a Job's own would count the wait for nodes too
+        template["spec"]["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
     return spec
 
 
@@ -240,10 +281,12 @@ def _jobset(launch: Launch, uid: str) -> Manifest:
     count, name = hosts_of(launch), object_name(launch.attempt)
     hosts = [f"{name}-{WORKERS}-0-{i}.{name}" for i in range(count)]
     # hosts of a slice are the nodes of one node pool
-    exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+    exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": NODEPOOL_LABEL}
     apart = launch.pool.family == "tpu" and bool(accelerator_of(launch.pool)) and count > 1
     spec: Manifest = {
-        "failurePolicy": {"maxRestarts": 0},
+        # the rule is there for its reason, by which disruption is told from failure after the pods are gone
+        "failurePolicy": {"maxRestarts": 0, "rules": [
+            {"name": "disrupted", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]},
         "network": {"enableDNSHostnames": True, "subdomain": name},
         "replicatedJobs": [{"name": WORKERS, "replicas": 1, "template": {"spec": _job_spec(launch, uid, hosts)}}],
         "ttlSecondsAfterFinished": _keep(launch.pool)}

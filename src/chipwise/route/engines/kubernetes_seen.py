@@ -6,10 +6,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from math import prod
 from typing import Any
 
 from chipwise.route.engine import DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, Room, Seen
-from chipwise.route.engines.kubernetes_render import ATTEMPT, RESOURCES
+from chipwise.route.engines.kubernetes_render import (
+    ATTEMPT,
+    NODEPOOL_LABEL,
+    RESOURCES,
+    TOPOLOGY_LABEL,
+    tolerations_of,
+)
 from chipwise.route.pool import Pool
 
 Object = Mapping[str, Any]
@@ -22,6 +29,8 @@ _SUFFIX: dict[str, int | Decimal] = {
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?")
 # what a pod says when its node went away under it, where the pod itself has no condition for it
 GONE = frozenset({"NodeLost", "Evicted", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "NodeAffinity"})
+# the reason of a JobSet that failed by the rule for disruptions (pkg/constants of kubernetes-sigs/jobset, 2026-11-15)
+DISRUPTED = "FailJobSetFailurePolicyAction"
 
 
 def quantity(text: object) -> int:
@@ -65,6 +74,8 @@ def seen(kind: str, item: Object, engine_id: str, pods: Sequence[Object]) -> See
         state, reason = _job_state(status, "Completed" if kind == "jobset" else "Complete")
     if state == FAILED and (disrupted := _disruption(reason, pods)):
         state, reason = LOST, disrupted
+    elif state == FAILED:
+        reason = "; ".join(filter(None, (_fault(pods), reason)))
     if state in ("", PENDING):
         state, reason = _by_pods(item, status, pods, reason)
     if (item.get("metadata") or {}).get("deletionTimestamp"):
@@ -125,13 +136,31 @@ def _disruption(reason: str, pods: Sequence[Object]) -> str:
                 return f"{condition.get('reason', 'DisruptionTarget')}: {condition.get('message', '')}".rstrip(": ")
         if status.get("reason") in GONE:
             return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
-    return reason if "PodFailurePolicy" in reason and "DisruptionTarget" in reason else ""
+    by_rule = reason.startswith(DISRUPTED) or ("PodFailurePolicy" in reason and "DisruptionTarget" in reason)
+    return reason if by_rule else ""
+
+
+def _fault(pods: Sequence[Object]) -> str:
+    """What a failed pod says of itself, such as DeadlineExceeded; and why its container ended, such as OOMKilled."""
+    for pod in pods:
+        status = pod.get("status") or {}
+        if status.get("phase") != "Failed":
+            continue
+        if status.get("reason"):
+            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+        for container in status.get("containerStatuses") or ():
+            ended = (container.get("state") or {}).get("terminated") or {}
+            if ended.get("reason") not in (None, "Error", "Completed"):
+                return f"{ended['reason']}: {ended.get('message', '')}".rstrip(": ")
+    return ""
 
 
 def _by_pods(item: Object, status: Object, pods: Sequence[Object], reason: str) -> tuple[str, str]:
     """Whether an attempt that has not ended runs; what it waits for otherwise."""
     phases = [(pod.get("status") or {}).get("phase") for pod in pods]
     wanted = _wanted_pods(item.get("spec") or {})
+    if (item.get("spec") or {}).get("suspend") and "Running" not in phases:
+        return PENDING, "its queue has not admitted it"
     if phases and all(phase in ("Running", "Succeeded", "Failed") for phase in phases) and len(phases) >= wanted:
         return RUNNING, ""
     for pod in pods:
@@ -140,8 +169,6 @@ def _by_pods(item: Object, status: Object, pods: Sequence[Object], reason: str) 
     for condition in status.get("conditions") or ():
         if condition.get("type") == "Suspended" and condition.get("status") == "True":
             return PENDING, "its queue has not admitted it"
-    if (item.get("spec") or {}).get("suspend"):
-        return PENDING, "its queue has not admitted it"
     return PENDING, reason
 
 
@@ -186,24 +213,50 @@ def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
 
 
 def room_of_nodes(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -> Room:
-    """Chips of nodes that are ready and take pods, less what pods hold; in whole units of a host."""
+    """Chips of nodes that are ready and take pods, less what pods hold; in whole units of a host, or whole slices."""
     resource = RESOURCES[pool.family]
     held: dict[str, int] = {}
-    for pod in pods:
+    for pod in pods:  # those that are being ended hold theirs until they have
         spec = pod.get("spec") or {}
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and spec.get("nodeName"):
             name = str(spec["nodeName"])
             held[name] = held.get(name, 0) + sum(_wanted(c, resource) for c in spec.get("containers") or ())
+    tolerated = tolerations_of(pool)
     total = free = down = 0
-    for node in nodes:
-        chips = quantity(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0))
-        unit = max(min(pool.unit, chips), 1)
-        if _works(node):
-            total += chips // unit * unit
-            free += max(chips - held.get(str((node.get("metadata") or {}).get("name")), 0), 0) // unit * unit
+    for size, group in _slices(pool, nodes, resource):
+        chips = [quantity(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0)) for node in group]
+        taken = [held.get(str((node.get("metadata") or {}).get("name")), 0) for node in group]
+        if sum(chips) < size or not all(_works(node, tolerated) for node in group):
+            down += max(sum(chips), size)
+        elif size:
+            total, free = total + size, free + (0 if any(taken) else size)
         else:
-            down += chips
+            unit = max(min(pool.unit, chips[0]), 1)
+            total += chips[0] // unit * unit
+            free += max(chips[0] - taken[0], 0) // unit * unit
     return Room(min(total, pool.count), min(free, pool.count), down, f"{len(nodes)} nodes")
+
+
+def _slices(pool: Pool, nodes: Sequence[Object], resource: str) -> Iterable[tuple[int, Sequence[Object]]]:
+    """Nodes that are taken together, with their chips; 0 and one node where it may be taken in part.
+
+    The hosts of a TPU slice go to one job, and a slice of a topology that the pool does not have is not the pool's.
+    """
+    wanted = {topology for _, topology in pool.shapes}
+    slices: dict[str, tuple[int, list[Object]]] = {}
+    for node in nodes:
+        metadata = node.get("metadata") or {}
+        labels = metadata.get("labels") or {}
+        topology = str(labels.get(TOPOLOGY_LABEL) or "")
+        if not re.fullmatch(r"[0-9]{1,6}(x[0-9]{1,6})*", topology):
+            yield 0, [node]
+        elif not wanted or topology in wanted:
+            size = prod(map(int, topology.split("x")))
+            status = node.get("status") or {}
+            own = any(quantity((status.get(key) or {}).get(resource, 0)) >= size for key in ("capacity", "allocatable"))
+            name = str(metadata.get("name") if own else labels.get(NODEPOOL_LABEL) or metadata.get("name"))
+            slices.setdefault(name, (size, []))[1].append(node)
+    yield from slices.values()
 
 
 def _wanted(container: Object, resource: str) -> int:
@@ -211,14 +264,25 @@ def _wanted(container: Object, resource: str) -> int:
     return quantity((amounts.get("requests") or {}).get(resource, (amounts.get("limits") or {}).get(resource, 0)))
 
 
-def _works(node: Object) -> bool:
+def _works(node: Object, tolerated: Sequence[Mapping[str, str]] = ()) -> bool:
     ready = any(c.get("type") == "Ready" and c.get("status") == "True"
                 for c in (node.get("status") or {}).get("conditions") or ())
-    return ready and not (node.get("spec") or {}).get("unschedulable")
+    spec = node.get("spec") or {}
+    return ready and not spec.get("unschedulable") and all(
+        any(_tolerates(each, taint) for each in tolerated)
+        for taint in spec.get("taints") or () if taint.get("effect") in ("NoSchedule", "NoExecute"))
 
 
-def room_of_queue(pool: Pool, queue: Object) -> Room:
-    """The quota of a cluster queue, less what workloads have reserved. What could be borrowed is not counted."""
+def _tolerates(toleration: Mapping[str, str], taint: Object) -> bool:
+    return (toleration["key"] == taint.get("key") and toleration["effect"] == taint.get("effect")
+            and (toleration["operator"] == "Exists" or toleration.get("value", "") == (taint.get("value") or "")))
+
+
+def room_of_queue(pool: Pool, queue: Object, local: Object) -> Room:
+    """The quota of a cluster queue, less what workloads have reserved. What could be borrowed is not counted.
+
+    Fields: apis/kueue/v1beta2 of kubernetes-sigs/kueue, 2026-11-15.
+    """
     resource, flavor = RESOURCES[pool.family], pool.at("flavor")
 
     def chosen(flavors: Iterable[Object], key: str) -> int:
@@ -230,6 +294,19 @@ def room_of_queue(pool: Pool, queue: Object) -> Room:
         raise EngineDown(f"kubernetes: the queue of pool {pool.name} has no quotas that can be read")
     total = sum(chosen(group.get("flavors") or (), "nominalQuota") for group in groups)
     used = chosen((queue.get("status") or {}).get("flavorsReservation") or (), "total")
+    if held := _held_back(queue) or _held_back(local):
+        return Room(0, 0, min(total, pool.count), f"its queue takes nothing: {held}")
     waiting = (queue.get("status") or {}).get("pendingWorkloads") or 0
     return Room(min(total, pool.count), min(max(total - used, 0), pool.count), 0,
                 f"quota of Kueue, {waiting} workloads wait; what could be borrowed is not counted")
+
+
+def _held_back(queue: Object) -> str:
+    """Why a queue admits nothing; empty where it does."""
+    policy = (queue.get("spec") or {}).get("stopPolicy") or "None"
+    if policy != "None":
+        return f"stopPolicy {policy}"
+    for condition in (queue.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Active" and condition.get("status") == "False":
+            return ": ".join(filter(None, (condition.get("reason"), condition.get("message")))) or "it is not active"
+    return ""

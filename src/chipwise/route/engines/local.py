@@ -16,9 +16,10 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from chipwise.route.engine import LOST, RUNNING, EngineDown, EngineRefused, Launch, Room, Seen
+from chipwise.route.engine import CANCELLED, LOST, RUNNING, EngineDown, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines import processes, shim
 from chipwise.route.launch import Claim, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
@@ -64,6 +65,8 @@ class LocalEngine:
             return []
         except OSError as error:
             raise EngineDown(f"{self.attempts}: {error.strerror or error}") from None
+        for gone in self._over.keys() - set(names):  # old folders are removed
+            del self._over[gone]
         return [seen for name in names if (seen := self._seen(name)) is not None]
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[Seen]:
@@ -103,12 +106,17 @@ class LocalEngine:
                         reason="its process is gone and wrote no end")
         else:
             seen = Seen(attempt, claim.by, end.state, end.exit_code, end.started, end.ended, claim.host, end.reason)
+            if seen.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
+                seen = replace(seen, state=LOST, reason="the machine went down")  # which tells all to stop
         self._over[attempt] = seen
         return seen
 
     def _alive(self, attempt: str, claim: Claim) -> bool:
         """Whether it runs. A program that has outlived its shim is killed: nobody would learn how it ended."""
-        if claim.host and claim.host != processes.host():
+        if claim.boot == processes.boot() and claim.space not in ("", processes.space()):
+            # in another container of this machine; just claimed, it may not have the lock yet
+            return abs(time.time() - claim.at) < TIMEOUT_S or processes.locked(self.attempts / attempt / shim.ALIVE)
+        if claim.host and claim.host != processes.host() and claim.boot != processes.boot():
             return True  # of another machine: not ours to judge
         if processes.alive(claim.pid, claim.start, claim.boot):
             return True

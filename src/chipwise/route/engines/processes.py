@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -21,6 +22,30 @@ def host() -> str:
 def boot() -> str:
     """What tells this boot from others."""
     return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+@cache
+def space() -> str:
+    """The name space in which this process sees others by their pids; containers have one each."""
+    try:
+        return str((PROC / "self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def locked(path: Path) -> bool:
+    """Whether some process of this machine, in whatever container, holds the lock of a file, as far as can be told."""
+    try:
+        lock = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # it is held; or there are no locks here, and nothing is known
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def look(pid: int) -> tuple[str, int, int] | None:

@@ -27,6 +27,7 @@ Spec = dict[str, Any]
 
 STORE = "chipwise"  # our namespace in the cluster's key-value store
 STORE_PATIENCE_S = 600.0  # the end of a program is worth waiting for a head that restarts; Ray gives up after 60 s
+MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
 TAKEN = 79  # the shim's status where another has the claim
 # The program must end with the worker, however that ends: the kernel sends SIGTERM (15) to the shim when the thread
 # that started it is gone, and SIGKILL (9) to the program when the shim is (PR_SET_PDEATHSIG is 1 in <linux/prctl.h>).
@@ -118,6 +119,11 @@ class Program:
                  "CHIPWISE_HOSTS": ",".join(self.hosts)}
         if self.spec["family"] == "tpu" and len(self.hosts) > 1:
             place |= {"TPU_WORKER_ID": str(self.rank), "TPU_WORKER_HOSTNAMES": ",".join(self.hosts)}
+        elif len(self.hosts) > 1:  # what torchrun and torch.distributed read; the job's own values come after these
+            place |= {"MASTER_ADDR": self.hosts[0], "MASTER_PORT": MASTER_PORT, "PET_MASTER_ADDR": self.hosts[0],
+                      "PET_MASTER_PORT": MASTER_PORT, "PET_NNODES": str(len(self.hosts)),
+                      "PET_NODE_RANK": str(self.rank),
+                      "PET_NPROC_PER_NODE": str(self.spec["bundles"][0]) if self.spec["family"] == "gpu" else "1"}
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],
@@ -205,7 +211,11 @@ class Attempt:
         try:
             end = self._gang() if len(self.spec["bundles"]) > 1 else self._alone()
         except Exception as error:
-            end = {"state": "failed", "reason": str(error).splitlines()[0][:300] if str(error) else repr(error)}
+            # what a part of the program did is the attempt's fault; that a host or its actor is gone is the cluster's
+            ours = isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)
+            cause = getattr(error, "cause", None) or error
+            words = str(cause).splitlines()[0][:300] if str(cause) else repr(cause)
+            end = {"state": "lost" if ours else "failed", "reason": words}
         keep(record_key(self.spec["attempt"]), self.record | {"ended": time.time()} | end)
         ray.actor.exit_actor()
 
@@ -284,7 +294,10 @@ class Attempt:
         runs = [members[0].run.remote(self.spec, by, 0, hosts)]
         while not ray.get(members[0].claimed.remote()):  # the claim is the first host's: others wait for it
             if ray.wait(runs, timeout=0.1)[0]:
-                return self._outcome(ray.get(runs[0]))
+                first = ray.get(runs[0])
+                if first.get("exit_code") != 0:
+                    return self._outcome(first)
+                break  # it had the claim, and its part is done already
         runs += [member.run.remote(self.spec, by, rank, hosts) for rank, member in enumerate(members) if rank]
         waiting = list(runs)
         worst: dict[str, Any] = {}

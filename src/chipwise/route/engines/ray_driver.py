@@ -181,12 +181,19 @@ def operate(request: Request) -> Any:
     return cancel(request["uid"], request["id"])
 
 
-def answer(request: Request, client: bool) -> dict[str, Any]:
+class Inside:
+    """Answers from inside the cluster. One for as long as we are connected: a task apiece would wait for a process."""
+
+    def operate(self, request: Request) -> Any:
+        """Carry out one request."""
+        return operate(request)
+
+
+def answer(request: Request, inside: Any) -> dict[str, Any]:
     """The answer to one request: what was asked for, a refusal, or that the cluster can't be reached."""
     try:
-        if client:  # through Ray's client the cluster's tables can't be seen: look from inside
-            return {"ok": ray.get(ray.remote(operate).options(num_cpus=0, max_retries=0).remote(request),
-                                  timeout=request["timeout"])}
+        if inside is not None:
+            return {"ok": ray.get(inside.operate.remote(request), timeout=request["timeout"])}
         return {"ok": operate(request)}
     except Refused as refusal:
         return {"refused": str(refusal)}
@@ -212,17 +219,20 @@ def main() -> None:
     asked: queue.Queue[str] = queue.Queue()
     threading.Thread(target=listen, args=(asked,), daemon=True).start()
     cloudpickle.register_pickle_by_value(ray_actors)
+    inside = None
     if sys.argv[1].startswith("ray://"):
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         ray.init(address=sys.argv[1], namespace="chipwise", log_to_driver=False, logging_level="ERROR")
+        if sys.argv[1].startswith("ray://"):  # through Ray's client the cluster's tables can't be seen
+            inside = ray.remote(Inside).options(num_cpus=0, max_restarts=0).remote()
         said: dict[str, Any] = {"ok": ray.__version__}
     except Exception as error:
         said = {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
     while True:
         answers.write(json.dumps(said) + "\n")
         answers.flush()
-        said = answer(json.loads(asked.get()), sys.argv[1].startswith("ray://"))
+        said = answer(json.loads(asked.get()), inside)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,8 @@ class RayLink:
         self._driver.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "chipwise.route.engines.ray_driver", self.address],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._driver.printed, env=env)
+        assert self._driver.process.stdin is not None
+        os.set_blocking(self._driver.process.stdin.fileno(), False)
         self._heard = b""
         self._read(self.connect_s, f"not connected within {self.connect_s:g} s")
 
@@ -106,9 +108,14 @@ class RayLink:
     def _send(self, request: dict[str, Any]) -> None:
         process = self.driver
         assert process is not None and process.stdin is not None
+        data, until = json.dumps(request).encode("ascii") + b"\n", time.monotonic() + self.answer_s
         try:
-            process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
-            process.stdin.flush()
+            with selectors.DefaultSelector() as selector:  # a driver that is stuck must not hold us either
+                selector.register(process.stdin, selectors.EVENT_WRITE)
+                while data:
+                    if not selector.select(max(until - time.monotonic(), 0)):
+                        raise self._down(f"its driver takes no request within {self.answer_s:g} s")
+                    data = data[os.write(process.stdin.fileno(), data):]
         except OSError as error:
             raise self._down(f"its driver has ended ({error})") from None
 

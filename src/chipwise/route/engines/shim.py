@@ -15,6 +15,7 @@ saved its work must leave with another status (143 is the custom).
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -31,6 +32,9 @@ NOT_FOUND, NOT_STARTED, BY_SIGNAL = 127, 126, 128  # as shells have it
 GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slurm's KillWait is 30 s too
 # what the engine handed out is not the job's to change
 ENGINES_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
+ALIVE = "alive"  # locked in an attempt's folder while its shim lives
+PATIENCE_S = 600.0  # for which it tries to write the end: disks are made room on by people
+LOCK_TRIES = 100  # over five seconds; those who look hold it for microseconds
 LOCK = "CHIPWISE_LOCK_FD"  # a lock of the engine's that this process holds until the claim is made
 
 
@@ -94,6 +98,7 @@ def myself() -> dict[str, Any]:
             found["start"] = int(file.read().rpartition(b")")[2].split()[19])
         with open("/proc/sys/kernel/random/boot_id") as file:
             found["boot"] = file.read().strip()
+        found["space"] = os.readlink("/proc/self/ns/pid")  # a pid is one of its own name space, as containers have
     except (OSError, ValueError, IndexError):  # no /proc: the engine itself must know whether it runs
         pass
     return found
@@ -121,6 +126,22 @@ def claim(folder: str, by: str) -> dict[str, Any] | bool:
     if end is not None:
         os.unlink(os.path.join(folder, "end"))
     return True
+
+
+def held(folder: str) -> None:
+    """Hold a lock for as long as this process lives: whoever can't see its pid can still tell that it does."""
+    try:
+        lock = os.open(os.path.join(folder, ALIVE), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError:  # a full disk: the program may run all the same
+        return None
+    for _ in range(LOCK_TRIES):
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # someone looks at it just now
+            time.sleep(0.05)
+        except OSError:  # a file system without locks
+            return None
+    return None
 
 
 def mine_still(folder: str, by: str) -> bool:
@@ -250,8 +271,15 @@ def run(folder: str, by: str, program: Program) -> int:
     status, reason = failed if failed else (program.wait(), "")
     end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
            "told": program.told, "reason": program.why or reason}
-    if mine_still(folder, by):
-        whole(os.path.join(folder, "end"), end)
+    until = time.monotonic() + PATIENCE_S
+    while mine_still(folder, by):
+        try:
+            whole(os.path.join(folder, "end"), end)
+            break
+        except OSError:  # a full disk, a server that is away: without its end, work that is done is done again
+            if time.monotonic() > until:
+                raise
+            time.sleep(1.0)
     return status
 
 
@@ -277,6 +305,7 @@ def main(arguments: list[str]) -> int:
         return TAKEN
     if mine is not True:
         return int(mine.get("exit_code", UNREADABLE))
+    held(folder)
     return run(folder, by, program)
 
 

@@ -21,7 +21,7 @@ from chipwise.route.ledger.records import (
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
-from chipwise.route.ledger.states import STOPS, step_after, step_attempt, step_job
+from chipwise.route.ledger.states import FURTHEST_S, STOPS, come, step_after, step_attempt, step_job
 from chipwise.route.option import Option
 from chipwise.route.view import Decision
 
@@ -44,7 +44,7 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     for decision in decisions:
         kept, pool = False, storable(decision.pool)
         if decision.kind == "start" and decision.job in waiting and pool not in closed:
-            option = _startable(db, decision, waiting[decision.job][0] <= now,
+            option = _startable(db, decision, come(waiting[decision.job][0], now),
                                 room.get(decision.pool, 0) - held.get(pool, 0))
             if option is not None:
                 del waiting[decision.job]
@@ -126,8 +126,8 @@ def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: s
 def take(db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
-    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ?){only} "
-                  "ORDER BY job_id, number", router, now, *map(storable, pools or ()))
+    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
+                  f"{only} ORDER BY job_id, number", router, now, now + FURTHEST_S, *map(storable, pools or ()))
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
     notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})
@@ -140,6 +140,8 @@ def handed_over(db: Database, attempt: str, engine_id: str, now: float) -> None:
     row, engine_id = one(db, attempt), storable(engine_id)
     if row.state != INTENDED and row.engine_id == engine_id:
         return  # said twice
+    if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the engine shows decides
+        raise Conflict(f"attempt {attempt} runs as {row.engine_id}: it isn't handed over as {engine_id}")
     step_attempt(attempt, row.state, SUBMITTED)
     db.run("UPDATE attempts SET state = 'submitted', engine_id = ?, submitted = ? WHERE id = ?", engine_id, now,
            attempt)
@@ -217,6 +219,18 @@ def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
     db.run("UPDATE attempts SET stop = ? WHERE id = ?", why, attempt)
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
     note(db, now, int(row.job_id), "stop asked", why, attempt)
+
+
+def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]:
+    """Of these attempts those that ended before a moment, and whose jobs were over by then."""
+    found: list[str] = []
+    for i in range(0, len(attempts), _AT_ONCE):
+        some = attempts[i:i + _AT_ONCE]
+        found += [name for (name,) in db.all(
+            f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
+            "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
+            f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id", when, when, *map(storable, some))]
+    return found
 
 
 def one(db: Database, attempt: str) -> AttemptRow:

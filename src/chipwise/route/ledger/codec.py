@@ -105,8 +105,19 @@ def _record_packer(kind: Any) -> _Step:
 
 def _record_unpacker(kind: Any) -> _Step:
     hints = get_type_hints(kind)
-    steps = {f.name: _unpacker(hints[f.name]) for f in fields(kind)}
-    return lambda found: kind(**{name: steps[name](value) for name, value in found.items() if name in steps})
+    known = {f.name for f in fields(kind)}
+    # what JSON gives as it is needs no step: a ledger of thousands of jobs is read at once
+    steps = [(f.name, _unpacker(hints[f.name])) for f in fields(kind) if hints[f.name] not in (int, str, bool)]
+
+    def unpack(found: dict[str, Any]) -> Any:
+        if not found.keys() <= known:
+            found = {name: value for name, value in found.items() if name in known}
+        for name, step in steps:
+            if name in found:
+                found[name] = step(found[name])
+        return kind(**found)
+
+    return unpack
 
 
 def _default(field: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -133,11 +134,28 @@ class SQLite(Database):
                                   "one; --ledger or CHIPWISE_LEDGER names another", missing=True)
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                mode = self._logged(busy_s)
+                if mode != "wal":
+                    raise LedgerError(self.where, f"its file system has no write-ahead log (SQLite stays with {mode})",
+                                      "name a file on a disk of this machine, or use PostgreSQL")
+                for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                     self._link.execute(f"PRAGMA {pragma}")
             except BaseException:
                 self._link.close()
                 raise
+
+    def _logged(self, busy_s: float) -> str:
+        """Ask for the write-ahead log; the mode it has then. SQLite itself does not wait for others that make it."""
+        until = time.monotonic() + busy_s
+        while True:
+            try:
+                (mode,) = self._link.execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:
+                if not (error.sqlite_errorname or "").startswith("SQLITE_BUSY") or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return str(mode)
 
     @contextmanager
     def _typed(self) -> Iterator[None]:

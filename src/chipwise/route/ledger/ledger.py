@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +13,11 @@ from types import TracebackType
 from chipwise.errors import InputError
 from chipwise.route.engine import Seen
 from chipwise.route.ledger import attempts as _attempts
+from chipwise.route.ledger import homes as _homes
 from chipwise.route.ledger import jobs as _jobs
 from chipwise.route.ledger.codec import storable
 from chipwise.route.ledger.database import Database, SQLite
+from chipwise.route.ledger.disks import shared
 from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
     WAITING,
@@ -60,6 +63,20 @@ class Ledger:
         """End the connection."""
         self._db.close()
 
+    def stay(self, host: str, network: str) -> None:
+        """Keep a ledger in a file on a network file system to the machine that made it: between machines SQLite's
+        log is not safe, and nobody would notice until rows are gone."""
+        if not network:
+            return
+        with self._db.write() as db:
+            found = db.one("SELECT value FROM meta WHERE name = 'host'")
+            if found is None:
+                db.run("INSERT INTO meta (name, value) VALUES ('host', ?)", host)
+            elif found[0] != host:
+                raise LedgerError(self.where, f"it lies on a network file system ({network}) and is used on "
+                                  f"{found[0]}; SQLite can't be shared between machines",
+                                  f"run this on {found[0]}, copy it to a disk of this machine, or use PostgreSQL")
+
     # jobs
 
     def submit(self, jobs: Sequence[Submission], now: float) -> list[str]:
@@ -93,7 +110,9 @@ class Ledger:
         if changed_after is None:
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('active', 'waiting') ORDER BY id")
         else:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ? ORDER BY id", changed_after)
+            # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
+            rows = sorted(rows, key=lambda row: int(row[0]))
         return [self._decoded.job(row) for row in rows]
 
     def ask_cancel(self, job_id: str, now: float) -> str:
@@ -188,6 +207,11 @@ class Ledger:
         with self._db.write() as db:
             _attempts.ask_stop(db, attempt, why, now)
 
+    def over_before(self, attempts: Sequence[str], when: float) -> list[str]:
+        """Of these attempts those that ended before a moment, and whose jobs were over by then."""
+        with self._db.read() as db:
+            return _attempts.over_before(db, attempts, when)
+
     # the story
 
     def decisions(self, job_id: str, limit: int | None = None) -> list[DecisionRow]:
@@ -208,10 +232,14 @@ class Ledger:
     def heartbeat(self, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
         """A router is alive, or has stopped in good order."""
         with self._db.write() as db:
-            db.run("INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
-                   "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
-                   "seen = excluded.seen, stopped = excluded.stopped", router, host, pid, policy, now, now,
-                   now if stopped else None)
+            self._beat(db, router, host, pid, policy, now, stopped)
+
+    @staticmethod
+    def _beat(db: Database, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
+        db.run("INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
+               "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
+               "seen = excluded.seen, stopped = excluded.stopped", router, host, pid, policy, now, now,
+               now if stopped else None)
 
     def routers(self) -> list[RouterRow]:
         """Routers that have written to this ledger, the last seen first."""
@@ -235,6 +263,18 @@ class Ledger:
         """How engines have answered of late."""
         return [_engine(row) for row in self._db.all(
             "SELECT name, ok, since, failures, error, next_try FROM engines ORDER BY name")]
+
+    def settle(self, homes: Mapping[str, tuple[str, str]], router: str, host: str, pid: int, policy: str, now: float,
+               silent_s: float) -> None:
+        """Note that a router begins, and where attempts lie: of each engine the mark and the path of its folder.
+
+        All routers of a ledger must see the same folders, or one would take the other's attempts for lost and run
+        them again. `InputError` where the mark is another than before, while a router lives that has the old one, or
+        an attempt is under way.
+        """
+        with self._db.write() as db:
+            _homes.settle(db, homes, now - silent_s)
+            self._beat(db, router, host, pid, policy, now)
 
     def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
         """Let no job start in a pool, or let them again. What runs there goes on."""
@@ -281,7 +321,14 @@ def open_ledger(url: str = "", create: bool = True) -> Ledger:
     path = url.removeprefix("sqlite://") if url.startswith("sqlite:///") else url
     if "://" in path:
         raise InputError("ledger", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
-    return Ledger(SQLite(Path(path).expanduser(), create))
+    file = Path(path).expanduser()
+    found = Ledger(SQLite(file, create))
+    try:
+        found.stay(socket.gethostname(), shared(file))
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def default_ledger() -> str:

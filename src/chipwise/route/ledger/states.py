@@ -34,6 +34,17 @@ AFTER: dict[str, frozenset[str]] = {
     **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({WAITING, PARKED, CANCELLED})),
 }
 STOPS = ("cancel", "preempt", "move")
+# no router lets a job wait, or takes a lease, for longer: a moment further ahead is of a clock that was wrong
+FURTHEST_S = 2 * 86_400.0
+
+
+def come(moment: float, now: float) -> bool:
+    """Whether a moment that someone wrote down has come.
+
+    >>> come(10.0, 11.0), come(12.0, 11.0), come(1e12, 11.0)
+    (True, False, True)
+    """
+    return not now < moment <= now + FURTHEST_S
 
 
 def step_job(job_id: str, old: str, new: str) -> None:

@@ -9,35 +9,56 @@ move, where the policy allows it and the gain is more than the work repeated; ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from chipwise.route.option import Option
 from chipwise.route.place import reasons
+from chipwise.route.place.front import DEPTH, Front, front_of, fronted
 from chipwise.route.place.grants import Field, by_jobs, by_pairs, settle
 from chipwise.route.place.turns import PATIENCE, overdue, pairs, sequence, trimmed
 from chipwise.route.view import Decision, Flags, Ints, View, Wishes
 
-__all__ = ["PATIENCE", "grant", "place"]
+__all__ = ["DEPTH", "PATIENCE", "Front", "front_of", "fronted", "grant", "place"]
 
 Lookup = Callable[[str, str], Option]
 
 
 def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience: float = PATIENCE,
-          waits: Collection[str] | None = None, depth: int | None = None) -> list[Decision]:
+          waits: Collection[str] | None = None, depth: int | None = None, heads: bool = False) -> list[Decision]:
     """What is to be done now: stops first, then starts, then waits, each with its reason.
 
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
     that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `waits`: the jobs
     whose waiting is to be explained; all by default, which takes most of the time when thousands wait.
     `depth`: how many waiting jobs have a turn, with those of `waits`, first in order first; all by default. The queue
-    that a job sees in front of it is then no longer than that.
+    that a job sees in front of it is then no longer than that. `heads`: the first job that waits for each pool is
+    explained too, before the others.
+
+    Nobody starves: of two jobs that have waited for longer than `patience` over their priority, the one that was due
+    first has its turn first, whatever the policy and `depth`, and the first that waits for a pool has its start there
+    kept. So a job starts at the latest when those that were due before it, and what ran then, have run one after the
+    other: in `patience` / priority + (those + 2) times the longest run. Jobs that fit nowhere wait for ever.
     """
     if not view.jobs:
         return []
     field = grant(view, wishes, patience, depth if waits is not None else None, waits or ())
-    return _decisions(view, wishes, field, options, waits)
+    return _decisions(view, wishes, field, options, waits, _heads(view, wishes, field, patience) if heads else [])
+
+
+def _heads(view: View, wishes: Wishes, field: Field, patience: float) -> list[int]:
+    """The first job, in order of turns, that waits for each pool."""
+    aged, due = overdue(view, patience)
+    if wishes.order.ndim == 1:
+        jobs = sequence(view, wishes, aged, due)
+        pools = field.target[jobs]
+    else:
+        jobs, pools, _ = pairs(view, wishes, aged, due)
+    waits = (pools >= 0) & (field.target[jobs] == pools) & (field.pos[jobs] < 0)
+    _, first = np.unique(pools[waits], return_index=True)
+    chosen: list[int] = jobs[waits][np.sort(first)].tolist()
+    return chosen
 
 
 def grant(view: View, wishes: Wishes, patience: float = PATIENCE, depth: int | None = None,
@@ -88,7 +109,7 @@ def _field(view: View, wishes: Wishes, aged: Flags) -> Field:
 
 
 def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
-               asked: Collection[str] | None) -> list[Decision]:
+               asked: Collection[str] | None, heads: Sequence[int]) -> list[Decision]:
     def decision(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = view.jobs[j], view.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
@@ -106,7 +127,7 @@ def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
         p = int(field.pos[j])
         if p >= 0:
             found.append(decision(j, "start", p, reasons.starts(view, wishes, j, p)))
-    for j in _waiting(view, field, asked):
+    for j in dict.fromkeys([*heads, *_waiting(view, field, asked)]):
         p = int(field.target[j])
         found.append(decision(j, "wait", p, reasons.waits(view, wishes, j, p, float(field.predicted[j]),
                                                           bool(field.aged[j]))))

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numba import njit
 
+from chipwise.route.place.turns import LEASE_S, OVERHEAD
 from chipwise.route.view import Flags, Floats, Ints
 from chipwise.serving.state import PART, entry
 
 F = TypeVar("F", bound=Callable[..., object])
-OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
-LEASE_S = 360.0  # that a job keeps chips given to it as a fair share: a round of Gavel's (OSDI 2020, section 5)
 
 
 class Field(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.errors import InputError
-from chipwise.route.policies.ranking import finish_in
+from chipwise.route.place import Front, fronted
+from chipwise.route.policies.ranking import by_work, finish_in
 from chipwise.route.policies.risk import late_side
 from chipwise.route.policies.rows import least, least_work
 from chipwise.route.view import Floats, View, Wishes
@@ -16,6 +17,7 @@ WEIGHTS = {"cost": 0.4, "time": 0.4, "energy": 0.1, "risk": 0.1}
 NOTHING = 1e-9  # USD or joules of a whole run that count as none: a price so small is rounding, and divides to inf
 
 
+@fronted(Front(by_work))
 def balanced(view: View) -> Wishes:
     """Cost, time to the end and energy, each over the job's best, and risk (spread of the time), by weights."""
     by = weights_of(view)

@@ -9,25 +9,43 @@ more than all of its dollars.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from chipwise.route.place import Front, fronted
+from chipwise.route.place.turns import by_id
 from chipwise.route.policies.interior import compiled
-from chipwise.route.view import View, Wishes
+from chipwise.route.policies.rows import least
+from chipwise.route.view import Floats, Ints, View, Wishes
 
 FREE = 1e-12  # USD a second that a pool without a price counts as, so that the faster of two free ones is better
 DEAREST = 2.0  # times the least cost: where the time saved can no longer be worth the dollars; see above
 
 
+def _best(view: View) -> tuple[Floats, Ints, Floats]:
+    """The least score of each job: the order in which they are planned."""
+    usd = np.where(np.isfinite(view.seconds), view.usd, np.inf)
+    wanted = usd <= DEAREST * least(usd)[:, None]
+    with np.errstate(invalid="ignore"):
+        score = np.where(wanted & np.isfinite(usd), view.seconds * (view.usd + FREE * view.seconds), np.inf)
+    nothing = np.zeros(len(view.jobs))
+    return least(score) / view.weight, np.full(len(nothing), -1), nothing
+
+
+@fronted(Front(_best))
 def max_throughput_per_dollar(view: View) -> Wishes:
     """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
-    score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
     held = view.restartable & (view.at >= 0)
     room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]],
                                    minlength=len(view.pools)).astype(np.int64)
     fixed = np.where(view.restartable, -1, view.at)
-    rank(view.seconds, view.usd, view.chips, view.weight, fixed, room, score, order)
+    turns = by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)  # of those alike
+    ranked = np.empty((2, *view.seconds.shape))
+    rank(view.seconds[turns], view.usd[turns], view.chips[turns], view.weight[turns], fixed[turns], room, *ranked)
+    score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
+    score[turns], order[turns] = ranked
     return Wishes(score, order, "USD s", preempts=True, moves=True,
                   because="the most jobs done per second and dollar, at no more than twice the least cost")
 
@@ -55,26 +73,46 @@ def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any,
 
 
 @compiled
+def _next(score: Any, chips: Any, left: Any) -> int:
+    """The best pool of a job among those that still have room; -1: none."""
+    best = -1
+    for p in range(len(score)):
+        if score[p] < np.inf and chips[p] <= left[p] and (best < 0 or score[p] < score[best]):
+            best = p
+    return best
+
+
+@compiled
 def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
-    short = left.max() if pools else 0
-    for k in np.argsort(score.ravel(), kind="mergesort"):
-        j, p = k // pools, k % pools
-        if score[j, p] == np.inf or short <= 0:
+    heap = [(np.inf, -1)]  # typed; nobody
+    for j in range(jobs):
+        p = _next(score[j], chips[j], left) if fixed[j] < 0 else -1
+        if p >= 0:
+            heap.append((score[j, p], j * pools + p))
+    heapify(heap)
+    while True:
+        _, k = heappop(heap)
+        if k < 0:
             break
-        if plan[j] < 0 and fixed[j] < 0 and chips[j, p] <= left[p]:
-            plan[j] = p
-            left[p] -= chips[j, p]
-            short = left.max()
+        j, p = k // pools, k % pools
+        if chips[j, p] > left[p]:  # taken by those before
+            p = _next(score[j], chips[j], left)
+            if p >= 0:
+                heappush(heap, (score[j, p], j * pools + p))
+            continue
+        plan[j] = p
+        left[p] -= chips[j, p]
     while True:
         gain, who, where = 1.0 + 1e-9, -1, -1
+        idle: Any = np.flatnonzero(left > 0)
         for j in range(jobs):
             p = plan[j]
             if p < 0:
                 continue
-            for q in range(pools):
+            for q in idle:
                 if q != p and score[j, q] < np.inf and chips[j, q] <= left[q]:
                     better = seconds[j, p] * score[j, p] / (seconds[j, q] * score[j, q])
                     if better > gain:

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from chipwise.route.board import Board, Moment
+from chipwise.route.place import Front, fronted
 from chipwise.route.policies.risk import in_time, run_quantile
-from chipwise.route.policies.rows import most
+from chipwise.route.policies.rows import least, most
 from chipwise.route.view import Floats, Ints, View, Wishes
 
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
+def _promises(view: View) -> tuple[Floats, Ints, Floats]:
+    """The last start that keeps a promise, where that is, and what orders a job once it can't be kept."""
+    shortest = least(view.seconds)
+    behind = np.where(np.isfinite(shortest), shortest, 0.0) / view.weight
+    promised = np.isfinite(view.deadline)
+    last = np.where(promised, view.deadline, 0.0)[:, None] - run_quantile(view)
+    return (np.where(promised, most(last), view.arrival + SOFT / view.weight),
+            np.where(promised, last.argmax(axis=1), -1), behind)
+
+
+def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
+    """The order of all that wait. Most keep their promise where they have most time for it: others are looked at."""
+    order, where, behind = kept
+    late = (where >= 0) & (np.maximum(board.starts_in(at, where), at.now) > order) & (board.column("at") < 0)
+    if not late.any():
+        return order
+    lost = late & (order < at.now)
+    unsure = np.flatnonzero(late & ~lost)
+    view = board.part(at, unsure)
+    last = view.deadline[:, None] - run_quantile(view)
+    lost[unsure] = ~(np.maximum(view.start, view.now) <= last).any(axis=1)
+    return np.where(lost, at.now + SOFT + behind, order)
+
+
+@fronted(Front(_promises, _in_line))
 def cheapest_within_deadline(view: View) -> Wishes:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
     promised = np.flatnonzero(np.isfinite(view.deadline))
@@ -43,10 +72,27 @@ def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Float
     shortest = view.seconds[lost].min(axis=1)
     wait[lost] = 1e-6 + np.where(np.isfinite(shortest), 1 / np.maximum(shortest, 1.0), 0.0)
     order[lost] = view.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / view.weight[lost]
-    best = chance.argmax(axis=1)
-    return {view.jobs[j]: f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, "
-            f"{view.pools[p]}, does with {chance[k, p]:.0%} (scores are the risk of missing it)"
-            for k, (j, p) in enumerate(zip(lost.tolist(), best.tolist(), strict=True)) if can[k].any()}
+    return Chances(view, lost, chance)
+
+
+class Chances(dict[str, str]):
+    """What is to be said of jobs that no pool lets keep their promise; said when asked, since few are told."""
+
+    def __init__(self, view: View, lost: Ints, chance: Floats) -> None:
+        super().__init__()
+        self._view, self._chance = view, chance
+        self._row = {view.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
+
+    def get(self, job: str, default: Any = None) -> Any:
+        """What is to be said of a job."""
+        if job not in self._row:
+            return default
+        k, j = self._row[job]
+        view, p = self._view, int(self._chance[k].argmax())
+        if not np.isfinite(view.seconds[j]).any():
+            return default
+        return (f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, {view.pools[p]}, does with "
+                f"{self._chance[k, p]:.0%} (scores are the risk of missing it)")
 
 
 def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:

@@ -7,11 +7,18 @@
 
 Jobs whose rows are alike are one group of m. Few of the columns can matter: the program begins with the pools that are
 best for each group by speed and by chips taken, and the others come in when their price says so, which keeps it exact.
-The solver is kept: a program of the same size begins from the last one's basis. That changes the time alone, as long
-as the optimum is unique; which of several equal optima comes out may differ.
+The bases of the last solution are kept (`Bases`), by the names of the groups: the next program begins with the columns
+that were in use and from the basis they had, as far as its groups are the same; groups that have come begin with their
+slacks, and the solver completes what those that have gone leave open. That changes the time alone, as long as the
+optimum is unique; which of several equal optima comes out may differ.
 """
 
 from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +31,62 @@ TOLERANCE = 1e-9
 PRIMAL = 4  # HiGHS's primal simplex: three times as fast here as its dual one
 
 
+BASIC = 1  # HiGHS's number of a basic variable
+ALIKE, IN_ALL = "alike", "in all"  # the two things a program is solved for
+KEPT = 16  # clusters and policies whose bases are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Where a solution stood, in HiGHS's numbers of a variable's status."""
+
+    row: dict[bytes, int]  # of each group
+    columns: NDArray[np.int8]  # [G, P]; -1: not in the program
+    time: NDArray[np.int8]
+    gets: NDArray[np.int8]
+    pools: NDArray[np.int8]
+    level: int
+
+
+@dataclass(slots=True)
+class Bases:
+    """The last bases of a kind of program, by what it was solved for."""
+
+    last: dict[str, Basis] = field(default_factory=dict)
+
+
+_BASES: OrderedDict[object, Bases] = OrderedDict()
+
+
+def bases_of(kind: object) -> Bases:
+    """The bases that are kept for a kind of program; those not asked for longest are forgotten."""
+    found = _BASES.setdefault(kind, Bases())
+    _BASES.move_to_end(kind)
+    while len(_BASES) > KEPT:
+        _BASES.popitem(last=False)
+    return found
+
+
 class Sharing:
     """One program, solved as often as needed. Rows: time of groups, chips of pools, then what groups get."""
 
-    def __init__(self, gains: Floats, takes: Floats, many: Floats) -> None:
+    def __init__(self, gains: Floats, takes: Floats, many: Floats, names: Sequence[bytes] = (),
+                 bases: Bases | None = None) -> None:
+        """`bases`: where to begin from and to keep where it ended; `names` then says which group is which."""
         import highspy
 
         self._highs = highspy
         self.gains, self.takes, self.many = gains, takes, many
         self.groups, self.pools = gains.shape
+        self.names, self.bases = names, bases or Bases()
+        self._kept: dict[str, tuple[Ints, Ints, Basis]] = {}  # groups here, their rows there
         self._in = _first(gains, takes)
+        for aim, basis in self.bases.last.items():
+            rows = np.array([basis.row.get(name, -1) for name in names], dtype=np.int64)
+            known = np.flatnonzero(rows >= 0)
+            if len(known) and basis.columns.shape[1] == self.pools:
+                self._kept[aim] = (known, rows[known], basis)
+                self._in[known] |= (basis.columns[rows[known]] == BASIC) & (gains[known] > 0)
         self._g, self._p = np.nonzero(self._in)
         solver = quiet(highspy, 1)
         for name, setting in (("solver", "simplex"), ("simplex_strategy", PRIMAL), ("presolve", "off")):
@@ -47,14 +100,18 @@ class Sharing:
         self._demand(demand)
         self._costs(alike=True)
         self._solver.changeColBounds(self._level, 0.0, self._highs.kHighsInf)
+        self._begin(ALIKE)
         self._run(np.zeros_like(self.gains))
+        self._keep(ALIKE)
         return float(self._solver.getInfo().objective_function_value) * -1
 
     def most_in_all(self, level: float, worth: Floats) -> None:
         """Keep t, and hand out what is left for the greatest sum of worth x."""
         self._costs(alike=False, worth=worth)
         self._solver.changeColBounds(self._level, level * (1 - TOLERANCE), level * (1 - TOLERANCE))
+        self._begin(IN_ALL)
         self._run(-worth)
+        self._keep(IN_ALL)
 
     def shares(self) -> Floats:
         """x by group and pool, of each job in the group."""
@@ -77,6 +134,38 @@ class Sharing:
         lp.a_matrix_.index_ = np.concatenate([n + self.pools + np.arange(n), index])
         lp.a_matrix_.value_ = np.concatenate([-self.many, value])
         self._solver.passModel(lp)
+
+    def _begin(self, aim: str) -> None:
+        """Begin from the basis of the last program that was solved for this, once."""
+        if aim not in self._kept:
+            return
+        known, rows, basis = self._kept.pop(aim)
+        columns = np.zeros(self.gains.shape, dtype=np.int8)
+        time, gets = np.full(self.groups, BASIC, dtype=np.int8), np.full(self.groups, BASIC, dtype=np.int8)
+        columns[known] = np.maximum(basis.columns[rows], 0)
+        time[known], gets[known] = basis.time[rows], basis.gets[rows]
+        start = self._highs.HighsBasis()
+        start.col_status = self._statuses([basis.level, *columns[self._g, self._p].tolist()])
+        start.row_status = self._statuses([*time.tolist(), *basis.pools.tolist(), *gets.tolist()])
+        start.valid = start.alien = True  # alien: it may have a variable too many or too few
+        self._solver.setBasis(start)
+
+    def _keep(self, aim: str) -> None:
+        """Remember where the solution stands."""
+        if not len(self.names):
+            return
+        basis = self._solver.getBasis()
+        found = np.array([int(status) for status in basis.row_status], dtype=np.int8)
+        columns = np.full(self.gains.shape, -1, dtype=np.int8)
+        level, *rest = (int(status) for status in basis.col_status)
+        columns[self._g, self._p] = rest
+        n = self.groups
+        self.bases.last[aim] = Basis({name: g for g, name in enumerate(self.names)}, columns, found[:n],
+                                     found[n + self.pools:], found[n:n + self.pools], level)
+
+    def _statuses(self, numbers: Sequence[int]) -> list[Any]:
+        kinds = {int(kind): kind for kind in self._highs.HighsBasisStatus.__members__.values()}
+        return [kinds[number] for number in numbers]
 
     def _columns(self, g: Ints, p: Ints) -> tuple[NDArray[np.int32], Floats]:
         index = np.stack([g, self.groups + p, self.groups + self.pools + g], axis=1).ravel()

@@ -8,10 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.route.place import Front, fronted
 from chipwise.route.policies.rows import least, least_work
-from chipwise.route.view import Floats, View, Wishes
+from chipwise.route.view import Floats, Ints, View, Wishes
 
 
+def by_work(view: View) -> tuple[Floats, Ints, Floats]:
+    """Chip-seconds over priority: how jobs that wait are ordered by `fastest` and `balanced`."""
+    return _alone(least_work(view.seconds, view.chips) / view.weight)
+
+
+def _by_usd(view: View) -> tuple[Floats, Ints, Floats]:
+    return _alone(_least(view, view.usd))
+
+
+def _by_joules(view: View) -> tuple[Floats, Ints, Floats]:
+    return _alone(_least(view, view.joules))
+
+
+def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
+    """An order that neither time nor starts change."""
+    return order, np.full(len(order), -1), np.zeros(len(order))
+
+
+@fronted(Front(by_work))
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
     order = least_work(view.seconds, view.chips) / view.weight
@@ -19,12 +39,14 @@ def fastest(view: View) -> Wishes:
                   because="the earliest predicted end, waiting included")
 
 
+@fronted(Front(_by_usd))
 def cheapest(view: View) -> Wishes:
     """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
     return Wishes(view.usd, _least(view, view.usd), "USD", moves=True,
                   because="the fewest dollars, however long the wait")
 
 
+@fronted(Front(_by_joules))
 def least_energy(view: View) -> Wishes:
     """Least energy, however long the wait; the job with the fewest joules over priority first."""
     return Wishes(view.joules, _least(view, view.joules), "J", moves=True,

@@ -7,10 +7,12 @@ need (Gavel, OSDI 2020, section 4, has an equal share of chips instead, which sl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from chipwise.route.policies import quick
-from chipwise.route.policies.program import Sharing
+from chipwise.route.policies.program import Sharing, bases_of
 from chipwise.route.policies.ranking import finish_in
 from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 
@@ -41,9 +43,11 @@ def max_min_shares(view: View) -> Floats:
         if gap <= quick.NOTHING:
             return shares
     gains = rate[able] / rate[able].max(axis=1)[:, None]
-    group, first, many = _groups(gains, view.chips[able], view.weight[able])
+    names = _names(gains, view.chips[able], view.weight[able])
+    group, first, many = _groups(names)
     rows, gains = able[first], gains[first]
-    program = Sharing(gains / view.weight[rows, None], _takes(view, rows), many)
+    program = Sharing(gains / view.weight[rows, None], _takes(view, rows), many, [names[k] for k in first.tolist()],
+                      bases_of(("max-min-fair", view.pools)))
     level = program.most_alike(np.ones(len(rows)))
     program.most_in_all(level, gains)
     shares[able] = program.shares()[group]
@@ -64,7 +68,9 @@ def finish_time_shares(view: View) -> Floats:
             return shares
     top = rate[able].max(axis=1)
     speed = rate[able] / top[:, None]
-    program = Sharing(speed, _takes(view, able), np.ones(len(able)))
+    names = [view.jobs[j].encode(errors="surrogatepass") for j in able.tolist()]
+    program = Sharing(speed, _takes(view, able), np.ones(len(able)), names,
+                      bases_of(("finish-time-fair", view.pools)))
     worst = _smallest_ratio(program, age, alone, top)
     program.most_in_all(program.most_alike(quick.demand(worst, age, alone, top)), speed)
     shares[able] = program.shares()
@@ -112,15 +118,19 @@ def _takes(view: View, rows: Ints) -> Floats:
     return np.asarray(view.chips[rows] / np.maximum(view.total, 1))
 
 
-def _groups(gains: Floats, chips: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
-    """Which group each row is in, the first row of each group, and how many rows it has."""
+def _names(gains: Floats, chips: Ints, weight: Floats) -> list[bytes]:
+    """Rows as names: those alike have the same."""
     with np.errstate(divide="ignore"):
-        key = np.round(np.concatenate([np.log(gains), np.log(weight)[:, None]], axis=1), ALIKE)
+        key = np.round(np.concatenate([np.log(gains), np.log(weight)[:, None]], axis=1), ALIKE) + 0.0  # no -0
+    return [a.tobytes() + b.tobytes() for a, b in zip(key, chips, strict=True)]
+
+
+def _groups(names: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
+    """Which group each row is in, the first row of each group, and how many rows it has."""
     seen: dict[bytes, int] = {}
-    group = np.empty(len(gains), dtype=np.int64)
     first: list[int] = []
-    for j, (a, b) in enumerate(zip(key, chips, strict=True)):
-        name = a.tobytes() + b.tobytes()
+    group = np.empty(len(names), dtype=np.int64)
+    for j, name in enumerate(names):
         if name not in seen:
             seen[name] = len(first)
             first.append(j)

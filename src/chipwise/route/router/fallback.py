@@ -112,6 +112,9 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
            done: float | None, spent: float) -> Ending:
     at = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
     full = f"{at}: {reason}" if reason else at
+    short = unpaid(row, done, spent)
+    if short:
+        return Ending(state, PARKED, f"{full}; {short}", done=done, spent=spent)
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
@@ -123,6 +126,16 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
         return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
     pause = 0.0 if state == "preempted" else wait(row_of)
     return Ending(state, WAITING, full, now + pause, done, spent)
+
+
+def unpaid(row: JobRow, done: float | None, spent: float) -> str:
+    """Why no option can be paid for out of what is left of the budget; empty where one can."""
+    left = row.job.budget - row.spent - spent
+    part = 1.0 - max(row.done, done or 0.0)
+    least = min((o.usd_hour * o.seconds.value / 3600 * part + o.usd_once for o in row.options), default=0.0)
+    if not isfinite(row.job.budget) or least <= left:
+        return ""
+    return f"what is left of it costs {least:.2f} USD at the least, and {left:.2f} USD of its budget are left"
 
 
 def blameless(earlier: Sequence[AttemptRow]) -> int:

@@ -32,6 +32,12 @@ def launch_of(row: JobRow, attempt: AttemptRow, pool: Pool, folder: Path) -> Lau
                   time_limit(row, attempt, pool.max_seconds))
 
 
+def submitted(engine: Engine, launch: Launch) -> str:
+    """Write what is to run, then tell the engine; its id of it."""
+    write_launch(launch)
+    return engine.submit(launch)
+
+
 class Handing:
     """Hands attempts over."""
 
@@ -43,10 +49,11 @@ class Handing:
         name = engine.name
         try:
             launch = launch_of(row, attempt, pool, own.folder)
-            write_launch(launch)
-            engine_id = self.health.ask(name, self.clock(), lambda: engine.submit(launch))
+            engine_id = self.health.ask(name, self.clock(), lambda: submitted(engine, launch))
         except EngineRefused as error:
-            return "refused" if own.refuse(attempt, row, str(error), self.clock()) else "down"
+            refused = str(error)
+            buried = self.health.ask(name, self.clock(), lambda: own.refuse(attempt, row, refused, self.clock()))
+            return "refused" if buried else "down"
         if engine_id is None:
             return "down"
         if engine_id.startswith(BURIED):  # another router has given it up, and says so in a moment
@@ -65,4 +72,5 @@ class Handing:
         if self.clock() - attempt.intended < DOWN_S:
             return False
         error = self.health.rows[name].error if name in self.health.rows else ""
-        return own.refuse(attempt, row, f"engine {name} does not answer: {error}", self.clock())
+        why = f"engine {name} does not answer: {error}"
+        return bool(self.health.ask(name, self.clock(), lambda: own.refuse(attempt, row, why, self.clock())))

@@ -10,11 +10,13 @@ import fcntl
 import os
 import re
 import socket
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import InputError
+from chipwise.route.launch import made
 
 MOST = 64  # routers of one ledger on one machine
 
@@ -30,6 +32,18 @@ class Identity:
         """Let another have it."""
         with suppress(OSError):
             os.close(self.lock)
+
+
+def mark_of(folder: Path) -> str:
+    """What tells this folder from all others, however it is mounted: a word in the file `home`, made once."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            made(uuid.uuid4().hex.encode(), folder / "home")
+        return (folder / "home").read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError("folder", str(folder), f"a folder that can be written ({why})") from None
 
 
 def identity(folder: Path) -> Identity:

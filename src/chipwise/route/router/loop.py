@@ -8,18 +8,21 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from pathlib import Path
 
-from chipwise.route.engine import Engine, Room, Seen
+from chipwise.route.engine import ENDED, Engine, Room, Seen
 from chipwise.route.engines.named import engine_name
-from chipwise.route.ledger import Ledger
+from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import Space, spaces
 from chipwise.route.router.desk import Desk
 from chipwise.route.router.handing import Handing
 from chipwise.route.router.health import Guarded, Health
+from chipwise.route.router.keeping import EVERY_S, remove_old
 from chipwise.route.router.plan import Planner
 from chipwise.route.router.reconcile import Found, Reconciler
 from chipwise.route.view import Policy
@@ -42,6 +45,7 @@ class TickReport:
     moved: list[str] = field(default_factory=list)  # attempts asked to leave an engine's queue
     strangers: list[str] = field(default_factory=list)  # attempts on an engine that the ledger does not know
     homeless: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
+    removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     spaces: dict[str, Space] = field(default_factory=dict)
     down: dict[str, str] = field(default_factory=dict)  # engines that did not answer, with what they said
@@ -59,8 +63,11 @@ class Router:
     def __init__(self, ledger: Ledger, engines: Mapping[str, Engine], pools: Sequence[Pool], policy: Policy,
                  clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str,
                  policy_name: str = "", lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
-                 seed: int | None = None) -> None:
-        """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`."""
+                 seed: int | None = None, keep_s: float = inf) -> None:
+        """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`.
+
+        `keep_s`: for how long folders of attempts are kept once their jobs are over.
+        """
         self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
         self.policy_name = policy_name or getattr(policy, "__name__", "policy")
         self.engines: dict[str, Guarded] = {key: Guarded(key, engine) for key, engine in engines.items()}
@@ -71,7 +78,9 @@ class Router:
         self.planner = Planner(self.desk, policy, self.engines, folders, weights or {})
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
+        self.folders, self.keep_s = dict(folders), keep_s
         self._renewed = 0.0
+        self._kept = -inf  # when old folders were last removed
 
     def tick(self) -> TickReport:
         """Look, decide, act."""
@@ -91,6 +100,9 @@ class Router:
             if self.stopping.is_set():
                 break  # intended, not handed over: whoever comes next does it
             self._hand_over(attempt, report)
+        if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
+            self._kept = now
+            self._remove_old(shown, now, report)
         report.open_jobs, report.seconds = len(self.desk.rows), time.perf_counter() - begun
         return report
 
@@ -117,10 +129,14 @@ class Router:
                 report.down[name] = self.health.rows[name].error
                 self._give_up(name, theirs, report)
                 continue
-            self.health.well(name, now)
-            report.up.append(name)
             seen, room = found
-            rooms.update(room)
+            if seen.error:
+                self.health.down(name, seen.error, now)
+                report.down[name] = seen.error
+            else:
+                self.health.well(name, now)
+                report.up.append(name)
+                rooms.update(room)
             shown += seen.seen
             again += seen.resubmit
             report.ended += seen.ended
@@ -144,13 +160,22 @@ class Router:
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
         plan = self.planner.plan(under_way, report.spaces, now, MOST_STARTS)
         for attempt in plan.moves:
-            self.ledger.ask_stop(attempt, "move", now)
-        report.moved = list(plan.moves)
+            with suppress(Conflict):  # another router has ended it meanwhile
+                self.ledger.ask_stop(attempt, "move", now)
+                report.moved.append(attempt)
         for decision in plan.decisions:
             report.decisions[decision.kind] = report.decisions.get(decision.kind, 0) + 1
         if not plan.decisions:
             return []
         return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.room)
+
+    def _remove_old(self, shown: Sequence[Seen], now: float, report: TickReport) -> None:
+        """Remove old folders of engines that have answered: only they know what is still under way."""
+        running = {seen.attempt for seen in shown if seen.state not in ENDED}
+        for name in report.up:
+            removed = self.health.ask(name, now, lambda folder=self.folders[name]: remove_old(  # type: ignore[misc]
+                self.ledger, folder, self.keep_s, now, running))
+            report.removed += removed or []
 
     def _hand_over(self, attempt: AttemptRow, report: TickReport) -> None:
         now = self.clock()
@@ -160,6 +185,9 @@ class Router:
         name = engine_name(pool)
         if self.health.resting(name, now):
             return
+        there = self.ledger.attempt(attempt.id)
+        if there.router != self.name or there.state != INTENDED or there.stop:
+            return  # another looks after it by now, or its owner has cancelled it: the next look says
         row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
         said = self.handing.over(self.engines[name], self.reconcilers[name], attempt, row, pool)
         if said == "handed over":

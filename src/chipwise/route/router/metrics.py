@@ -44,14 +44,17 @@ class Metrics:
         self._decisions: dict[str, int] = {"start": 0, "stop": 0, "wait": 0}
         self._failures: dict[str, int] = {}
 
-    def observe(self, report: TickReport, rows: Iterable[JobRow], totals: Mapping[str, Mapping[str, float]]) -> None:
-        """Take a tick in, and write the text anew."""
+    def count(self, report: TickReport) -> None:
+        """Take a tick in."""
         self._ticks[bisect_left(BUCKETS_S, report.seconds)] += 1
         self._seconds += report.seconds
         for kind, count in report.decisions.items():
             self._decisions[kind] = self._decisions.get(kind, 0) + count
         for engine in report.down:
             self._failures[engine] = self._failures.get(engine, 0) + 1
+
+    def write(self, report: TickReport, rows: Iterable[JobRow], totals: Mapping[str, Mapping[str, float]]) -> None:
+        """Write the text anew; `report` is of the last tick."""
         text = "\n".join(family.text() for family in self._families(report, rows, totals)) + "\n"
         with self._lock:
             self._text = text

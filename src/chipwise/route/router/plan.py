@@ -62,11 +62,11 @@ class Planner:
         pending = self._pending(under_way, now)
         start = self._starts(space, [a.job_id for a in pending], now)
         with self.desk.aside(pending, now):
-            view = self.desk.view(now, free, total, start, self.weights)
+            explain = self.desk.to_explain()
+            view = self.desk.view(now, free, total, start, self.weights, self.policy, explain)
             wishes = self.policy(view)
             self.desk.keep_shares(view, wishes.shares)
-            explain = self.desk.to_explain()
-            decisions = place(view, wishes, self.desk.board.option, waits=explain)
+            decisions = place(view, wishes, self.desk.board.option, waits=explain, heads=True)
         self.desk.explained(explain, now)
         own = {a.job_id: a for a in pending}
         moves = [own[d.job].id for d in decisions

@@ -7,11 +7,11 @@ taken in its place, so that a router which was only slow can't start it afterwar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chipwise.route.engine import ENDED, LOST, PENDING, RUNNING, Engine, Seen
+from chipwise.route.engine import CANCELLED, ENDED, LOST, PENDING, RUNNING, Engine, EngineDown, Seen
 from chipwise.route.engines.named import attempt_folder
 from chipwise.route.launch import BURIED, bury, claim_of, end_of, progress_of
 from chipwise.route.ledger import Conflict, Ledger
@@ -20,7 +20,8 @@ from chipwise.route.ledger.records import RUNNING as IS_RUNNING
 from chipwise.route.router import fallback
 from chipwise.route.router.fallback import Ending
 
-SETTLE_S = 15.0  # after a submission, within which an engine may not list a job yet; Slurm's own caches last seconds
+SETTLE_S = 15.0  # for which an engine may not list a job that it has; Slurm's own caches last seconds
+LOOKS = 3  # in a row at the least without it, before it counts as lost: an engine that restarts lists a part at first
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Found:
     stopped: list[str] = field(default_factory=list)  # engine ids that were told to stop
     strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
     seen: list[Seen] = field(default_factory=list)  # one for each attempt, the right one
+    error: str = ""  # the first that was said when something was to be stopped
 
 
 def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> tuple[dict[str, Seen], list[Seen]]:
@@ -44,8 +46,10 @@ def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> 
         by_attempt.setdefault(seen.attempt, []).append(seen)
     right, others = {}, []
     for attempt, candidates in by_attempt.items():
-        if len(candidates) == 1 and (candidates[0].state in (PENDING, RUNNING) or attempt not in recorded):
-            right[attempt] = candidates[0]
+        only = candidates[0] if len(candidates) == 1 else None
+        if only is not None and (attempt not in recorded or (
+                only.state in (PENDING, RUNNING) and only.engine_id == recorded[attempt])):
+            right[attempt] = only
             continue
         claim = claim_of(attempt_folder(folder, attempt))
         mine = [s for s in candidates if claim is not None and s.engine_id == claim.by]
@@ -64,19 +68,25 @@ class Reconciler:
 
     def __init__(self, ledger: Ledger, folder: Path, router: str) -> None:
         self.ledger, self.folder, self.router = ledger, folder, router
+        self._missing: dict[str, tuple[float, int]] = {}  # attempts that the engine doesn't show: since when, looks
+        self._doubles: set[str] = set()  # engine ids that were told to stop since another was the attempt
 
     def engine(self, engine: Engine, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float) -> Found:
         """One pass over the attempts of an engine that this router looks after."""
         recorded = {a.id: a.engine_id for a in mine}
-        right, others = chosen(engine.list(), self.folder, recorded)
+        shown = engine.list()
+        right, others = chosen(shown, self.folder, recorded)
         absent = [(a.id, a.engine_id) for a in mine if a.id not in right]
         if absent:
             more, extra = chosen(engine.status(absent), self.folder, recorded)
             right |= {k: v for k, v in more.items() if k not in right}
             others += extra
-        found = Found(seen=list(right.values()))
+        found = Found(seen=[*right.values(), *(s for s in others if s.attempt not in right)])
+        self._missing = {a.id: self._missing[a.id] for a in mine if a.id in self._missing and a.id not in right}
         for seen in others:
-            self._stop(engine, seen, found)
+            if seen.attempt in recorded:  # those of other routers' attempts are theirs to choose from
+                self._doubles.add(seen.engine_id)
+                self._stop(engine, seen, found)
         for attempt in mine:
             seen_now = right.get(attempt.id)
             if seen_now is None:
@@ -85,7 +95,7 @@ class Reconciler:
                 self._ended(attempt, seen_now, jobs.get(attempt.job_id), now, found)
             else:
                 self._under_way(engine, attempt, seen_now, jobs.get(attempt.job_id), now, found)
-        self._leftovers(engine, right, {a.id for a in mine}, found)
+        self._leftovers(engine, shown, recorded, found)
         return found
 
     def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: Seen | None = None) -> None:
@@ -107,9 +117,10 @@ class Reconciler:
 
     def earlier(self, attempt: AttemptRow) -> list[AttemptRow]:
         """The attempts before this one, since the job was last tried again by hand."""
-        by_hand = [e.at for e in self.ledger.events(attempt.job_id) if e.kind == "retried"]
-        since = max(by_hand, default=0.0)
-        return [a for a in self.ledger.attempts(attempt.job_id) if a.number < attempt.number and a.intended >= since]
+        events = self.ledger.events(attempt.job_id)
+        since = max((e.id for e in events if e.kind == "retried"), default=0)  # their order, whatever clocks said
+        known = {e.attempt for e in events if e.kind == "intended" and e.id > since}
+        return [a for a in self.ledger.attempts(attempt.job_id) if a.number < attempt.number and a.id in known]
 
     def _under_way(self, engine: Engine, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float,
                    found: Found) -> None:
@@ -124,14 +135,21 @@ class Reconciler:
         if attempt.stop:
             self._stop(engine, seen, found)
         elif row is not None and row.spent + fallback.cost(attempt, attempt.started, now) > row.job.budget:
-            self.ledger.ask_stop(attempt.id, "preempt", now)
+            try:
+                self.ledger.ask_stop(attempt.id, "preempt", now)
+            except Conflict:  # as above
+                return
             self._stop(engine, seen, found)
 
     def _ended(self, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float, found: Found) -> None:
         row = row or self.ledger.job(attempt.job_id)
         folder = attempt_folder(self.folder, attempt.id)
-        if claim_of(folder) is None and not bury(folder, self.router):
+        claim = claim_of(folder)
+        if claim is None and not bury(folder, self.router):
             return  # claimed since: look again
+        if seen.state == CANCELLED and seen.engine_id in self._doubles and not attempt.stop:
+            # it made its claim just when it was told to stop as a double: nobody meant the attempt
+            seen = replace(seen, state=LOST, reason="stopped by the router, which took it for a double")
         ending = fallback.concluded(row, attempt, seen, self.earlier(attempt), now, progress_of(folder))
         self.conclude(attempt, ending, now, seen)
         found.ended.append((attempt.id, ending.state))
@@ -155,27 +173,34 @@ class Reconciler:
             self.conclude(attempt, fallback.refused(row, attempt, claim.by, self.earlier(attempt), now), now)
             found.ended.append((attempt.id, "refused"))
             return
-        since = attempt.submitted if claim is None else claim.at
-        if now - (since or attempt.intended) < SETTLE_S:
+        first, looks = self._missing.get(attempt.id, (now, 0))
+        first = min(first, now)  # a clock that was set back
+        self._missing[attempt.id] = (first, looks + 1)
+        if now - first < SETTLE_S or looks + 1 < LOOKS:
             return
         lost = Seen(attempt.id, attempt.engine_id, LOST, reason="its engine no longer knows it, and it left no end",
                     started=None if claim is None else claim.at)
         self._ended(attempt, lost, row, now, found)
 
-    def _leftovers(self, engine: Engine, right: Mapping[str, Seen], mine: set[str], found: Found) -> None:
+    def _leftovers(self, engine: Engine, shown: Sequence[Seen], mine: Collection[str], found: Found) -> None:
         """Stop what runs on the engine though the ledger has ended it."""
-        for attempt, seen in right.items():
-            if attempt in mine or seen.state in ENDED:
+        for seen in shown:
+            if seen.attempt in mine or seen.state in ENDED:
                 continue
             try:
-                state = self.ledger.attempt(attempt).state
+                state = self.ledger.attempt(seen.attempt).state
             except Conflict:
-                found.strangers.append(attempt)
+                found.strangers.append(seen.attempt)
                 continue
             if state not in UNDER_WAY:
                 self._stop(engine, seen, found)
 
     @staticmethod
     def _stop(engine: Engine, seen: Seen, found: Found) -> None:
-        engine.cancel(seen.engine_id)
-        found.stopped.append(seen.engine_id)
+        """Tell one to stop. One that can't be told doesn't keep the others from being looked at."""
+        try:
+            engine.cancel(seen.engine_id)
+        except EngineDown as error:
+            found.error = found.error or f"{seen.engine_id} can't be stopped: {error}"
+        else:
+            found.stopped.append(seen.engine_id)

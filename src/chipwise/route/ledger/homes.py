@@ -1,0 +1,37 @@
+"""Where attempts lie: one folder for each engine, which every router of the ledger must see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from chipwise.errors import InputError
+from chipwise.route.ledger.database import Database
+
+_HOME = "home:"  # begins the names in `meta`
+
+
+def settle(db: Database, homes: Mapping[str, tuple[str, str]], silent: float) -> None:
+    """Keep the mark and the path of each engine's folder; refuse others while what lies in the old ones matters.
+
+    `silent`: routers that have said nothing since then count as dead.
+    """
+    for engine, (mark, path) in homes.items():
+        name = _HOME + engine
+        found = db.one("SELECT value FROM meta WHERE name = ?", name)
+        before = json.loads(found[0]) if found is not None else None
+        if before is not None and before["mark"] != mark:
+            _movable(db, engine, before["path"], path, silent)
+        if before != {"mark": mark, "path": path}:
+            db.run("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET "
+                   "value = excluded.value", name, json.dumps({"mark": mark, "path": path}))
+
+
+def _movable(db: Database, engine: str, before: str, path: str, silent: float) -> None:
+    alive = db.one("SELECT id FROM routers WHERE stopped IS NULL AND seen > ? ORDER BY seen DESC LIMIT 1", silent)
+    under_way = db.one("SELECT count(*) FROM attempts WHERE state IN ('intended', 'running', 'submitted')")
+    assert under_way is not None
+    why = f"router {alive[0]} works with it" if alive else f"{under_way[0]} attempts are under way in it"
+    if alive or under_way[0]:
+        raise InputError("folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: "
+                                         f"{why}")

@@ -1,0 +1,82 @@
+"""The front of a long queue: the rows of a board that one decision looks at, found without a look at the others.
+
+Most policies judge each job by its own row, so that what they say of some rows is what they say of these among all.
+Such a policy has a `Front`: the number by which it orders jobs that wait, kept on the board while a job does not
+change. A decision then costs the jobs that run, the first `depth` of those that wait and those asked for, however many
+wait behind: nobody behind has a turn, and the queue that a job sees in front of it is no longer than that; else all is
+as if the whole queue had been looked at. `max-throughput-per-dollar` plans for those in front alone, by their best
+pools: chips that only jobs further behind could use stay idle until these come to the front. Whoever has waited for
+longer than the patience stands in front, longest overdue first: everybody's turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from chipwise.route.board import Board, Keep, Moment
+from chipwise.route.place.turns import PATIENCE, by_id
+from chipwise.route.view import Floats, Ints, Policy, View
+
+DEPTH = 500  # waiting jobs that have a turn in one decision: as Slurm's backfill tries (bf_max_job_test, 22.05)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How a policy orders jobs that wait.
+
+    `keep` gives for some rows the order, a pool and one more number, none of which may depend on the time or on starts;
+    `order` makes the order of all rows of them where these matter after all.
+    """
+
+    keep: Keep
+    order: Callable[[Board, Moment, tuple[Floats, Ints, Floats]], Floats] | None = None
+
+
+_FRONTS: dict[Policy, Front] = {}
+
+
+def fronted(front: Front) -> Callable[[Policy], Policy]:
+    """Say how a policy orders jobs that wait; it must judge each job by its own row and the running ones'."""
+    def noted(policy: Policy) -> Policy:
+        _FRONTS[policy] = front
+        return policy
+    return noted
+
+
+def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DEPTH, asked: Collection[str] = (),
+             patience: float = PATIENCE) -> View:
+    """What a policy is to be shown for one decision: all, where it has no `Front` or no more than `depth` wait."""
+    front, running = _FRONTS.get(policy), board.running()
+    if depth is None or front is None or len(board) - len(running) <= depth:
+        return board.part(at, None)
+    kept = board.kept(at, front.keep)
+    order = kept[0] if front.order is None else front.order(board, at, kept)
+    waits = np.flatnonzero(board.column("at") < 0)
+    due = (board.column("arrival")[waits] + patience / np.maximum(board.column("weight")[waits], 1e-9)
+           + board.column("had")[waits])
+    aged = due <= at.now
+    first = _first(board, waits[aged], due[aged], depth)
+    if len(first) < depth:
+        others = waits[~aged]
+        first = np.concatenate([first, _first(board, others, order[others], depth - len(first))])
+    shown = board.column("at") >= 0
+    shown[first] = shown[board.rows(list(asked))] = True
+    return board.part(at, np.flatnonzero(shown))
+
+
+def _first(board: Board, rows: Ints, order: Floats, many: int) -> Ints:
+    """The first so many of these rows: by order, then by arrival, then by id."""
+    if len(rows) <= many:
+        return rows
+    last = np.partition(order, many - 1)[many - 1] if many > 0 else -inf
+    surely, level = rows[order < last], rows[order == last]
+    if len(surely) + len(level) > many:
+        arrival = board.column("arrival")[level]
+        turns = np.argsort(arrival, kind="stable")
+        names = board.ids(level) if (arrival[turns][1:] == arrival[turns][:-1]).any() else []
+        level = level[by_id(turns, names, arrival) if names else turns][:many - len(surely)]
+    return np.concatenate([surely, level])
