@@ -4,7 +4,9 @@ Traces of mixed training jobs, made from seeds: presets scaled to hours, deadlin
 jobs, pools, prices and luck: run times are drawn from the predictions' intervals. Rankings take the pools by price, of
 a chip-hour or of the job's hour, first come first served or by deadline; they wait for the cheapest, or take the first
 with room. The best of them: the fewest deadlines missed, then the least cost. All of them are printed for every price
-setting; a win is less cost at as many missed deadlines or fewer.
+setting. A trace is won where ours costs less than the best at as many missed deadlines or fewer; open where ours costs
+more and misses fewer, so that no ranking keeps as many promises at any price; lost where some ranking, the best or not,
+costs no more and misses no more than ours.
 
     python benchmarks/loop.py [seeds] [jobs]
 """
@@ -12,6 +14,7 @@ setting; a win is less cost at as many missed deadlines or fewer.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -106,6 +109,9 @@ RANKINGS: dict[str, Policy] = {
     f"{'by deadline' if due else 'in order'}": partial(by_price, of_job=of_job, waits=waits, by_deadline=due)
     for of_job in (False, True) for waits in (False, True) for due in (False, True)}
 OURS = "cheapest-within-deadline"
+ENDS = {"won": "costs less than the best ranking at as many missed deadlines or fewer",
+        "open": "costs more and misses fewer than any ranking",
+        "lost": "a ranking costs no more at as many missed or fewer"}
 
 
 def figures(trace: Trace, name: str, policy: Policy, seed: int) -> Measures:
@@ -118,7 +124,7 @@ def stopping(view: View) -> Wishes:
 
 
 def main(seeds: int = 10, jobs: int = 100) -> None:
-    begun, wins, fewer, total = process_time(), 0, 0, 0
+    begun, tally = process_time(), Counter[str]()
     for words, cloud in PRICES.items():
         where = pools(cloud)
         known = kinds(where)
@@ -128,18 +134,30 @@ def main(seeds: int = 10, jobs: int = 100) -> None:
             print(f"  {job.name:18} USD over the cheapest: "
                   + ", ".join(f"{o.pool}:{o.chips} {o.usd / least:.2f}" for o in options))
         for when, due in DEADLINES.items():
-            won, less = compared(f"{words}; deadlines {when}", seeds, jobs, where, known, due)
-            wins, fewer, total = wins + won, fewer + less, total + seeds
-    print(f"\n{OURS} costs less than the best ranking at as many missed deadlines or fewer: {wins} of {total} traces "
-          f"(fewer missed in {fewer}); {process_time() - begun:.0f} CPU seconds")
+            found = compared(f"{words}; deadlines {when}", seeds, jobs, where, known, due)
+            print(f"  {told(found)}")
+            tally += found
+    print(f"\n{OURS} on all {tally.total()} traces: {told(tally)}; {process_time() - begun:.0f} CPU seconds")
+
+
+def told(tally: Counter[str]) -> str:
+    """How often, in words."""
+    return "; ".join(f"{words}: {tally[name]}" for name, words in ENDS.items())
+
+
+def judged(ours: Measures, best: Measures, others: list[Measures]) -> str:
+    """What became of one trace, by cost and deadlines missed."""
+    if any(m.cost_usd <= ours.cost_usd and m.deadline_misses <= ours.deadline_misses for m in others):
+        return "lost"
+    return "won" if ours.cost_usd < best.cost_usd and ours.deadline_misses <= best.deadline_misses else "open"
 
 
 def compared(words: str, seeds: int, jobs: int, where: tuple[Pool, ...], known: list[tuple[Job, tuple, tuple]],
-             due: tuple[float, float]) -> tuple[int, int]:
-    """One setting, seed by seed: how often ours won, and how often it missed fewer."""
+             due: tuple[float, float]) -> Counter[str]:
+    """One setting, seed by seed: how often ours won, lost, or neither."""
     print(f"\n{words}\n{'seed':>4}  {'ours':>9} missed  {'best ranking':>12} missed  {'less':>6}  which")
     sums: dict[str, list[float]] = {}
-    wins = fewer = 0
+    tally: Counter[str] = Counter()
     for seed in range(seeds):
         trace = made(seed, jobs, where, known, due)
         ours = figures(trace, OURS, policy_named(OURS), seed)
@@ -147,18 +165,18 @@ def compared(words: str, seeds: int, jobs: int, where: tuple[Pool, ...], known: 
         extra = figures(trace, f"({OURS}, were it to stop and move jobs)", stopping, seed)
         assert all(m.completed == jobs for m in (ours, extra, *others)), "a job was not completed"
         best = min(others, key=lambda m: (m.deadline_misses, m.cost_usd))
-        won = ours.cost_usd < best.cost_usd and ours.deadline_misses <= best.deadline_misses
-        wins, fewer = wins + won, fewer + (ours.deadline_misses < best.deadline_misses)
+        end = judged(ours, best, others)
+        tally[end] += 1
         for m in (ours, extra, *others):
             both = sums.setdefault(m.policy, [0.0, 0.0])
             both[0], both[1] = both[0] + m.cost_usd, both[1] + m.deadline_misses
         print(f"{seed:4}  {ours.cost_usd:9,.0f} {ours.deadline_misses:6}  {best.cost_usd:12,.0f} "
               f"{best.deadline_misses:6}  {1 - ours.cost_usd / best.cost_usd:6.1%}  {best.policy}"
-              + ("" if won else "  (no win)"), flush=True)
+              + ("" if end == "won" else f"  ({end})"), flush=True)
     print("sums over the seeds, USD and deadlines missed:")
     for name, (usd, missed) in sorted(sums.items(), key=lambda each: (each[1][1], each[1][0])):
         print(f"  {usd:10,.0f} {missed:5.0f}  {name}")
-    return wins, fewer
+    return tally
 
 
 if __name__ == "__main__":

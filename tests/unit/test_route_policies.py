@@ -205,3 +205,9 @@ def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):
     view = view_of(board_of(POOLS, [candidate("a", both(1, 3))]), POOLS)
     with pytest.raises(ChipwiseError, match=f"nonsense_policy:own.*{words}"):
         policy_named("nonsense_policy:own")(view)
+
+
+def test_a_price_too_small_to_divide_by_counts_as_none_in_the_balance():
+    from chipwise.route.policies.balanced import _over_best
+
+    assert _over_best(np.array([[5e-324, 3.0], [0.0, 0.0], [2.0, 3.0]])).tolist() == [[1.0, 2.0], [1.0, 1.0], [1.0, 1.5]]

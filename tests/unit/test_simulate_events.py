@@ -10,9 +10,11 @@ import pytest
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option, Unable
+from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
 from chipwise.route.simulate.chance import Chance
+from chipwise.route.simulate.desk import PolicyDesk
 from chipwise.route.simulate.events import Terms, replay
 from chipwise.route.simulate.measures import jain, measure
 from chipwise.route.view import Decision
@@ -149,3 +151,40 @@ def test_a_policy_that_never_starts_a_job_leaves_it_refused_with_its_name():
 
     outcome = run(arrival("a", 0.0, 60.0), desk=Never((POOL,)))
     assert outcome.fates[0].refused == "never never starts it: it stands in the queue"
+
+
+def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_the_reason():
+    spot = replace(POOL, terms="spot", interruptions=5.0)
+    outcome = run(arrival("long", 0.0, 100 * 3600.0, pool=spot), arrival("b", 9e5, 1.0, pool=spot), pool=spot,
+                  chance=Chance(1))
+    assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
+    assert outcome.fates[0].refused == "parked: 21 runs in a row lost their chips before a checkpoint, the last in h100"
+    alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=Chance(1)))
+    assert alone.makespan_s is None and 0.99 < alone.utilisation <= 1.0 and alone.cost_usd > 0
+    assert outcome.fates[1].end == 9e5 + 1.0 and (measure(outcome).completed, measure(outcome).refused) == (1, 1)
+
+
+def test_losses_that_keep_work_never_park_a_job():
+    spot = replace(POOL, terms="spot", interruptions=5.0)
+    keep = Checkpoint(True, 30.0, restart=1.0)
+    outcome = run(arrival("long", 0.0, 100 * 3600.0, pool=spot, checkpoint=keep), pool=spot, chance=Chance(1))
+    assert outcome.fates[0].end is not None and len(outcome.runs) > 100
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("keep", [Checkpoint(True), Checkpoint(True, 3600.0, restart=60.0), Checkpoint(True, 10.0)])
+def test_two_jobs_that_have_waited_too_long_do_not_stop_each_other_for_ever(name, keep):
+    long = 3 * 86_400.0  # each waits for longer than place's patience while the other runs
+    jobs = arrival("a", 0.0, long, checkpoint=keep), arrival("b", 1.0, long, checkpoint=keep)
+    outcome = run(*jobs, desk=PolicyDesk(name, POLICIES[name], (POOL,)))
+    figures = measure(outcome)
+    assert figures.completed == 2
+    assert figures.makespan_s < 2 * long + 1.01 * 86_400  # work repeated: a day at the most, or what shares may waste
+
+
+def test_a_restarted_job_is_not_stopped_before_its_checkpoint_for_a_share():
+    keep = Checkpoint(True, 3600.0, restart=60.0)
+    jobs = [arrival(name, 0.0, 43_200.0, checkpoint=keep) for name in "ab"]
+    outcome = run(*jobs, desk=PolicyDesk("max-min-fair", POLICIES["max-min-fair"], (POOL,)))
+    stopped = [r for r in outcome.runs if r.how == "preempted"]
+    assert stopped and all(r.end - r.start - r.lost >= 3600.0 for r in stopped)

@@ -123,3 +123,9 @@ def test_seconds_between_allocations_are_at_least_0(folder):
 def test_the_example_is_read_from_a_copy_too(tmp_path):
     shutil.copytree(FOLDER, tmp_path / "copy")
     assert len(read(tmp_path / "copy").jobs) == 300
+
+
+def test_a_refused_job_with_a_deadline_misses_it(folder):
+    (folder / "jobs.csv").write_text(JOBS + "0,0,A,1,100,1,600\n1,10,A,4,5,1,600\n")
+    found = replay(read(folder), "fastest")
+    assert (found.completed, len(found.refused), found.deadline_misses, found.with_deadline) == (1, 1, 1, 2)

@@ -24,7 +24,7 @@ LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate
 BY_JOB: dict[str, Any] = {
     "arrival": 0.0, "weight": 1.0, "deadline": inf, "confidence": 0.9, "budget": inf, "restartable": False,
     "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0, "every": inf, "restart": 0.0, "known": 0.0,
-    "had": 0.0, "fresh": False, "ahead": 0.0, "where": -1, "behind": 0.0}
+    "had": 0.0, "fresh": False, "ahead": 0.0, "where": -1, "behind": 0.0, "warming": 0.0}
 # by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
@@ -162,7 +162,9 @@ class Board:
         """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
-        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, self._candidates[j].restart
+        told = self._candidates[j]
+        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
+        a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
         if barred is not None:
             self._choose(j, barred)
         self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
@@ -338,8 +340,8 @@ class Board:
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        _age(rows, now, a["at"], a["base"], a["known"], a["since"], a["every"], a["restart"], a["all_seconds"],
-             a["before"], a["done"], a["served"], a["had"], a["again"])
+        _age(rows, now, a["at"], a["base"], a["known"], a["since"], a["every"], a["restart"], a["warming"],
+             a["all_seconds"], a["before"], a["done"], a["served"], a["had"], a["again"])
         self._scale(rows)
 
     def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
@@ -404,16 +406,18 @@ def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, u
 
 
 @entry
-def _age(rows: Any, now: float, at: Any, base: Any, known: Any, since: Any, every: Any, restart: Any, all_seconds: Any,
-         before: Any, done: Any, served: Any, had: Any, again: Any) -> None:
+def _age(rows: Any, now: float, at: Any, base: Any, known: Any, since: Any, every: Any, restart: Any, warming: Any,
+         all_seconds: Any, before: Any, done: Any, served: Any, had: Any, again: Any) -> None:
     """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
     for k in range(rows.shape[0]):
         j = rows[k]
         p = at[j]
-        gone, ran = (now - known[j]) / max(all_seconds[j, p], 1e-9), max(now - since[j], 0.0)
+        ran = max(now - since[j], 0.0)
+        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
+        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
         done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
         served[j, p] = before[j, p] + ran
         had[j] = 0.0
         for q in range(served.shape[1]):
             had[j] += served[j, q]
-        again[j] = (ran if every[j] == np.inf else ran % every[j]) + restart[j]
+        again[j] = (ran if every[j] == np.inf else worked % every[j]) + restart[j]

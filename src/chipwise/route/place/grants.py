@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from chipwise.route.place.turns import OVERHEAD
+from chipwise.route.place.turns import LEASE_S, OVERHEAD
 from chipwise.route.view import Flags, Floats, Ints
 from chipwise.serving.state import PART, entry
 
@@ -194,6 +194,27 @@ def _expected(f: Any, j: int, p: int) -> float:
 
 
 @part
+def _dear(f: Any, v: int) -> bool:
+    """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
+    ran = f.now - f.since[v]
+    return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
+
+
+@part
+def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
+    """Whether a running job is not to be stopped for another that is ahead of it.
+
+    Whoever has waited too long may stop others whatever they repeat, but not one that has waited too long itself: two
+    of those, each in front as soon as the other runs, would stop each other for ever and neither would end.
+    """
+    if f.pos[v] != p or f.turn[v] or v == j or f.since[v] >= f.now:
+        return True
+    if sharing:
+        return bool(_dear(f, v) and (f.aged[v] or not f.aged[j] or f.now - f.since[v] < LEASE_S))
+    return bool(f.aged[v])
+
+
+@part
 def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
     if not _may_stop(f, j, p):
@@ -204,9 +225,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     while room < c and n < f.behinds[p]:
         v = f.behind[p, n]
         n += 1
-        if f.pos[v] != p or f.turn[v] or v == j:
-            continue
-        if sharing and not f.aged[j] and f.again[v] > OVERHEAD * (f.now - f.since[v]):
+        if _spared(f, j, p, v, sharing):
             continue
         room += f.chips[v, p]
         cost += f.weight[v] * f.chips[v, p] * f.again[v]
@@ -214,9 +233,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
         return False
     for i in range(n):
         v = f.behind[p, i]
-        if f.pos[v] != p or f.turn[v] or v == j:
-            continue
-        if sharing and not f.aged[j] and f.again[v] > OVERHEAD * (f.now - f.since[v]):
+        if _spared(f, j, p, v, sharing):
             continue
         f.soft[p] -= f.chips[v, p]
         f.stopper[v] = j
@@ -376,7 +393,7 @@ def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
             if f.restartable[j] and f.preempts:
                 f.soft[p] -= c
             continue
-        if here >= 0 and not (f.moves and f.restartable[j] and f.again[j] <= OVERHEAD * (f.now - f.since[j])):
+        if here >= 0 and not (f.moves and f.restartable[j] and not _dear(f, j)):
             continue
         if not _fits(f, j, p) and not _stop_for(f, j, p, True):
             if here < 0 and f.target[j] < 0:

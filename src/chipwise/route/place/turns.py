@@ -11,6 +11,7 @@ from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 from chipwise.serving.state import entry, part
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
+LEASE_S = 360.0  # that a job keeps chips given to it as a fair share: a round of Gavel's (OSDI 2020, section 5)
 RUNS = 100  # of places alike, above which sorting all again is quicker than sorting each
 PATIENCE = 86_400.0  # s that a job of priority 1 waits before it goes first: a day, our choice; whole days are noticed
 
@@ -151,4 +152,5 @@ def _movable(view: View, wishes: Wishes) -> Flags:
     """Running jobs that may change pools for the sake of a share: what they repeat is little beside what they ran."""
     if not wishes.moves:
         return np.zeros(len(view.jobs), dtype=bool)
-    return np.asarray(view.restartable & (view.again <= OVERHEAD * (view.now - view.since)))
+    ran = view.now - view.since
+    return np.asarray(view.restartable & (ran >= LEASE_S) & (view.again <= OVERHEAD * ran))

@@ -14,6 +14,8 @@ from chipwise.route.view import Floats, View, Wishes
 # cost and time alike; energy and risk break near-ties: our choice, to be set by the team
 WEIGHTS = {"cost": 0.4, "time": 0.4, "energy": 0.1, "risk": 0.1}
 
+NOTHING = 1e-9  # USD or joules of a whole run that count as none: a price so small is rounding, and divides to inf
+
 
 @fronted(Front(by_work))
 def balanced(view: View) -> Wishes:
@@ -47,7 +49,8 @@ def weights_of(view: View) -> dict[str, float]:
 def _over_best(what: Floats) -> Floats:
     """Each pool's number over the job's least; 1 everywhere where that is nothing."""
     best = np.minimum(least(what), 1e300)[:, None]  # a job that can't run anywhere has no best
-    if (best > 0).all():
+    if (best > NOTHING).all():
         return np.asarray(what / best)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(best > 0, what / best, np.where(what > 0, 2.0, 1.0))  # free against paid: as twice the cost
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        # free against paid: as twice the cost
+        return np.where(best > NOTHING, what / best, np.where(what > NOTHING, 2.0, 1.0))

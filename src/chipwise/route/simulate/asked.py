@@ -14,6 +14,7 @@ import numpy as np
 
 from chipwise.route.place import grant
 from chipwise.route.simulate.course import Course
+from chipwise.route.simulate.neutral import ROUND_S
 from chipwise.route.view import Floats, Ints, Policy, View, Wishes
 
 
@@ -103,11 +104,12 @@ class Asked:
         at = np.full(n, -1) if self._anew else self.pools
         free = work.count - np.bincount(at[at >= 0], chips[at >= 0, 0], minlength=count).astype(np.int64)
         held = np.where(runs, chips, 0)
+        # whoever runs has had a round, and more of a lease is not to be had here: stopping costs nothing
         return View(
             now=course.now, jobs=tuple(work.jobs[j] for j in jobs.tolist()), pools=work.pools,
             arrival=work.arrival[jobs], weight=work.weight[jobs], deadline=work.arrival[jobs] + work.slo[jobs],
             confidence=np.full(n, 0.9), budget=np.full(n, inf), restartable=np.ones(n, dtype=bool), again=np.zeros(n),
-            at=at, since=np.where(at >= 0, course.now, nan), seconds=seconds, low=seconds, high=seconds,
+            at=at, since=np.where(at >= 0, course.now - 2 * ROUND_S, nan), seconds=seconds, low=seconds, high=seconds,
             usd=seconds * (chips * work.usd_chip_hour) / 3600.0, joules=np.zeros((n, count)), chips=held,
             rank=np.zeros((n, count), dtype=np.int64), barred=np.zeros((n, count), dtype=bool),
             start=_starts(course.now, seconds, held, at, free), served=course.served[jobs], free=free,

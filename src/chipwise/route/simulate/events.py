@@ -26,7 +26,8 @@ from chipwise.units import HOUR, MINUTE
 # in the order in which events of one moment are handled: room is made before it is asked for
 _END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
 TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
-MOST_STOPS = 1000  # of one job by the policy, after which they are said never to end; people would not wait so long
+MOST_STOPS = 1000  # of one job in a row that kept nothing, after which its policy is said never to end it
+MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job is parked, as the router does
 CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
 
 
@@ -43,6 +44,7 @@ class _Live:
     pace: float = 1.0  # seconds that the whole work really takes there
     warming: float = 0.0  # seconds of this attempt before it works
     spent: float = 0.0
+    vain: int = 0  # runs in a row that kept nothing
     first: float | None = None
     end: float | None = None
     refused: str = ""
@@ -207,6 +209,7 @@ class _Replay:
         live.paid_once.add(option.pool)
         live.spent += usd
         live.kept = 1.0 if how == DONE else min(1.0, live.kept + saved / live.pace)
+        live.vain = 0 if saved > 0 else live.vain + 1
         self.runs.append(Run(live.at, option.pool, option.variant, option.chips, live.since, now, how, usd,
                              option.watts * length, length - saved))
         self.held[option.pool] -= option.chips
@@ -216,10 +219,14 @@ class _Replay:
             live.end = now
             self.over += 1
             self.desk.leave(live.arrival.id)
+        elif how != PREEMPTED and live.vain > MOST_LOST:
+            live.refused = (f"parked: {live.vain} runs in a row lost their chips before a checkpoint, the last in "
+                            f"{option.pool}")
+            self.over += 1
+            self.desk.leave(live.arrival.id)
         else:
             self._wait(live)
-            failed = how in (INTERRUPTED, FAILED)
-            self.desk.stop(live.arrival.id, now, live.kept, live.spent, failed)
+            self.desk.stop(live.arrival.id, now, live.kept, live.spent, how != PREEMPTED)
 
     @staticmethod
     def _saved(live: _Live, worked: float) -> float:
@@ -269,8 +276,9 @@ class _Replay:
             live = self.by_id[decision.job]
             acted = acted or decision.kind != "wait"
             if decision.kind == "stop":
-                if live.attempt > MOST_STOPS:
-                    raise Refusal(f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times: it never ends",
+                if live.vain > MOST_STOPS:
+                    raise Refusal(f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times before a "
+                                  "checkpoint: it never ends",
                                   "checkpoints that are nearer, or another policy")
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":

@@ -18,7 +18,7 @@ from chipwise.units import HOUR
 
 @dataclass(frozen=True, slots=True)
 class PoolMeasures:
-    """How one pool was used, from the first arrival to the last end."""
+    """How one pool was used, from the first arrival until the last chips were given back."""
 
     pool: str
     chip: str
@@ -68,11 +68,12 @@ def measure(outcome: Outcome) -> Measures:
     jct = np.array([f.jct for f in done], float)
     begin = min((f.arrival for f in outcome.fates), default=0.0)
     makespan = max((f.end for f in done if f.end is not None), default=begin) - begin if done else None
+    span = max((r.end for r in outcome.runs), default=begin) - begin  # jobs that were never done held chips too
     slow = np.array([_slowdown(f) for f in done], float)
     owner, by_owner = _worst_owner(done)
     ends = Counter(r.how for r in outcome.runs)
-    pools = tuple(_pool(outcome, i, makespan or 0.0) for i in range(len(outcome.pools)))
-    there = sum(p.chips for p in outcome.pools) * (makespan or 0.0)
+    pools = tuple(_pool(outcome, i, span) for i in range(len(outcome.pools)))
+    there = sum(p.chips for p in outcome.pools) * span
     return Measures(
         policy=outcome.policy, jobs=len(outcome.fates), completed=len(done), refused=len(outcome.fates) - len(done),
         avg_jct_s=_or_none(jct, np.mean), median_jct_s=_or_none(jct, np.median),
@@ -128,11 +129,11 @@ def busy(outcome: Outcome, pool: str, edges: Floats) -> Floats:
     return np.divide(np.diff(held), width, out=np.zeros_like(width), where=width > 0)
 
 
-def _pool(outcome: Outcome, i: int, makespan: float) -> PoolMeasures:
+def _pool(outcome: Outcome, i: int, span: float) -> PoolMeasures:
     pool = outcome.pools[i]
     runs = [r for r in outcome.runs if r.pool == pool.name]
     held = sum(r.chips * (r.end - r.start) for r in runs)
-    there = pool.chips * makespan
+    there = pool.chips * span
     return PoolMeasures(pool.name, pool.chip, pool.chips, held / there if there > 0 else 0.0, held,
                         sum(r.usd for r in runs), len(runs))
 

@@ -35,7 +35,8 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
     unit, name = (DAY, "days") if end - begin > 5 * DAY else (HOUR, "hours")
     colours = _colours(labels)
     pools = outcomes[0].pools
-    heights = [*(1.6 + min(2.4, p.chips / 32) for p in pools), 2.0]
+    used = {r.pool for o in outcomes for r in o.runs}
+    heights = [*(1.6 + min(2.4, p.chips / 32) if p.name in used else 0.8 for p in pools), 2.0]
     with pictures.drawing(words=True) as pyplot:
         figure, grid = pyplot.subplots(len(pools) + 1, len(outcomes), squeeze=False, sharex=True, sharey="row",
                                        figsize=(2.2 + 5.2 * len(outcomes), sum(heights) * 0.9),
@@ -50,8 +51,8 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
             grid[-1][k].set_xlabel(f"{name} since the first arrival")
         grid[-1][0].set_ylabel("chips held, %")
         figure.suptitle(title)
-        _legend(figure, colours, len(set(labels)) > len(colours))
-        grid[-1][-1].legend(loc="upper right", fontsize=7)
+        _legend(figure, colours, len(set(labels)) > len(colours), any(r.how != DONE for o in outcomes for r in o.runs))
+        grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
         pictures.save(figure, target)
 
 
@@ -75,14 +76,17 @@ def _gantt(axes: Any, outcome: Outcome, pool: PoolUse, labels: Sequence[str], co
            begin: float, unit: float) -> None:
     from matplotlib.collections import PolyCollection
 
-    corners, fill, edge = [], [], []
+    corners, fill, edge, wide = [], [], [], []
     for i, first, chips in boxes(outcome, pool):
         run = outcome.runs[i]
         left, right = (run.start - begin) / unit, (run.end - begin) / unit
         corners.append([(left, first), (right, first), (right, first + chips), (left, first + chips)])
         fill.append(colours.get(labels[run.job], pictures.GREY))
         edge.append("white" if run.how == DONE else pictures.BLACK)  # a black edge: it had to stop
-    axes.add_collection(PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=0.3,
+        wide.append(0.3 if run.how == DONE else 0.9)
+    if not corners:
+        axes.text(0.5, 0.5, "no job here", transform=axes.transAxes, ha="center", va="center", color=pictures.GREY)
+    axes.add_collection(PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=wide,
                                        rasterized=len(corners) > AS_PIXELS))
     axes.set_ylim(0, pool.chips)
     axes.yaxis.get_major_locator().set_params(integer=True)
@@ -106,11 +110,12 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
                     strict=False))
 
 
-def _legend(figure: Any, colours: dict[str, str], others: bool) -> None:
+def _legend(figure: Any, colours: dict[str, str], others: bool, stopped: bool) -> None:
     from matplotlib.patches import Patch
 
     shown = [Patch(facecolor=colour, label=name or "(no owner)") for name, colour in colours.items()]
     if others:
         shown.append(Patch(facecolor=pictures.GREY, label="others"))
-    shown.append(Patch(facecolor="white", edgecolor=pictures.BLACK, label="black edge: stopped early"))
+    if stopped:
+        shown.append(Patch(facecolor="white", edgecolor=pictures.BLACK, label="black edge: stopped early"))
     figure.legend(handles=shown, loc="outside lower center", ncols=4, fontsize=7)

@@ -118,13 +118,14 @@ def _result(work: Neutral, course: Course, policy: str, recompute_s: float, deci
     refused = tuple((work.jobs[j], why) for j, why in work.refusals().items())
     took = jct[done]
     makespan = course.now
-    dated = done[np.isfinite(work.slo[done])]
+    dated = np.isfinite(work.slo)  # a refused job misses its deadline too
     return Result(
         policy, recompute_s, *((float(took.mean()), float(np.median(took)), float(np.percentile(took, 99)))
                                if len(done) else (np.nan,) * 3),
         makespan, course.spent, len(done), refused, cpu_s,
         float((course.busy / makespan).sum() / work.count.sum()) if makespan else 0.0,
-        int((jct[dated] > work.slo[dated]).sum()), len(dated), fairness(work, course), course.rounds, decisions, jct,
+        int((~(jct <= work.slo) & dated).sum()), int(dated.sum()), fairness(work, course), course.rounds, decisions,
+        jct,
     )  # fmt: skip
 
 
