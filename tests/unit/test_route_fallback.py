@@ -42,7 +42,7 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(state,
     assert found.next != "parked" or found.reason
     if found.next == "waiting":
         assert NOW <= found.not_before <= NOW + 300 and (found.state != "failed" or failures < retries)
-        assert found.state == "failed" or lost < MOST_BLAMELESS
+        assert found.state == "failed" or lost < MOST_BLAMELESS or (found.done is not None and found.done > done)
 
 
 def test_attempts_stopped_after_their_turn_are_no_row_of_failures():
@@ -50,6 +50,15 @@ def test_attempts_stopped_after_their_turn_are_no_row_of_failures():
     assert blameless(served) == 0
     at_once = [attempt(n, "preempted", started=0.0, ended=1.0) for n in range(1, 4)]
     assert blameless([*served, *at_once]) == 3
+
+
+def test_lost_attempts_that_reached_a_checkpoint_are_no_row_of_failures():
+    keeps = row(job("run", checkpoint=replace(restartable(), every=60.0, restart=10.0)), done=0.5)
+    forward = [attempt(n, "lost", started=0.0, ended=70.0) for n in range(1, 40)]
+    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next == "waiting"
+    in_vain = [attempt(n, "lost", started=0.0, ended=69.0) for n in range(1, 40)]
+    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next == "parked"
+    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next == "waiting"
 
 
 def test_a_program_that_finished_is_done_even_when_its_owner_cancelled_it():

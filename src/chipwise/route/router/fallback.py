@@ -121,7 +121,8 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
             many = f"{failures} attempts failed and {row.job.retries} retries are allowed"
             return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
         return Ending(state, WAITING, full, now + wait(failures), done, spent)
-    row_of = blameless(earlier) + 1
+    forward = done is not None and done > row.done
+    row_of = 1 if forward else blameless(earlier, _kept_after(row)) + 1
     if row_of > MOST_BLAMELESS:
         return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
     pause = 0.0 if state == "preempted" else wait(row_of)
@@ -138,14 +139,24 @@ def unpaid(row: JobRow, done: float | None, spent: float) -> str:
     return f"what is left of it costs {least:.2f} USD at the least, and {left:.2f} USD of its budget are left"
 
 
-def blameless(earlier: Sequence[AttemptRow]) -> int:
-    """How many of the last attempts in a row ended without the job's fault."""
+def blameless(earlier: Sequence[AttemptRow], kept_after: float = inf) -> int:
+    """How many of the last attempts in a row came to nothing without the job's fault.
+
+    One that ran for `kept_after` seconds has brought the job to its next checkpoint.
+    """
     count = 0
     for each in reversed(earlier):
-        if each.state not in BLAMELESS or (each.state == "preempted" and _ran(each) > SOON_S):
+        had = _ran(each) >= kept_after or (each.state == "preempted" and _ran(each) > SOON_S)
+        if each.state not in BLAMELESS or had:
             break
         count += 1
     return count
+
+
+def _kept_after(row: JobRow) -> float:
+    """Seconds after which an attempt has kept some of its work; inf where it never does."""
+    keep = row.job.checkpoint
+    return keep.restart + keep.every if keep.restartable else inf
 
 
 def _ran(attempt: AttemptRow) -> float:
