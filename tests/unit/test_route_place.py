@@ -87,6 +87,17 @@ def test_a_running_job_moves_when_that_pays_for_the_work_repeated():
             assert "moves from only" in found["a", "stop"].reason
 
 
+@pytest.mark.parametrize("name", ["fastest", "balanced", "cheapest"])
+def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
+    other = pool("other", 8, 9.0)
+    board = board_of([POOL, other], [candidate("a", [option(POOL, 1, 8), option(other, 3, 8)], restartable=True, every=60.0)])
+    board.started("a", "only", 0.0)
+    view = board.view(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
+    stop, start = place(view, POLICIES[name](view), board.option)
+    assert (stop.kind, start.kind, start.pool) == ("stop", "start", "other")
+    assert "moves from only (no longer possible) to other" in stop.reason
+
+
 def test_whoever_has_waited_too_long_goes_first_and_keeps_its_place():
     board = board_of([POOL], [candidate("run", [option(POOL, 2, 4)]), candidate("old", [option(POOL, 1, 8)], -90_000.0),
                               candidate("new", [option(POOL, 9, 4)])])

@@ -397,6 +397,25 @@ def test_no_job_starts_in_a_drained_pool(stage):
     assert stage.attempt().pool == "far"
 
 
+@pytest.mark.parametrize("policy", ["fastest", "cheapest", "max-throughput-per-dollar", "max-min-fair"])
+@pytest.mark.parametrize("drained", [True, False])
+def test_what_runs_in_a_pool_that_is_drained_or_whose_engine_is_away_goes_on(tmp_path, policy, drained):
+    engines = {"slurm": Scripted("slurm"), "ray": Scripted("ray")}
+    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], engines, policy)
+    stage.submit(job("run", checkpoint=restartable()), option("near", 5000.0), option("far", 9000.0))
+    stage.tick()
+    assert stage.attempt().pool == "near"
+    stage.tick(1000.0)
+    if drained:
+        stage.ledger.drain("near", True, "maintenance", stage.now)
+    else:
+        stage.engine.down("connection refused")
+    for _ in range(5):
+        stage.tick(200.0)
+    assert stage.attempt().state == "running" and not stage.attempt().stop and len(stage.ledger.attempts()) == 1
+    stage.ledger.close()
+
+
 def test_a_job_whose_pools_are_all_full_waits_with_the_reason(stage):
     for _ in range(5):
         stage.submit(job("run"), option("near", 100.0), option("far", 120.0))

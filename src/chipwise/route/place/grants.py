@@ -273,7 +273,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
         c = f.chips[j, p]
         if p == here:
             when = f.now
-            score = min(score, 1e300)
+            score = min(score, 1e300) if c <= f.total[p] else 1e300  # its chips are gone: anything is better
         elif _closed(f, j, p) or _failed(f, j, p):
             continue
         elif c > f.free[p] and (tried[p] or c > f.free[p] + f.soft[p]):  # the common case: full
@@ -291,7 +291,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
             continue
         else:
             when = _expected(f, j, p)
-        if wait != 0:
+        if wait != 0 and f.start[j, p] < np.inf:  # a pool that never has room again has no wait to take off its score
             score += wait * (when - max(f.start[j, p], f.now))
         if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
             score += abs(score) * f.again[j] / max(f.seconds[j, here], 1e-9)

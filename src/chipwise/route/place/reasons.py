@@ -37,7 +37,9 @@ def starts(view: View, wishes: Wishes, j: int, p: int) -> str:
 def moves(view: View, wishes: Wishes, j: int, p: int) -> str:
     """Why a running job goes elsewhere."""
     here, unit = int(view.at[j]), wishes.unit
-    return _with_notes(view, wishes, j, f"moves from {view.pools[here]} ({amount(wishes.score[j, here], unit)}) to "
+    gone = view.chips[j, here] > view.total[here]
+    there = "no longer possible" if gone else amount(wishes.score[j, here], unit)
+    return _with_notes(view, wishes, j, f"moves from {view.pools[here]} ({there}) to "
                        f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
                        f"repeats {format_seconds(float(view.again[j]))} of work")
 

@@ -23,6 +23,7 @@ class Space:
     ours: int  # that attempts of this ledger may hold in all, those under way included
     free: int  # of those, not held
     note: str = ""  # why it is less than there is
+    closed: bool = False  # to new jobs alone: what runs there goes on, and nothing is known that would speak against it
 
 
 def spaces(pools: Sequence[Pool], rooms: Mapping[str, Room], under_way: Sequence[AttemptRow], shown: Sequence[Seen],
@@ -50,10 +51,10 @@ def powered(pool: Pool) -> int:
 
 def _space(pool: Pool, room: Room | None, held: int, there: int, drained: bool) -> Space:
     if room is None:
-        return Space(0, 0, 0, "its engine has not answered")
+        return Space(0, 0, 0, "its engine has not answered", closed=True)
     total = min(room.total, pool.count)
     if drained:
-        return Space(0, 0, 0, "drained")
+        return Space(0, 0, 0, "drained", closed=True)
     ours = min(room.free + there, total, powered(pool))
     note = room.note
     if powered(pool) < total:

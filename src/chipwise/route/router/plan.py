@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from chipwise.predict.estimate import Estimate
 from chipwise.route.board import Board, Candidate
 from chipwise.route.engine import EngineDown, EngineRefused
@@ -17,7 +19,7 @@ from chipwise.route.router.capacity import Space
 from chipwise.route.router.desk import Desk
 from chipwise.route.router.handing import launch_of
 from chipwise.route.router.health import Guarded
-from chipwise.route.view import Decision, Policy
+from chipwise.route.view import Decision, Policy, View
 
 PENDING_S = 60.0  # in an engine's own queue, after which a job may leave it for a pool with room
 FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
@@ -63,7 +65,7 @@ class Planner:
         start = self._starts(space, [a.job_id for a in pending], now)
         with self.desk.aside(pending, now):
             explain = self.desk.to_explain()
-            view = self.desk.view(now, free, total, start, self.weights, self.policy, explain)
+            view = _left_alone(self.desk.view(now, free, total, start, self.weights, self.policy, explain), space)
             wishes = self.policy(view)
             self.desk.keep_shares(view, wishes.shares)
             decisions = place(view, wishes, self.desk.board.option, waits=explain, heads=True)
@@ -138,6 +140,14 @@ class Planner:
                                reason=f"{decision.reason}, in the engine's own queue")
             taken.add(decision.pool)
         return found
+
+
+def _left_alone(view: View, space: Mapping[str, Space]) -> View:
+    """The view in which jobs that run in closed pools are neither stopped nor moved."""
+    closed = np.array([space[name].closed for name in view.pools])
+    if not closed.any():
+        return view
+    return replace(view, restartable=view.restartable & ~((view.at >= 0) & closed[view.at]))
 
 
 def _first(decisions: Sequence[Decision], most: int) -> list[Decision]:
