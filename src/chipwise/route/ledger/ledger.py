@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import string
@@ -332,10 +331,10 @@ def open_ledger(url: str = "", create: bool = True) -> Ledger:
 
 
 def default_ledger() -> str:
-    """The file of the user's own ledger."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(data) if data.startswith("/") else Path.home() / ".local" / "share"
-    return str(folder / "chipwise" / "ledger.db")
+    """The file of the user's own ledger, beside the folders of attempts."""
+    from chipwise.catalog.measured import data_folder
+
+    return str(data_folder() / "ledger.db")
 
 
 def _engine(row: Sequence[object]) -> EngineRow:
