@@ -181,12 +181,14 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.errors import InputError
     from chipwise.route.ledger import open_ledger
+    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     read = _read(pools)
     read.pool(name)
     if on and not reason.strip():
         raise InputError("--reason", reason, "why, in a few words")
+    check_writable(out)
     with open_ledger(ledger) as book:
         book.drain(name, on, reason, time.time())
     where, found = stands(read, ledger, ask=False)
