@@ -173,17 +173,18 @@ def show(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutF
     """One job: what it asks for, what it would take in each pool, its attempts."""
     import time
 
-    from chipwise.cli import jobs_blocks, jobs_records
+    from chipwise.cli import jobs_blocks, jobs_output, jobs_records
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")
     with open_ledger(ledger, create=False) as book:
         row, attempts = book.job(job), book.attempts(job)
+        outputs = jobs_output.outputs(book, attempts)
     if output == "json":
-        emit_json(jobs_records.shown(row, attempts), out)
+        emit_json(jobs_records.shown(row, attempts, outputs), out)
     else:
-        emit(jobs_blocks.shown(row, attempts, time.time()), out)
+        emit([*jobs_blocks.shown(row, attempts, time.time()), *jobs_output.blocks(attempts, outputs)], out)
 
 
 @app.command("explain", epilog=ONE_EXAMPLES)

@@ -275,6 +275,11 @@ class Ledger:
             _homes.settle(db, homes, now - silent_s)
             self._beat(db, router, host, pid, policy, now)
 
+    def homes(self) -> dict[str, str]:
+        """Where attempts lie, by engine, as its routers see it; their folders are in `attempts` there."""
+        with self._db.read() as db:
+            return _homes.found(db)
+
     def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
         """Let no job start in a pool, or let them again. What runs there goes on."""
         with self._db.write() as db:
