@@ -63,7 +63,7 @@ def load_pools(path: str | Path, book: PriceBook | None = None, know: Economics 
                today: date | None = None) -> Pools:
     """The pools of a file; an `InputError` names the field that can't be used."""
     file = Path(path)
-    raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name)
+    raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name, such="`pools:` with a list of them")
     return pools_of(raw, file.parent.resolve(), str(file), book, know, today)
 
 
