@@ -10,6 +10,23 @@ from pathlib import Path
 from chipwise.errors import InputError
 
 
+def check_writable(path: Path | None, field: str = "--out") -> None:
+    """Refuse a file that `write_whole` could not write, before something is done that can't be undone."""
+    if path is None:
+        return
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise IsADirectoryError(EISDIR, "it is a folder")
+        if not target.exists() or target.is_file():
+            draft = target.parent / f".{target.name}.{os.getpid()}"
+            draft.touch()
+            draft.unlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(field, str(path), f"a file that can be written ({reason})") from None
+
+
 def write_whole(data: bytes, path: Path, field: str = "--out") -> None:
     """Write a file. A link is followed; a device or a pipe is written to as it is."""
     target = path.resolve()

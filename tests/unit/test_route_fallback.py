@@ -45,6 +45,15 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(state,
         assert found.state == "failed" or lost < MOST_BLAMELESS or (found.done is not None and found.done > done)
 
 
+def test_attempts_and_retries_are_counted_in_words_that_agree():
+    def parked(failures, retries):
+        return concluded(row(job("run", retries=retries), failures=failures), attempt(), Seen("a", "1", FAILED, 9), [], NOW).reason
+
+    assert parked(0, 0).endswith("; 1 attempt failed and no retry is allowed")
+    assert parked(1, 1).endswith("; 2 attempts failed and 1 retry is allowed")
+    assert parked(2, 2).endswith("; 3 attempts failed and 2 retries are allowed")
+
+
 def test_attempts_stopped_after_their_turn_are_no_row_of_failures():
     served = [attempt(n, "preempted", started=0.0, ended=600.0) for n in range(1, 40)]
     assert blameless(served) == 0

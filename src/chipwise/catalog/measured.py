@@ -20,11 +20,21 @@ def packaged_folder() -> Path:
     return Path(str(files("chipwise.catalog"))) / "data" / "calibration" / "bench"
 
 
+def data_folder() -> Path:
+    """Where a user's own data lie, ledger and attempts included: $CHIPWISE_DATA, or `chipwise` in the data folder.
+
+    The data folder is $XDG_DATA_HOME where that is a whole path (the XDG specification has others ignored), else
+    ~/.local/share.
+    """
+    if given := os.environ.get("CHIPWISE_DATA"):
+        return Path(given).expanduser()
+    shared = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(shared) if shared.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
+
+
 def user_folder() -> Path:
-    """Where a user's own files lie: $CHIPWISE_DATA, or `chipwise` in the user's data folder."""
-    given = os.environ.get("CHIPWISE_DATA")
-    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "chipwise"
-    return (Path(given) if given else base) / "calibration"
+    """Where a user's own calibrations lie."""
+    return data_folder() / "calibration"
 
 
 def read(path: Path) -> Mapping[str, Any]:

@@ -14,6 +14,8 @@ from chipwise.cli.router import LedgerOpt, complete_policies, complete_yaml
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from chipwise.route.estimates import Admitted
+    from chipwise.route.job import Job
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import JobRow
     from chipwise.route.pool import Pool
@@ -98,28 +100,30 @@ def submit(
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.estimates import admit, estimator
     from chipwise.route.ledger import Submission, open_ledger
-    from chipwise.route.load import load_jobs
     from chipwise.route.policies import policy_named
+    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
+    check_writable(out)
     if policy is not None:
         policy_named(policy)
     now = time.time()
     read = read_pools(pools)
-    wanted = [job for file in files for job in load_jobs(file, now)]
+    wanted = [job for file in files for job in _jobs_of(file, now, len(files) > 1)]
     with progress("jobs submit") as line:
         using = estimator(check, lambda chips, stage, seconds: line.say(f"{chips}: {stage}, {seconds:.0f} s"))
         admitted = []
         for i, job in enumerate(wanted):
             line(i + 1, len(wanted), job.name)
             admitted.append(admit(job, *using.options(job, read.pools), now))
+    first = [] if policy is None else [_first(one, read.pools, policy, now) for one in admitted]
     with open_ledger(ledger) as book:
-        ids = book.submit([Submission(a.job, a.options, a.unable) for a in admitted], now)
         followed, why = (policy, "as asked") if policy else _followed(book)
+        first = first or [_first(one, read.pools, followed, now) for one in admitted]  # may fail: before it is written
+        ids = book.submit([Submission(a.job, a.options, a.unable) for a in admitted], now)
         rows = [book.job(job_id) for job_id in ids]
         where = book.where
     taken = list(zip(rows, admitted, strict=True))
-    first = [_first(row, read.pools, followed, now) for row in rows]
     told = jobs_blocks.Submitted(where, taken, first, followed, why, read.said, now)
     if output == "json":
         emit_json(jobs_records.submitted(told), out)
@@ -169,17 +173,18 @@ def show(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutF
     """One job: what it asks for, what it would take in each pool, its attempts."""
     import time
 
-    from chipwise.cli import jobs_blocks, jobs_records
+    from chipwise.cli import jobs_blocks, jobs_output, jobs_records
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")
     with open_ledger(ledger, create=False) as book:
         row, attempts = book.job(job), book.attempts(job)
+        outputs = jobs_output.outputs(book, attempts)
     if output == "json":
-        emit_json(jobs_records.shown(row, attempts), out)
+        emit_json(jobs_records.shown(row, attempts, outputs), out)
     else:
-        emit(jobs_blocks.shown(row, attempts, time.time()), out)
+        emit([*jobs_blocks.shown(row, attempts, time.time()), *jobs_output.blocks(attempts, outputs)], out)
 
 
 @app.command("explain", epilog=ONE_EXAMPLES)
@@ -262,14 +267,30 @@ def _wait(book: Ledger, ids: list[str], until: float | None, said: Callable[[int
         pause = min(2.0, 1.5 * pause)  # jobs last minutes: two seconds late is soon enough, and spares the ledger
 
 
+def _jobs_of(file: Path, now: float, several: bool) -> list[Job]:
+    """The jobs of a file; of several, what is wrong is said with the file that it is in."""
+    from chipwise.errors import InputError
+    from chipwise.route.load import load_jobs
+
+    try:
+        return load_jobs(file, now)
+    except InputError as error:
+        if not several or str(file) in (error.field, error.value):
+            raise
+        inside = error.field.removeprefix(file.name).strip()
+        raise InputError(f"{file}: {inside}" if inside else str(file), error.value, error.accepted) from None
+
+
 def _change(what: str, ids: list[str], ledger: str, output: str, out: Path | None) -> None:
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
+    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
+    check_writable(out)
     now = time.time()
     with open_ledger(ledger, create=False) as book:
         book.change(what, list(dict.fromkeys(ids)), now)
@@ -289,7 +310,7 @@ def _followed(book: Ledger) -> tuple[str, str]:
     return found.policy, f"of router {found.id}"
 
 
-def _first(row: JobRow, pools: Sequence[Pool], policy: str, now: float) -> str | None:
+def _first(one: Admitted, pools: Sequence[Pool], policy: str, now: float) -> str | None:
     """The pool that a policy likes best for a job if there were room everywhere; None where it can't be told here."""
     import numpy as np
 
@@ -298,7 +319,7 @@ def _first(row: JobRow, pools: Sequence[Pool], policy: str, now: float) -> str |
     from chipwise.route.policies import policy_named
 
     names = {pool.name for pool in pools}
-    options = tuple(option for option in row.options if option.pool in names)
+    options = tuple(option for option in one.options if option.pool in names)
     try:
         wanted = policy_named(policy)
     except InputError:  # a policy of the router's own machine
@@ -306,8 +327,8 @@ def _first(row: JobRow, pools: Sequence[Pool], policy: str, now: float) -> str |
     if not options:
         return None
     board = Board(pools)
-    board.add(Candidate(row.id, row.submitted, options, row.job.priority, row.job.deadline, row.job.confidence,
-                        row.job.budget))
+    job = one.job
+    board.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
     room = {pool.name: pool.count for pool in pools}
     view = board.view(now, room, room)
     score = np.where(np.isfinite(view.seconds[0]), wanted(view).score[0], np.inf)

@@ -10,6 +10,7 @@ from chipwise.cli.records import head
 
 if TYPE_CHECKING:
     from chipwise.cli.jobs_blocks import Submitted
+    from chipwise.cli.jobs_output import Output
     from chipwise.cli.jobs_story import Story
     from chipwise.predict.estimate import Estimate
     from chipwise.route.job import Variant
@@ -39,10 +40,10 @@ def flat(rows: Sequence[JobRow]) -> list[dict[str, Any]]:
     return [{k: v for k, v in job(row).items() if k != "failed_at"} for row in rows]
 
 
-def shown(row: JobRow, attempts: Sequence[AttemptRow]) -> dict[str, Any]:
+def shown(row: JobRow, attempts: Sequence[AttemptRow], outputs: Mapping[str, Output]) -> dict[str, Any]:
     """One job."""
     return {**head("jobs show"), **job(row), **chances(row), "variants": [variant(v) for v in row.job.variants],
-            "attempts": [attempt(a) for a in attempts]}
+            "attempts": [attempt(a, outputs.get(a.id)) for a in attempts]}
 
 
 def explained(told: Story) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def explained(told: Story) -> dict[str, Any]:
     from chipwise.cli.jobs_story import happened, standing
 
     return {**head("jobs explain"), **job(told.row), **chances(told.row),
-            "variants": [variant(v) for v in told.row.job.variants], "attempts": [attempt(a) for a in told.attempts],
+            "variants": [variant(v) for v in told.row.job.variants],
+            "attempts": [attempt(a, told.outputs.get(a.id)) for a in told.attempts],
             "decisions": [decision(d) for d in told.decisions],
             "events": [{"id": e.id, "at": e.at, "attempt": e.attempt or None, "kind": e.kind, "text": e.text,
                         "data": finite(e.data)} for e in told.events],
@@ -90,13 +92,14 @@ def option(o: Option) -> dict[str, Any]:
             "usd_once": finite(o.usd_once), "watts": finite(o.watts), "note": o.note}
 
 
-def attempt(a: AttemptRow) -> dict[str, Any]:
+def attempt(a: AttemptRow, output: Output | None) -> dict[str, Any]:
     """One try."""
     return {"id": a.id, "number": a.number, "pool": a.pool, "variant": a.variant, "state": a.state,
             "router": a.router, "engine_id": a.engine_id or None, "intended": a.intended,
             "handed_over": a.submitted, "started": a.started, "ended": a.ended, "exit_code": a.exit_code,
             "where": a.where, "reason": a.reason, "restarts": a.restarts, "stop": a.stop or None,
-            "spent_usd": a.spent, "option": option(a.option)}
+            "spent_usd": a.spent, "output": output.path if output else None,
+            "output_end": list(output.last) if output else None, "option": option(a.option)}
 
 
 def decision(d: DecisionRow) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from chipwise.cli.jobs_blocks import asked, headed, lasted, options, safe, unable
+from chipwise.cli.jobs_output import Output, outputs
+from chipwise.cli.jobs_output import blocks as printed
 from chipwise.cli.render import Block, Text
 from chipwise.cli.words import plural
 from chipwise.route.ledger.records import ACTIVE, CANCELLED, DONE, PARKED, WAITING
@@ -34,12 +36,14 @@ class Story:
     routers: Sequence[RouterRow]
     engines: Sequence[EngineRow]
     drained: Mapping[str, str]
+    outputs: Mapping[str, Output]
 
 
 def read(book: Ledger, job_id: str, now: float) -> Story:
     """The story of a job."""
-    return Story(now, book.job(job_id), book.attempts(job_id), book.decisions(job_id, LATEST), book.events(job_id),
-                 book.routers(), book.engines(), book.drained())
+    attempts = book.attempts(job_id)
+    return Story(now, book.job(job_id), attempts, book.decisions(job_id, LATEST), book.events(job_id),
+                 book.routers(), book.engines(), book.drained(), outputs(book, attempts))
 
 
 def blocks(told: Story) -> list[Block]:
@@ -47,6 +51,7 @@ def blocks(told: Story) -> list[Block]:
     return [*headed(told.row), *(Text(line) for line in asked(told.row)), *options(told.row.options),
             *unable(told.row.unable),
             Text("What happened", heading=True), *(Text(f"  {line}") for line in happened(told)),
+            *printed(told.attempts, told.outputs),
             Text("Now", heading=True), *(Text(f"  {line}") for line in standing(told))]
 
 
@@ -146,7 +151,7 @@ def standing(told: Story) -> list[str]:
                   + (f"; it is to stop ({a.stop})" if a.stop else "")
                   for a in told.attempts if a.ended is None]
     if row.state == WAITING:
-        lines.append(f"waits: {safe(row.reason)}")
+        lines.append(safe(row.reason) if ": waits" in row.reason else f"waits: {safe(row.reason)}")
         if row.not_before > told.now:
             lines.append(f"is not tried again for {lasted(row.not_before - told.now)}")
         if row.failed_at is not None:

@@ -158,12 +158,26 @@ def _rooms(read: Pools, uid: str) -> tuple[dict[str, Room], dict[str, str]]:
     rooms: dict[str, Room] = {}
     errors: dict[str, str] = {}
     for name, theirs in by_engine.items():
+        missing = _missing(theirs[0])
+        if missing:
+            errors[name] = missing
+            continue
         try:
             folders = {name: read.folder_of(theirs[0].engine) / uid}
             rooms |= Guarded(name, engines_of(theirs, folders, uid)[name]).capacity(theirs)
         except ChipwiseError as error:
             errors[name] = str(error)
     return rooms, errors
+
+
+def _missing(pool: Pool) -> str:
+    """Why an engine can't be asked at all: Slurm's commands look for a slurm.conf that isn't there for minutes."""
+    import os
+
+    if pool.engine != "slurm" or pool.at("rest"):
+        return ""
+    conf = pool.at("conf") or os.environ.get("SLURM_CONF", "")
+    return f"{conf}: there is no such file (conf of slurm)" if conf and not Path(conf).is_file() else ""
 
 
 def _read(pools: Path | None) -> Pools:
@@ -181,12 +195,14 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.errors import InputError
     from chipwise.route.ledger import open_ledger
+    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     read = _read(pools)
     read.pool(name)
     if on and not reason.strip():
         raise InputError("--reason", reason, "why, in a few words")
+    check_writable(out)
     with open_ledger(ledger) as book:
         book.drain(name, on, reason, time.time())
     where, found = stands(read, ledger, ask=False)

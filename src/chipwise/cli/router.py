@@ -106,10 +106,12 @@ def run(
     from chipwise.cli.render import formats
     from chipwise.errors import InputError
     from chipwise.route.ledger import open_ledger
-    from chipwise.route.policies import policy_named
+    from chipwise.route.policies import check_weights, policy_named
     from chipwise.route.router.endpoint import read_token
+    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
+    check_writable(out)
     if once and until_idle:
         raise InputError("--once", "with --until-idle", "one of them")
     seconds, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
@@ -119,6 +121,7 @@ def run(
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
+    check_weights([policy], weights)
     read = read_pools(pools)
     with open_ledger(ledger) as book:
         _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, kept, output,

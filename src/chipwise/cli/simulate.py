@@ -116,11 +116,14 @@ def simulate(
     from chipwise.cli import simulate_blocks, simulate_records
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.route.policies import check_weights
 
     formats(output, "table", "json", "csv")
     names = _names(policy)
     _check_ways(trace, pools, neutral, recompute, plot, jobs_out, {
         "--seed": seed is not None, "--failures": failures != 0, "--speed": bool(speed), "--weight": bool(weight)})
+    weights = _pairs(weight, "--weight", "cost=2")
+    check_weights(names, weights)
     with progress("simulate") as line:
         if neutral is not None:
             replayed = _in_rounds(neutral, names, _time(recompute or "0s", "--recompute"), line)
@@ -132,7 +135,7 @@ def simulate(
                 plots.ready(plot, len(names))
             chance = _chance(seed, failures, _time(repair, "--repair"))
             replayed = _by_events(trace, pools, names, chance, _time(tick, "--tick", 1.0),
-                                  _pairs(speed, "--speed", "h100=2.5"), _pairs(weight, "--weight", "cost=2"), line)
+                                  _pairs(speed, "--speed", "h100=2.5"), weights, line)
     if plot is not None:
         _draw(replayed, plot)
     if jobs_out is not None:

@@ -56,10 +56,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES) -> dict[str, Any]:
+def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES,
+               such: str = "`model: llama-3.1-8b`") -> dict[str, Any]:
     """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
 
-    `most` entries are read, and no more.
+    `most` entries are read, and no more. `such` is a key that the file may have, for who gave something else.
 
     >>> parse_yaml("a: 1e3\\nb: [2, no]")
     {'a': 1000.0, 'b': [2, 'no']}
@@ -79,7 +80,8 @@ def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES) -> dict[str
     if value is None:
         raise BrokenFile(name, "nothing", "a file that isn't empty")
     if not isinstance(value, dict):
-        raise BrokenFile(name, type(value).__name__, "keys and values such as `model: llama-3.1-8b`")
+        shown = "a list" if isinstance(value, list) else "text" if isinstance(value, str) else value
+        raise BrokenFile(name, shown, f"keys and values such as {such}")
     return value
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from chipwise.errors import InputError
 from chipwise.route.engine import CANCELLED, LOST, RUNNING, EngineDown, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines import processes, shim
 from chipwise.route.launch import Claim, claim_of, end_of, launch_file
@@ -28,6 +30,7 @@ VISIBLE = {"gpu": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}  # where C
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
 HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
              "LD_LIBRARY_PATH")
+ADDRESS = frozenset({"cluster", "cwd", "ids"})  # what a pool's address may say here
 TIMEOUT_S = 10.0  # for the lock and for a shim to make its claim; a Python starts in well under a second
 MARGIN_S = 5.0  # over the grace that the shim gives, before the engine kills both
 
@@ -228,6 +231,23 @@ def ids(pool: Pool) -> tuple[int, ...]:
     """
     given = tuple(int(each) for each in pool.at("ids").split(",") if each.strip())
     return given or tuple(range(pool.count))
+
+
+def check_address(pool: Pool) -> None:
+    """Refuse what this engine would pass over or could not use."""
+    where = f"pools.{pool.name}.address"
+    for key, _ in pool.address:
+        if key not in ADDRESS:
+            raise InputError(where, key, f"one of {', '.join(sorted(ADDRESS))}")
+    if pool.at("ids"):
+        words = [each.strip() for each in pool.at("ids").split(",")]
+        known = all(re.fullmatch(r"[0-9]{1,6}", each) for each in words)
+        if not known or len({int(each) for each in words}) != len(words):
+            raise InputError(f"{where}.ids", pool.at("ids"), "whole numbers by commas, each once, such as 0,1")
+        if len(words) != pool.count:
+            raise InputError(f"{where}.ids", pool.at("ids"), f"{pool.count} ids, one for each chip of the pool")
+    if pool.at("cwd") and not Path(pool.at("cwd")).is_dir():
+        raise InputError(f"{where}.cwd", pool.at("cwd"), "a folder of this machine")
 
 
 def _grace(folder: Path) -> float:

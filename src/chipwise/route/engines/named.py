@@ -32,8 +32,10 @@ def engines_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) -> 
 def _engine(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Engine:
     kind = pools[0].engine
     if kind == "local":
-        from chipwise.route.engines.local import LocalEngine
+        from chipwise.route.engines.local import LocalEngine, check_address
 
+        for pool in pools:
+            check_address(pool)
         return LocalEngine(folder, name.replace("/", "-"))
     if kind not in ENGINES:
         raise InputError("engine", kind, f"one of {', '.join(ENGINES)}")

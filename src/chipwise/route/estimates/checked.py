@@ -41,7 +41,11 @@ def check_program(variant: Variant, acc: Accelerators, calibration: Calibration,
         target = target_of(acc)
     except InputError:
         return Checked(note=f"not checked: no compiler for {acc.chip.id} without the chip")
-    jobs = [Job(spec, target, options_of(variant.flags)) for spec in _specs(variant.program)]
+    try:
+        specs = _specs(variant.program)
+    except InputError as e:
+        raise InputError(f"variants.{variant.name}.program", shown(variant.program), e.accepted) from None
+    jobs = [Job(spec, target, options_of(variant.flags)) for spec in specs]
     found = _outcome(jobs, acc, compiles, progress)
     if found is None:
         return Checked(note=f"{shown(variant.program)} was not checked for {acc}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from chipwise.catalog.economics import Economics, economics
 from chipwise.errors import Refusal
@@ -66,9 +67,20 @@ class Estimator:
             return Predicted(given.seconds, watts=given.watts, note=f"given for {given.on}")
         if not job.workload:
             said = ", ".join(each.on for each in job.given)
-            raise Refusal(f"no estimate for {pool.name}, {pool.chip} or {pool.family} (there are some for {said})",
-                          "an estimate of its own, or a workload to predict")
+            names = list(dict.fromkeys((pool.name, pool.chip, pool.family)))
+            raise Refusal(f"no estimate for {', '.join(names[:-1])}{' or ' if names[1:] else ''}{names[-1]} "
+                          f"(there are some for {said})",
+                          _meant(job, names) or "an estimate of its own, or a workload to predict")
         return self.predictor.predicted(job, variant, pool, chips, topology)
+
+
+def _meant(job: Job, names: Sequence[str]) -> str:
+    """A name of an estimate that is nearly one of a pool's; empty where none is."""
+    for each in job.given:
+        near = get_close_matches(each.on.lower(), names, n=1, cutoff=0.75)  # h1000 is h100, and not h200
+        if near:
+            return f"{near[0]} in place of {each.on}?"
+    return ""
 
 
 def _dear(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:

@@ -13,7 +13,7 @@ from chipwise.catalog.calibration import Calibration, in_use
 from chipwise.catalog.economics import Economics, economics
 from chipwise.catalog.taught import taught
 from chipwise.cost.checkpoint import state, write_seconds
-from chipwise.errors import DoesNotFit, InputError, Refusal
+from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.predict.energy import watts
@@ -58,7 +58,8 @@ class Predictor:
     def predicted(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """The prediction, or a `Refusal`."""
         key = (job.workload, variant.chips if not topology else chips, topology, pool.chip, pool.cloud, variant.layout,
-               variant.batch, variant.precision, variant.program, variant.flags)
+               variant.batch, variant.precision, variant.program, variant.flags,
+               variant.name if variant.layout or variant.program else "")  # which is said of what can't be used
         if key not in self.known:
             try:
                 self.known[key] = self._predicted(job, variant, pool, topology)
@@ -98,7 +99,10 @@ class Predictor:
         try:
             layout = read_layout(variant.layout, workload, acc, self.calibration, stack)
         except InputError as e:
-            raise Refusal(f"layout {variant.layout} on {acc}: {e.field} expected {e.accepted}") from None
+            named = e.field.replace("--layout", f"variants.{variant.name}.layout")
+            raise Refusal(f"{named}: {e.value!r} is not accepted on {acc}; expected {e.accepted}") from None
+        except NoLayout as e:
+            raise NoLayout(e.reason.replace("--layout", f"variants.{variant.name}.layout"), e.unlock) from None
         p = predict(workload, acc, layout, self.calibration, stack)
         if not p.fits:
             raise DoesNotFit(f"{workload.name} does not fit on {acc} with {layout}",

@@ -27,6 +27,12 @@ def settle(db: Database, homes: Mapping[str, tuple[str, str]], silent: float) ->
                    "value = excluded.value", name, json.dumps({"mark": mark, "path": path}))
 
 
+def found(db: Database) -> dict[str, str]:
+    """The folder of each engine, as a router has last told."""
+    rows = db.all("SELECT name, value FROM meta")
+    return {name.removeprefix(_HOME): json.loads(value)["path"] for name, value in rows if name.startswith(_HOME)}
+
+
 def _movable(db: Database, engine: str, before: str, path: str, silent: float) -> None:
     alive = db.one("SELECT id FROM routers WHERE stopped IS NULL AND seen > ? ORDER BY seen DESC LIMIT 1", silent)
     under_way = db.one("SELECT count(*) FROM attempts WHERE state IN ('intended', 'running', 'submitted')")

@@ -32,7 +32,7 @@ def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
         key = json.dumps(one.job.key) if one.job.key else None  # exact, whatever its characters
         known = fresh.get(key) or _known(db, key) if key else None
         if known:
-            _same(one.job, digest, *known)
+            _same(one.job, digest, *known, beside=key in fresh)
             ids.append(known[0])
             continue
         if not one.options:
@@ -55,7 +55,11 @@ def _known(db: Database, key: str) -> tuple[str, str] | None:
     return None if found is None else (str(found[0]), found[1])
 
 
-def _same(job: Job, digest: str, known: str, known_digest: str) -> None:
+def _same(job: Job, digest: str, known: str, known_digest: str, beside: bool) -> None:
+    """Refuse a key that another job has; `beside`: one of the same submission, which has no number yet."""
+    if digest != known_digest and beside:
+        raise InputError(f"job {job.name}.key", job.key,
+                         "a key of its own: another job of this submission has it, with other contents")
     if digest != known_digest:
         raise InputError(f"job {job.name}.key", job.key,
                          f"a key of its own: job {known} was submitted with this one and other contents")

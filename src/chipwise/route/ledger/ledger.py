@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import string
@@ -276,6 +275,11 @@ class Ledger:
             _homes.settle(db, homes, now - silent_s)
             self._beat(db, router, host, pid, policy, now)
 
+    def homes(self) -> dict[str, str]:
+        """Where attempts lie, by engine, as its routers see it; their folders are in `attempts` there."""
+        with self._db.read() as db:
+            return _homes.found(db)
+
     def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
         """Let no job start in a pool, or let them again. What runs there goes on."""
         with self._db.write() as db:
@@ -332,10 +336,10 @@ def open_ledger(url: str = "", create: bool = True) -> Ledger:
 
 
 def default_ledger() -> str:
-    """The file of the user's own ledger."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(data) if data.startswith("/") else Path.home() / ".local" / "share"
-    return str(folder / "chipwise" / "ledger.db")
+    """The file of the user's own ledger, beside the folders of attempts."""
+    from chipwise.catalog.measured import data_folder
+
+    return str(data_folder() / "ledger.db")
 
 
 def _engine(row: Sequence[object]) -> EngineRow:

@@ -32,6 +32,8 @@ def checked(kind: type[Spec], raw: Mapping[str, Any], file: str, prefix: str = "
 
 
 def _explained(errors: list[ErrorDetails], spec: type[BaseModel], file: str, prefix: str) -> InputError:
+    from chipwise.route.spec.fields import BadPart
+
     error = _telling(errors)
     field = prefix
     for part in (part for part in error["loc"] if not _side(part)):
@@ -46,6 +48,9 @@ def _explained(errors: list[ErrorDetails], spec: type[BaseModel], file: str, pre
     sides = {e["type"] for e in errors if _place(e) == _place(error)}
     if {"string_type", "dict_type"} <= sides:
         return InputError(field, _shown(value), "the name of a file, or keys and values")
+    inside = ctx.get("error")
+    if isinstance(inside, BadPart):
+        return InputError(f"{field}[{inside.index}]", _shown(inside.value), str(inside))
     if "environment" in error["loc"] and kind != "missing" and "[key]" not in error["loc"]:
         value = "its value"  # which may be a secret
     return InputError(field, "nothing" if kind == "missing" else _shown(value), _accepted(kind, ctx))
@@ -130,4 +135,7 @@ def _plain(word: str) -> str:
 
 
 def _shown(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else type(value).__name__
+    """A value, or what kind of thing it is where it would be long, or is no one's to see."""
+    if isinstance(value, list | tuple | dict):
+        return value if not value else "keys and values" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else value if isinstance(value, str | int | float) else str(value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 RESERVED = "CHIPWISE_"  # variables that say where a program runs
 MOST_BYTES, MOST_NODES = 5_000_000, 300_000  # of a file with ten thousand jobs, which takes seconds to parse
+SUCH = "`name: hello`; several jobs are a list under `jobs:`"
 EXACT = "as given, without low and high: taken as exact"
 
 
@@ -59,9 +60,9 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
 
 def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
     if isinstance(source, str) and ("\n" in source or ": " in source):
-        return parse_yaml(source, most=MOST_NODES), Path.cwd()
+        return parse_yaml(source, most=MOST_NODES, such=SUCH), Path.cwd()
     path = Path(source)
-    return parse_yaml(read_text(path, MOST_BYTES), path.name, MOST_NODES), path.parent.resolve()
+    return parse_yaml(read_text(path, MOST_BYTES), path.name, MOST_NODES, SUCH), path.parent.resolve()
 
 
 def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:

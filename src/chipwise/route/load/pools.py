@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
-from chipwise.catalog.measured import user_folder
+from chipwise.catalog.measured import data_folder
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.market import unit_watts
 from chipwise.prices import PriceBook, is_stale, listed, price_of
@@ -63,7 +63,7 @@ def load_pools(path: str | Path, book: PriceBook | None = None, know: Economics 
                today: date | None = None) -> Pools:
     """The pools of a file; an `InputError` names the field that can't be used."""
     file = Path(path)
-    raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name)
+    raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name, such="`pools:` with a list of them")
     return pools_of(raw, file.parent.resolve(), str(file), book, know, today)
 
 
@@ -88,7 +88,7 @@ def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook
 
 def default_folder() -> Path:
     """Where attempts have their folders unless the file says: under the user's own data."""
-    return user_folder().parent / "attempts"
+    return data_folder() / "attempts"
 
 
 def _path(base: Path, text: str) -> Path:

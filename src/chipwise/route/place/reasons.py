@@ -11,6 +11,7 @@ from chipwise.route.view import View, Wishes
 from chipwise.units import format_seconds
 
 NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see grants)
+NO_CHIPS = "no pool has that many working chips"
 OTHERS = 2  # pools named beside the chosen one
 
 
@@ -83,7 +84,7 @@ def _nowhere(view: View, j: int) -> str:
         return (f"costs {float(view.usd[j][can].min()):,.2f} USD at the least and "
                 f"{float(view.budget[j]):,.2f} USD of its budget are left: waits")
     if (view.chips[j][can] > view.total[can]).all():
-        return "no pool has that many working chips: waits"
+        return f"{NO_CHIPS}: waits"
     return "no pool is wanted for it: waits"
 
 

@@ -6,7 +6,10 @@ A policy of the user's own is one Python function: named by an entry point of th
 
 from __future__ import annotations
 
-from chipwise.route.policies.balanced import balanced
+from collections.abc import Iterable
+
+from chipwise.errors import InputError
+from chipwise.route.policies.balanced import WEIGHTS, balanced
 from chipwise.route.policies.bargains import max_throughput_per_dollar
 from chipwise.route.policies.deadlines import cheapest_within_deadline
 from chipwise.route.policies.own import GROUP, own_names, own_policy
@@ -14,7 +17,7 @@ from chipwise.route.policies.ranking import cheapest, fastest, least_energy
 from chipwise.route.policies.sharing import finish_time_fair, max_min_fair
 from chipwise.route.view import Policy
 
-__all__ = ["GROUP", "POLICIES", "describe", "policy_named", "policy_names"]
+__all__ = ["GROUP", "POLICIES", "check_weights", "describe", "policy_named", "policy_names"]
 
 POLICIES: dict[str, Policy] = {
     "fastest": fastest,
@@ -36,6 +39,18 @@ def policy_named(name: str) -> Policy:
 def policy_names() -> tuple[str, ...]:
     """Every name that `policy_named` knows."""
     return (*POLICIES, *(name for name in own_names() if name not in POLICIES))
+
+
+def check_weights(policies: Iterable[str], weights: Iterable[str], field: str = "--weight") -> None:
+    """Refuse weights that none of these policies hears. Policies of the user's own may hear any."""
+    named = list(policies)
+    if any(name not in POLICIES for name in named):
+        return
+    for weight in weights:
+        if "balanced" not in named:
+            raise InputError(field, weight, f"no weight: {', '.join(named)} has none; of ours, balanced alone has")
+        if weight not in WEIGHTS:
+            raise InputError(field, weight, f"one of {', '.join(WEIGHTS)}, the weights of balanced")
 
 
 def describe(name: str) -> str:

@@ -14,6 +14,8 @@ from chipwise.route.engine import RUNNING, Room, Seen
 from chipwise.route.ledger.records import AttemptRow
 from chipwise.route.pool import Pool
 
+DRAINED = "drained"
+
 
 @dataclass(frozen=True, slots=True)
 class Space:
@@ -54,7 +56,7 @@ def _space(pool: Pool, room: Room | None, held: int, there: int, drained: bool) 
         return Space(0, 0, 0, "its engine has not answered", closed=True)
     total = min(room.total, pool.count)
     if drained:
-        return Space(0, 0, 0, "drained", closed=True)
+        return Space(0, 0, 0, DRAINED, closed=True)
     ours = min(room.free + there, total, powered(pool))
     note = room.note
     if powered(pool) < total:

@@ -118,7 +118,9 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
-            many = f"{failures} attempts failed and {row.job.retries} retries are allowed"
+            many = f"{_counted(failures, 'attempt', 'attempts')} failed and "
+            many += (f"{_counted(row.job.retries, 'retry is', 'retries are')} allowed" if row.job.retries
+                     else "no retry is allowed")
             return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
         return Ending(state, WAITING, full, now + wait(failures), done, spent)
     forward = done is not None and done > row.done
@@ -127,6 +129,10 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
         return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
     pause = 0.0 if state == "preempted" else wait(row_of)
     return Ending(state, WAITING, full, now + pause, done, spent)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def unpaid(row: JobRow, done: float | None, spent: float) -> str:

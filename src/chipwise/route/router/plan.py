@@ -15,7 +15,8 @@ from chipwise.route.engines.named import engine_name
 from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
 from chipwise.route.option import Option
 from chipwise.route.place import place
-from chipwise.route.router.capacity import Space
+from chipwise.route.place.reasons import NO_CHIPS
+from chipwise.route.router.capacity import DRAINED, Space
 from chipwise.route.router.desk import Desk
 from chipwise.route.router.handing import launch_of
 from chipwise.route.router.health import Guarded
@@ -74,7 +75,7 @@ class Planner:
         moves = [own[d.job].id for d in decisions
                  if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
         decisions = [d for d in decisions if d.job not in own]
-        decisions = self._queued(decisions, under_way, total, room)
+        decisions = [_told(d, space) for d in self._queued(decisions, under_way, total, room)]
         return Plan(_first(decisions, most), room, moves)
 
     def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
@@ -148,6 +149,20 @@ def _left_alone(view: View, space: Mapping[str, Space]) -> View:
     if not closed.any():
         return view
     return replace(view, restartable=view.restartable & ~((view.at >= 0) & closed[view.at]))
+
+
+def _told(decision: Decision, space: Mapping[str, Space]) -> Decision:
+    """A decision that waits for chips which don't work, with the reason: policies see only that."""
+    if decision.kind != "wait" or not decision.reason.startswith(NO_CHIPS):
+        return decision
+    notes = {pool: space[pool].note for pool in decision.scores if pool in space and space[pool].note}
+    if notes and len(notes) == len(decision.scores) and set(notes.values()) == {DRAINED}:
+        words = f"{', '.join(notes)} {'is' if len(notes) == 1 else 'are'} drained"
+    elif notes:
+        words = f"{NO_CHIPS} ({'; '.join(f'{pool}: {note}' for pool, note in notes.items())})"
+    else:
+        return decision
+    return replace(decision, reason=decision.reason.replace(NO_CHIPS, words, 1))
 
 
 def _first(decisions: Sequence[Decision], most: int) -> list[Decision]:

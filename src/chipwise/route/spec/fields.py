@@ -21,6 +21,14 @@ TIME = "a duration after submission such as 12h, or a time with its zone such as
 ARGUMENTS = "a list such as [python, train.py]; no shell reads it"
 
 
+class BadPart(ValueError):
+    """A part of a list that can't be used."""
+
+    def __init__(self, index: int, value: Any, accepted: str) -> None:
+        self.index, self.value = index, value
+        super().__init__(accepted)
+
+
 def _duration(value: Any) -> float:
     return seconds_of(value, DURATION)
 
@@ -52,9 +60,12 @@ def _arguments(value: Any) -> Any:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(ARGUMENTS)
     out = []
-    for part in value:
-        if isinstance(part, bool) or not isinstance(part, str | int | float):
-            raise ValueError(ARGUMENTS)
+    for i, part in enumerate(value):
+        if part is None or isinstance(part, bool):
+            word = "null" if part is None else str(part).lower()
+            raise BadPart(i, "nothing" if part is None else part, f'text: quote what YAML reads otherwise ("{word}")')
+        if not isinstance(part, str | int | float):
+            raise BadPart(i, part, "text or a number: one argument each, and no shell reads it")
         text = str(part)
         if "\0" in text:
             raise ValueError("arguments without NUL characters")
