@@ -256,3 +256,12 @@ def test_a_file_may_hold_thousands_of_jobs(tmp_path: Path) -> None:
     each = "  - {name: j, command: [a, b], estimates: {cpu: 5s}}\n"
     (tmp_path / "jobs.yaml").write_text("jobs:\n" + each * 3000)
     assert len(load_jobs(tmp_path / "jobs.yaml", NOW)) == 3000
+
+
+@pytest.mark.parametrize("written", ["1e-3", "0.10", "0E0"])
+def test_numbers_that_yaml_would_write_otherwise_must_be_quoted(written: str) -> None:
+    job = "name: x\ncommand: [echo, %s]\nestimates: {cpu: 1}\n"
+    with pytest.raises(InputError, match=r"command\[1\]: .* expected text in quotes"):
+        load_jobs(job % written, NOW)
+    assert load_jobs(job % f'"{written}"', NOW)[0].variants[0].command == ("echo", written)
+    assert load_jobs(job % 100, NOW)[0].variants[0].command == ("echo", "100")

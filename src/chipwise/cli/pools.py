@@ -158,26 +158,12 @@ def _rooms(read: Pools, uid: str) -> tuple[dict[str, Room], dict[str, str]]:
     rooms: dict[str, Room] = {}
     errors: dict[str, str] = {}
     for name, theirs in by_engine.items():
-        missing = _missing(theirs[0])
-        if missing:
-            errors[name] = missing
-            continue
         try:
             folders = {name: read.folder_of(theirs[0].engine) / uid}
             rooms |= Guarded(name, engines_of(theirs, folders, uid)[name]).capacity(theirs)
         except ChipwiseError as error:
             errors[name] = str(error)
     return rooms, errors
-
-
-def _missing(pool: Pool) -> str:
-    """Why an engine can't be asked at all: Slurm's commands look for a slurm.conf that isn't there for minutes."""
-    import os
-
-    if pool.engine != "slurm" or pool.at("rest"):
-        return ""
-    conf = pool.at("conf") or os.environ.get("SLURM_CONF", "")
-    return f"{conf}: there is no such file (conf of slurm)" if conf and not Path(conf).is_file() else ""
 
 
 def _read(pools: Path | None) -> Pools:

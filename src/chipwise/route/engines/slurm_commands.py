@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from chipwise.route.engine import EngineDown, EngineRefused
 from chipwise.route.engines.slurm_read import (
@@ -115,6 +116,9 @@ class Commands:
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str],
              encoding: str = "utf-8", script: str = "") -> tuple[int, str, str]:
+        conf = self._conf.get("SLURM_CONF", "")
+        if conf and not Path(conf).is_file():  # Slurm's commands look for it elsewhere for minutes
+            raise EngineDown(f"slurm: {conf}: there is no such file (conf)")
         try:
             done = subprocess.run(list(argv), env={**environment, **self._conf}, input=script.encode(),
                                   capture_output=True, timeout=self.timeout, check=False)

@@ -18,6 +18,7 @@ PLAIN = r"^[^\x00-\x1f\x7f]*$"  # one line of printable characters
 MOST_CHIPS = 1_000_000
 DURATION = "a duration such as 90s, 12h or 3d"
 TIME = "a duration after submission such as 12h, or a time with its zone such as 2027-01-31T18:00Z"
+QUOTED = 'text in quotes, such as "1e-3": YAML keeps a number and not how it was written'
 ARGUMENTS = "a list such as [python, train.py]; no shell reads it"
 
 
@@ -64,8 +65,10 @@ def _arguments(value: Any) -> Any:
         if part is None or isinstance(part, bool):
             word = "null" if part is None else str(part).lower()
             raise BadPart(i, "nothing" if part is None else part, f'text: quote what YAML reads otherwise ("{word}")')
-        if not isinstance(part, str | int | float):
-            raise BadPart(i, part, "text or a number: one argument each, and no shell reads it")
+        if isinstance(part, float):
+            raise BadPart(i, part, QUOTED)
+        if not isinstance(part, str | int):
+            raise BadPart(i, part, "text or a whole number: one argument each, and no shell reads it")
         text = str(part)
         if "\0" in text:
             raise ValueError("arguments without NUL characters")
@@ -79,8 +82,10 @@ def _text(value: Any) -> str:
     """Text of a scalar: 1 and true in an environment are meant as words."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str | int | float):
-        raise ValueError("text or a number")
+    if isinstance(value, float):
+        raise ValueError(QUOTED)
+    if not isinstance(value, str | int):
+        raise ValueError("text or a whole number")
     text = str(value)
     if "\0" in text:
         raise ValueError("text without NUL characters")
@@ -103,8 +108,8 @@ Money = Annotated[float, BeforeValidator(_money), WithJsonSchema({"anyOf": [
     {"type": "number", "exclusiveMinimum": 0}, {"type": "string", "minLength": 1}]})]
 Verbatim = Annotated[str, StringConstraints(strip_whitespace=False, max_length=30_000)]  # as it stands, spaces and all
 Arguments = Annotated[list[Verbatim], BeforeValidator(_arguments), WithJsonSchema({
-    "type": "array", "minItems": 1, "items": {"type": ["string", "number"]}})]
-Value = Annotated[Verbatim, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+    "type": "array", "minItems": 1, "items": {"type": ["string", "integer"]}})]
+Value = Annotated[Verbatim, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer", "boolean"]})]
 Variable = Annotated[str, Field(strict=True, pattern=VARIABLE)]
 Chips = Annotated[int, Field(strict=True, ge=1, le=MOST_CHIPS)]
 Watts = Annotated[float, Field(ge=0, le=1e9), FINITE]
