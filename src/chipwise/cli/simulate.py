@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
+from chipwise.cli.simulate_records import Replayed
 
 if TYPE_CHECKING:
     from chipwise.cli.progress import Progress
     from chipwise.route.simulate.arrivals import Trace
     from chipwise.route.simulate.chance import Chance
-    from chipwise.route.simulate.measures import Measures
     from chipwise.route.simulate.outcome import Outcome
 
 EXAMPLES = """\b
@@ -46,25 +46,6 @@ def complete_policies(incomplete: str) -> list[str]:
 
     done, comma, last = incomplete.rpartition(",")
     return [f"{done}{comma}{name}" for name in policy_names() if name.startswith(last.lower())]
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What is shown: a trace under one or more policies."""
-
-    name: str
-    kind: str  # jobs, recorded or neutral
-    jobs: int
-    span_s: float  # from the first arrival to the last
-    seed: int | None
-    measures: tuple[Measures, ...]
-    assumptions: tuple[str, ...]
-    refused: Mapping[str, tuple[tuple[str, str], ...]]  # by policy: job and reason
-    outcomes: tuple[Outcome, ...] = ()
-
-    def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
-        """The jobs that a policy's replay refused, with the reason."""
-        return self.refused[policy]
 
 
 def simulate(

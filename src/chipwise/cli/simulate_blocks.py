@@ -9,7 +9,7 @@ from chipwise.cli.render import Block, Table, Text
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.cli.simulate import Replayed
+    from chipwise.cli.simulate_records import Replayed
     from chipwise.route.simulate.measures import Measures
 
 MARK = "*"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from chipwise.cli.records import head
 
 if TYPE_CHECKING:
-    from chipwise.cli.simulate import Replayed
     from chipwise.route.simulate.measures import Measures
     from chipwise.route.simulate.outcome import Outcome
 
@@ -18,6 +18,25 @@ FIGURES = (
     "avg_wait_s", "energy_kwh", "utilisation", "deadlines", "deadline_misses", "fairness", "worst_slowdown",
     "avg_slowdown", "worst_owner", "worst_owner_slowdown", "preemptions", "interruptions", "node_failures",
     "lost_chip_s", "decisions")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What is shown: a trace under one or more policies."""
+
+    name: str
+    kind: str  # jobs, recorded or neutral
+    jobs: int
+    span_s: float  # from the first arrival to the last
+    seed: int | None
+    measures: tuple[Measures, ...]
+    assumptions: tuple[str, ...]
+    refused: Mapping[str, tuple[tuple[str, str], ...]]  # by policy: job and reason
+    outcomes: tuple[Outcome, ...] = ()
+
+    def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
+        """The jobs that a policy's replay refused, with the reason."""
+        return self.refused[policy]
 
 
 def figures(measures: Measures) -> dict[str, Any]:
