@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,4 +58,18 @@ def stages(verb: str) -> Iterator[Callable[[str, float], None]]:
     try:
         yield shown
     finally:
+        line.clear()
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """A line for work that can't say how far it is, such as compiling: shown after two seconds, gone when it ends."""
+    line = Progress("")
+    timer = threading.Timer(AFTER_S + 0.1, line.say, [words])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
         line.clear()

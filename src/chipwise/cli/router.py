@@ -133,6 +133,7 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
          output: str, out: Path | None) -> None:
     import socket
 
+    from chipwise.cli.progress import waiting
     from chipwise.cli.render import emit, emit_json
     from chipwise.cli.router_lines import Told
     from chipwise.route.engines.named import engine_name, engines_of
@@ -154,6 +155,8 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         if endpoint is not None:
             endpoint.start()
             told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+        with waiting("router: compiling what places jobs, once on this machine"):
+            made.planner.warm()
         _ticks(made, told, gauges, endpoint is not None, interval, once, until_idle)
     finally:
         if endpoint is not None:

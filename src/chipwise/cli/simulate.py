@@ -204,21 +204,23 @@ def _chance(seed: int | None, failures: float, repair: float) -> Chance:
 
 def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chance, tick: float,
                speed: Mapping[str, float], weights: Mapping[str, float], line: Progress) -> Replayed:
-    from chipwise.route.load import load_pools
+    from chipwise.cli.pricing import read_pools
+    from chipwise.cli.progress import waiting
     from chipwise.route.policies import policy_named
     from chipwise.route.simulate.desk import PolicyDesk
     from chipwise.route.simulate.events import Terms, replay
     from chipwise.route.simulate.measures import measure
     from chipwise.route.simulate.trace import read_trace
 
-    pools = load_pools(pools_file)
+    pools = read_pools(pools_file)
     trace = read_trace(file, pools.pools, speed, say=lambda what: line.say(f"simulate: {what}"))
     outcomes: list[Outcome] = []
     for name in names:
         def seated(name: str = name) -> PolicyDesk:
             return PolicyDesk(name, policy_named(name), trace.pools, weights)
 
-        replay(replace(trace, arrivals=trace.arrivals[:3]), seated(), Terms(chance, tick))  # compiles; not counted
+        with waiting(f"simulate: {name}; the first time on this machine, it is compiled"):
+            replay(replace(trace, arrivals=trace.arrivals[:3]), seated(), Terms(chance, tick))  # not counted
         outcomes.append(replay(trace, seated(), Terms(chance, tick, partial(_say, line, name))))
     span = trace.arrivals[-1].at - trace.arrivals[0].at
     refused = {o.policy: tuple((f.id, f.refused) for f in o.fates if f.end is None) for o in outcomes}
@@ -260,6 +262,7 @@ def _assumed(trace: Trace, said: Sequence[str], chance: Chance, tick: float,
 
 
 def _in_rounds(folder: Path, names: Sequence[str], recompute: float, line: Progress) -> Replayed:
+    from chipwise.cli.progress import waiting
     from chipwise.route.simulate import neutral, rounds
     from chipwise.route.simulate.measures import of_rounds
     from chipwise.units import format_seconds
@@ -268,7 +271,8 @@ def _in_rounds(folder: Path, names: Sequence[str], recompute: float, line: Progr
     results = []
     for i, name in enumerate(names):
         line(i, len(names), name)
-        results.append(rounds.replay(work, name, recompute))
+        with waiting(f"simulate: {name}; the first time on this machine, it is compiled"):
+            results.append(rounds.replay(work, name, recompute))
     words = (
         f"rounds of {format_seconds(rounds.ROUND_S)}: a round's jobs are chosen at its start, at no cost for stopping "
         "or moving one",
