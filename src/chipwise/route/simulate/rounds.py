@@ -14,7 +14,7 @@ from chipwise.route.simulate.asked import Asked
 from chipwise.route.simulate.course import Course
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
 from chipwise.route.simulate.swift import SWIFT, Swift
-from chipwise.route.view import Floats
+from chipwise.route.view import Floats, Policy
 
 __all__ = ["GAVEL_RECOMPUTE_S", "ROUND_S", "Fairness", "Result", "replay"]
 
@@ -65,23 +65,28 @@ def replay(work: Neutral, policy: str, recompute_s: float = 0.0, *, compiled: bo
         raise Refusal("least-energy can't be replayed: neutral work has no watts", "choose another policy")
     function = policy_named(policy)
     swift = compiled and policy in SWIFT and function is POLICIES[policy]
-    if swift:
-        _warm(policy)
+    _warm(policy, function, swift)
     began = process_time()
     course = Course(work)
-    asked = Swift(course, policy, function, recompute_s) if swift else Asked(course, function, recompute_s)
+    asked = _asked(course, policy, function, swift, recompute_s)
     go(course, asked)
     return _result(work, course, policy, recompute_s, asked.decisions, process_time() - began)
 
 
+def _asked(course: Course, policy: str, function: Policy, swift: bool, recompute_s: float) -> Asked:
+    return Swift(course, policy, function, recompute_s) if swift else Asked(course, function, recompute_s)
+
+
 @cache
-def _warm(policy: str) -> None:
-    """Compile, or load what was compiled, on one small job."""
-    one = np.ones(1)
-    job = Neutral("", ("0",), np.zeros(1), ("",), np.ones(1, dtype=np.int64), one.copy(), one.copy(),
-                  np.full(1, np.inf), ("",), np.ones(1, dtype=np.int64), one.copy(), np.ones((1, 1)))
-    course = Course(job)
-    go(course, Swift(course, policy, POLICIES[policy]))
+def _warm(policy: str, function: Policy, swift: bool) -> None:
+    """Compile, or load what was compiled, on a few small jobs: arrays of one would have other layouts."""
+    jobs, pools = 3, 2
+    each = np.ones(jobs)
+    few = Neutral("", tuple(map(str, range(jobs))), np.arange(float(jobs)), ("",) * jobs, np.ones(jobs, dtype=np.int64),
+                  each * 1000, each, np.full(jobs, np.inf), ("a", "b"), np.ones(pools, dtype=np.int64), np.ones(pools),
+                  np.ones((jobs, pools)))
+    course = Course(few)
+    go(course, _asked(course, policy, function, swift, 0.0))
 
 
 def go(course: Course, asked: Asked) -> None:
