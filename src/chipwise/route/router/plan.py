@@ -48,12 +48,15 @@ class Planner:
 
     def warm(self) -> None:
         """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
-        pool = self.desk.pools[0]
-        board = Board(self.desk.pools)
-        never = Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0)
-        board.add(Candidate("nobody", 0.0, (never,)))
-        view = board.view(0.0, {pool.name: 1}, {pool.name: 1}, weights=self.weights)
-        place(view, self.policy(view), board.option)
+        pools = self.desk.pools
+        room = {pool.name: 1 for pool in pools}
+        some = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
+        for many in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
+            board = Board(pools)
+            for k in range(many):
+                board.add(Candidate(str(k), 0.0, some))
+            view = board.view(0.0, room, room, weights=self.weights)
+            place(view, self.policy(view), board.option)
 
     def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
