@@ -26,7 +26,7 @@ def schema(
         autocompletion=one_of(*FILES))] = "workload",
     out: OutFile = None,
 ) -> None:
-    """Print the JSON Schema of the workload, bench, demand, job or pools file."""
+    """Print the JSON Schema of a kind of file."""
     import json
 
     from chipwise.cli.render import write

@@ -88,7 +88,7 @@ def simulate(
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Try policies on a trace: completion times, cost, energy, use, deadlines and fairness, side by side.
+    """Try policies on a trace before they are trusted with jobs.
 
     The same board, policies and placement as the router's, on a clock of their own. Estimates are the predictor's;
     what happens may differ, drawn from a seed: run times, spot interruptions, failed nodes. Every assumption is
