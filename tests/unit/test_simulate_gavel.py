@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,11 +50,20 @@ def test_gavels_own_rules_on_our_course_give_gavels_figures_exactly(seed0, gavel
     assert (course.busy / course.work.count).mean() / course.now == pytest.approx(gavel[name]["utilization"], abs=1e-4)
 
 
-def test_gavels_fair_policy_on_our_course_is_within_the_bands_of_another_solver(seed0, gavel):
-    course, theirs = reference(seed0, max_min_fairness_perf), gavel["max_min_fairness_perf"]
-    assert course.jct().mean() == pytest.approx(theirs["avg_jct_incl_dropped_s"], rel=0.10)
-    assert course.now == pytest.approx(theirs["makespan_s"], rel=0.005)
-    assert course.spent == pytest.approx(theirs["cost_usd"], rel=0.04)
+def test_gavels_fair_policy_on_our_course_is_within_the_bands_of_another_solver(gavel):
+    avg, makespan, spent = alone("reference(read(FOLDER), max_min_fairness_perf)")
+    theirs = gavel["max_min_fairness_perf"]
+    assert avg == pytest.approx(theirs["avg_jct_incl_dropped_s"], rel=0.10)
+    assert makespan == pytest.approx(theirs["makespan_s"], rel=0.005)
+    assert spent == pytest.approx(theirs["cost_usd"], rel=0.04)
+
+
+def alone(course: str) -> list[float]:
+    """Figures of a course in a process of its own: which of many equal optima HiGHS returns depends on what ran before."""
+    code = ("from gavel_reference import *; from gavel_traces import FOLDER; from chipwise.route.simulate.neutral import read; "
+            f"c = {course}; print(c.jct().mean(), c.now, c.spent)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
 
 
 def test_the_recipe_makes_the_trace_of_seed_0(seed0):
