@@ -56,6 +56,6 @@ def test_what_is_not_there_is_refused_in_one_line(more, words):
 def test_what_every_engine_would_refuse_is_said_in_its_words(tmp_path):
     job = tmp_path / "job.yaml"
     job.write_text(json.dumps({"name": "kept", "variants": {"gpu": {"chips": 8, "command": ["true"], "image": "i"}}, "estimates": {"gpu": "1h"},
-                               "checkpoint": {"every": "1min", "folder": "/home/ada/kept"}}))
+                               "checkpoint": {"every": "1min", "folder": "/elsewhere/kept"}}))
     done = chipwise("jobs", "render", job, "--pools", POOLS / "kubernetes.yaml")
     assert done.returncode == 2 and "ends with the pod" in done.stderr

@@ -15,7 +15,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 def shared(path: Path, mounts: str | None = None) -> str:
     """The type of the network file system that a path lies on; empty where it is none, or can't be told.
 
-    >>> shared(Path("/home/ann/x"), "1 0 0:1 / / rw - ext4 /dev/sda rw\\n2 1 0:2 / /home rw - nfs4 fs:/home rw")
+    >>> shared(Path("/net/runs/x"), "1 0 0:1 / / rw - ext4 /dev/sda rw\\n2 1 0:2 / /net rw - nfs4 fs:/net rw")
     'nfs4'
     """
     try:
