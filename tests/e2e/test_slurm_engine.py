@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from slurm_cluster import SlurmCluster, cluster, engine, engine_on, until
@@ -219,6 +220,12 @@ def test_a_controller_that_is_away_is_never_an_empty_queue(tmp_path):
         assert [(s.engine_id, s.state) for s in engine.list()] == [(job, "running")]
 
 
+def unread(tmp_path):
+    """A cluster whose configuration is there and says nothing."""
+    (tmp_path / "slurm.conf").touch()
+    return SimpleNamespace(conf=str(tmp_path / "slurm.conf"))
+
+
 @pytest.mark.parametrize("answer", [
     "echo garbage", "echo '[]'", "echo '{\"jobs\": 3}'", "echo '{\"jobs\": [{\"job_id\": 1}]}'", "true", "exit 9",
     "echo '{\"jobs\": [], \"errors\": [{\"error\": \"Unable to contact slurm controller\"}]}'", "kill -9 $$",
@@ -229,7 +236,7 @@ def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
         (tmp_path / command).write_text(f"#!/bin/sh\n{answer}\n")
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    engine = engine_on(type("Nothing", (), {"conf": "/nowhere"}), tmp_path)
+    engine = engine_on(unread(tmp_path), tmp_path)
     with pytest.raises(EngineDown, match=r"^slurm: squeue") as error:
         engine.list()
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
@@ -240,7 +247,12 @@ def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
 def test_missing_commands_say_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineDown, match="slurm-client"):
-        engine_on(type("Nothing", (), {"conf": "/nowhere"}), tmp_path).list()
+        engine_on(unread(tmp_path), tmp_path).list()
+
+
+def test_a_configuration_that_is_not_there_is_said_at_once(tmp_path):
+    with pytest.raises(EngineDown, match=r"slurm: /nowhere: there is no such file \(conf\)"):
+        engine_on(SimpleNamespace(conf="/nowhere"), tmp_path).list()
 
 
 def test_a_render_is_what_is_submitted(engine, cluster, tmp_path):

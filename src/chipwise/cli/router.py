@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from chipwise.cli.router_lines import Told
     from chipwise.route.ledger import Ledger
@@ -151,13 +152,14 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         _settle(book, own.name, name, {**folders, f"routers of {socket.gethostname()}": read.folder / book.uid})
         made = Router(book, engines, read.pools, policy, folders=folders, name=own.name,  # type: ignore[arg-type]
                       policy_name=name, lease_s=lease, weights=weights, keep_s=kept)
-        told = Told(made, read, interval, quiet=output == "json" or out is not None)
-        if endpoint is not None:
-            endpoint.start()
-            told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
         with waiting("router: compiling what places jobs, once on this machine"):
             made.planner.warm()
-        _ticks(made, told, gauges, endpoint is not None, interval, once, until_idle)
+        with _leaving_when_asked(made):
+            told = Told(made, read, interval, quiet=output == "json" or out is not None)
+            if endpoint is not None:
+                endpoint.start()
+                told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+            _ticks(made, told, gauges, endpoint is not None, interval, once, until_idle)
     finally:
         if endpoint is not None:
             endpoint.stop()
@@ -198,9 +200,7 @@ def _one_machine(book: Ledger, read: Pools) -> None:
 
 def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool,
            until_idle: bool) -> None:
-    import signal
     import time
-    from types import FrameType
 
     from chipwise.route.router import TickReport
     from chipwise.route.router import run as ticked
@@ -218,13 +218,22 @@ def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: flo
             counted = time.monotonic()
             gauges.write(report, made.desk.rows.values(), made.ledger.totals())
 
+    told.end(ticked(made, interval, once=once, until_idle=until_idle, after=after))
+
+
+@contextmanager
+def _leaving_when_asked(made: Router) -> Iterator[None]:
+    """SIGTERM and SIGINT end the loop after the look it is in; a second one ends the process."""
+    import signal
+    from types import FrameType
+
     def asked(number: int, frame: FrameType | None) -> None:
         made.stopping.set()
-        signal.signal(number, before[signal.Signals(number)])  # said twice: leave as one is
+        signal.signal(number, before[signal.Signals(number)])
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        told.end(ticked(made, interval, once=once, until_idle=until_idle, after=after))
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
