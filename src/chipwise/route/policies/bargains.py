@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.jit import owning
 from chipwise.route.place import Front, fronted
 from chipwise.route.place.turns import by_id
-from chipwise.route.policies.interior import compiled
 from chipwise.route.policies.rows import least
 from chipwise.route.view import Floats, Ints, View, Wishes
 
@@ -50,7 +50,7 @@ def max_throughput_per_dollar(view: View) -> Wishes:
                   because="the most jobs done per second and dollar, at no more than twice the least cost")
 
 
-@compiled
+@owning
 def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any) -> None:
     """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
     jobs, pools = seconds.shape
@@ -72,7 +72,7 @@ def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any,
             order[j, plan[j]] -= most + 1.0
 
 
-@compiled
+@owning
 def _next(score: Any, chips: Any, left: Any) -> int:
     """The best pool of a job among those that still have room; -1: none."""
     best = -1
@@ -82,7 +82,7 @@ def _next(score: Any, chips: Any, left: Any) -> int:
     return best
 
 
-@compiled
+@owning
 def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
     jobs, pools = score.shape
