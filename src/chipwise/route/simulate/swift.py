@@ -134,7 +134,7 @@ def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: An
             heavy[i] = weight[jobs[i]]
             for p in range(pools):
                 usd[i, p] = seconds[i, p] * (chips[jobs[i]] * price[p]) / 3600.0
-        rank(seconds, usd, held, heavy, np.full(n, -1), count, score, order)
+        rank(np.arange(n), seconds, usd, held, heavy, np.full(n, -1), count, score, order)
     for i in range(n):
         for p in range(pools):
             if anew:
