@@ -65,7 +65,9 @@ def test_a_plan_takes_pairs_by_score_as_a_sort_of_all_would(seed, jobs, pools):
     score = rng.choice([1.0, 2.0, 3.0, 4.0, np.inf], (jobs, pools))
     chips, left = rng.integers(1, 5, (jobs, pools)), rng.integers(0, 12, pools)
     fixed = np.where(rng.random(jobs) < 0.2, 0, -1)
-    assert planned(seconds, score, chips, fixed, left.copy()).tolist() == by_sorting(seconds, score, chips, fixed, left)
+    turns = rng.permutation(jobs)  # those alike go by their place in it
+    plan = planned(turns, seconds, score, chips, fixed, left.copy())
+    assert plan[turns].tolist() == by_sorting(seconds[turns], score[turns], chips[turns], fixed[turns], left)
 
 
 def by_sorting(seconds, score, chips, fixed, left):

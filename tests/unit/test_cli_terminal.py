@@ -17,8 +17,9 @@ from rich.console import Console
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.cli import chips, compare
+from chipwise.cli.blocks import Table, Text
 from chipwise.cli.explain import REDUCE, SHARD, _label
-from chipwise.cli.render import Table, Text, plain
+from chipwise.cli.render import plain
 from chipwise.cli.terminal import draw, wrap
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run

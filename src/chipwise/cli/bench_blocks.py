@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipwise.bench.method import UNSTABLE
 from chipwise.bench.session import listing
 from chipwise.bench.show import chip_of, figures, name, rate, sizes, variant
-from chipwise.cli.render import Block, Table, Text
+from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.words import plural
 from chipwise.units import format_bytes, format_rate, format_seconds
 

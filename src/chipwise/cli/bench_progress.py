@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.bench.session import Event, Plan, Tell
 from chipwise.bench.show import name, rate
-from chipwise.cli.render import ASCII
+from chipwise.cli.blocks import ASCII
 from chipwise.units import format_seconds
 
 if TYPE_CHECKING:

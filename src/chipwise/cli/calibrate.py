@@ -10,7 +10,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.predict.learnt import Learnt
 
 EXAMPLES = """\b
@@ -99,7 +99,7 @@ def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
 
 
 def _blocks(learnt: Learnt, path: Path, strong: bool) -> list[Block]:
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
 
     found = {**{name: (t.points, t.error) for name, t in learnt.tables.items()},
              **{name: (s.points, s.error) for name, s in learnt.steps.items()}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from chipwise.catalog import Accelerators
+from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.engines import words_of
-from chipwise.cli.render import Block, Table, Text
 from chipwise.cli.serving_words import (
     cache_of,
     common_assumptions,

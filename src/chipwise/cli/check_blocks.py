@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.cli.render import Block, Table, Text, bar
+from chipwise.cli.blocks import Block, Table, Text
+from chipwise.cli.render import bar
 from chipwise.cli.words import interval, plural
 from chipwise.units import format_bytes, format_seconds
 

@@ -11,7 +11,7 @@ from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv, comple
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Figure, Offer
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.prices import PriceBook
 
 EXAMPLES = """\b
@@ -120,7 +120,7 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
 
 
 def _list(known: list[Chip], book: PriceBook) -> list[Block]:
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
 
     headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
@@ -140,14 +140,14 @@ def _list(known: list[Chip], book: PriceBook) -> list[Block]:
 
 
 def _own(book: PriceBook) -> list[Block]:
-    from chipwise.cli.render import Text
+    from chipwise.cli.blocks import Text
 
     return [Text(f"Prices: {book.origin}.")] if book.own else []
 
 
 def _detail(c: Chip, book: PriceBook) -> list[Block]:
     from chipwise.catalog import load
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
 
     words = frozenset({"figure", "unit", "source", "note", "date"})
@@ -197,7 +197,7 @@ def _shown(f: Figure) -> str:
 
 def _offers(c: Chip, book: PriceBook) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import price
     from chipwise.prices import is_stale
 

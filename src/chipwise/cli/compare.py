@@ -22,7 +22,7 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block, Table
+    from chipwise.cli.blocks import Block, Table
     from chipwise.compare import Candidate, Comparison, Row, Terms
     from chipwise.prices import Quote
 
@@ -126,7 +126,7 @@ def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: st
 
 def blocks(c: Comparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.render import Text
+    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
     from chipwise.units import format_count
     from chipwise.workload import metrics_that_matter
@@ -147,7 +147,7 @@ def blocks(c: Comparison) -> list[Block]:
 
 
 def _table(c: Comparison) -> Table:
-    from chipwise.cli.render import Table
+    from chipwise.cli.blocks import Table
 
     rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
     headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block, Table
+    from chipwise.cli.blocks import Block, Table
     from chipwise.compare import Candidate, Terms
     from chipwise.compare.serving import ServingComparison
     from chipwise.compare.serving_rows import Rent, ServingRow
@@ -38,7 +38,7 @@ def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: T
 
 def blocks(c: ServingComparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.render import Text
+    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
     from chipwise.workload.serve_criteria import what_decides_serving
 
@@ -70,7 +70,7 @@ def _writes(c: ServingComparison) -> bool:
 
 
 def _table(c: ServingComparison) -> Table:
-    from chipwise.cli.render import Table
+    from chipwise.cli.blocks import Table
     from chipwise.compare.serving_rows import promised
 
     job, unit = c.market.demand.kind == "job", _unit(c)

@@ -9,7 +9,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.compiled.cache import Cache
     from chipwise.compiled.versions import Installed
 
@@ -87,7 +87,7 @@ def _install(each: Installed) -> str:
 
 
 def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
     from chipwise.units import format_bytes
 

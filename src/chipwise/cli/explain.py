@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chipwise.catalog.calibration import Calibration
-from chipwise.cli.render import Block, Table, Text, bar
+from chipwise.cli.blocks import Block, Table, Text
+from chipwise.cli.render import bar
 from chipwise.cli.words import interval, plural
 from chipwise.predict.prediction import Prediction, collectives
 from chipwise.prices import PriceBook, Quote, own_in_words

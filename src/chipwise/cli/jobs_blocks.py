@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from chipwise.cli.render import Block, Table, Text
+from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.words import interval, plural
 from chipwise.units import format_money, format_seconds
 

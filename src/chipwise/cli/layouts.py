@@ -18,7 +18,7 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
-    from chipwise.cli.render import Block, Table
+    from chipwise.cli.blocks import Block, Table
     from chipwise.layout import Found, SearchResult
     from chipwise.workload import Workload
 
@@ -68,7 +68,7 @@ def layouts(
 
 def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
     """A search for people."""
-    from chipwise.cli.render import Text
+    from chipwise.cli.blocks import Text
     from chipwise.cli.words import plural
     from chipwise.layout import in_words
     from chipwise.units import format_bytes, format_seconds
@@ -90,7 +90,7 @@ def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
 
 
 def _table(found: tuple[Found, ...], r: SearchResult, title: str) -> Table:
-    from chipwise.cli.render import Table
+    from chipwise.cli.blocks import Table
     from chipwise.units import format_bytes, format_seconds
 
     rows = [[str(f.layout), format_seconds(f.seconds), f"{f.seconds / r.best.seconds:.2f}x",

@@ -9,7 +9,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJsonCsv, complete_models
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.workload.presets import Preset
 
 EXAMPLES = """\b
@@ -69,7 +69,7 @@ def _flat(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(found: list[Preset]) -> list[Block]:
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
     from chipwise.units import format_count
     from chipwise.workload.params import count

@@ -11,7 +11,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson, one_of
 
 if TYPE_CHECKING:
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.numerics.compare import Compared
     from chipwise.numerics.runs import Count, Run
     from chipwise.numerics.statistics import Paired
@@ -94,7 +94,7 @@ def _foldered(out: Path | None) -> None:
 
 
 def _blocks(found: Study) -> list[Block]:
-    from chipwise.cli.render import Table, Text
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
     from chipwise.numerics.compare import RULE
 
@@ -120,7 +120,7 @@ def _blocks(found: Study) -> list[Block]:
 
 
 def _table(found: Study) -> Block:
-    from chipwise.cli.render import Table
+    from chipwise.cli.blocks import Table
 
     m = found.margins
     rows = [["fp32", f"{m.final_mean:.4g}", "-", "-", "-", "-", "-", "0", "reference"]]

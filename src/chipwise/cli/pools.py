@@ -14,7 +14,7 @@ from chipwise.cli.router import LedgerOpt, complete_yaml
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.cli.render import Block
+    from chipwise.cli.blocks import Block
     from chipwise.route.engine import Room
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import EngineRow
@@ -199,8 +199,8 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
 
 
 def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool) -> list[Block]:
+    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.jobs_blocks import safe
-    from chipwise.cli.render import Table, Text
 
     rows = []
     for s in found:

@@ -36,9 +36,15 @@ def book_of(prices: Sequence[str] | None, fx: Sequence[str] | None = None, today
 
 def read_pools(path: Path) -> Pools:
     """The pools of a file, priced by the list with the files of CHIPWISE_PRICES over it."""
+    from chipwise.errors import BrokenFile
     from chipwise.route.load import load_pools
 
-    return load_pools(path, book_of(None))
+    try:
+        return load_pools(path, book_of(None))
+    except BrokenFile as error:
+        if error.field != "file":
+            raise
+        raise BrokenFile("--pools", error.value, error.accepted) from None
 
 
 def rates_of(fx: Sequence[str] | None) -> dict[str, float]:

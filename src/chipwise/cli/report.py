@@ -109,7 +109,8 @@ def report(
 
 def _write(made: Report, output: Path, printer: str | None) -> None:
     """The report into its file, and what it says first."""
-    from chipwise.cli.render import Text, emit
+    from chipwise.cli.blocks import Text
+    from chipwise.cli.render import emit
     from chipwise.report.page import page
     from chipwise.whole import write_whole
 

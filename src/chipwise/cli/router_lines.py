@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from chipwise.cli.render import ASCII, Block, PipeClosed, Table, Text
+from chipwise.cli.blocks import ASCII, Block, Table, Text
+from chipwise.cli.render import PipeClosed
 from chipwise.route.load import Pools
 from chipwise.route.router import Router, TickReport
 from chipwise.route.router.status import Status

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipwise.catalog import Accelerators
+from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.engines import Asked, words_of
-from chipwise.cli.render import Block, Table, Text
 from chipwise.cli.serving_words import (
     METRICS,
     arrival_of,

@@ -28,6 +28,8 @@ Examples:
 """
 DEFAULT = "cheapest-within-deadline"
 MOST_SEED = 2**32
+# options that work in rounds does not hear
+BY_EVENTS = ("pools", "seed", "failures", "repair", "speed", "tick", "weight", "plot", "jobs_out")
 
 
 def complete_traces(incomplete: str) -> list[str]:
@@ -49,6 +51,7 @@ def complete_policies(incomplete: str) -> list[str]:
 
 
 def simulate(
+    context: typer.Context,
     trace: Annotated[Path | None, typer.Argument(
         metavar="[TRACE]", help="Jobs with their arrivals (YAML or CSV), or recorded jobs (CSV with gpus, duration_s).",
         autocompletion=complete_traces, show_default=False)] = None,
@@ -101,8 +104,7 @@ def simulate(
 
     formats(output, "table", "json", "csv")
     names = _names(policy)
-    _check_ways(trace, pools, neutral, recompute, plot, jobs_out, {
-        "--seed": seed is not None, "--failures": failures != 0, "--speed": bool(speed), "--weight": bool(weight)})
+    _check_ways(context, trace, pools, neutral, recompute)
     weights = _pairs(weight, "--weight", "cost=2")
     check_weights(names, weights)
     with progress("simulate") as line:
@@ -144,8 +146,8 @@ def _names(policy: str) -> list[str]:
     return names
 
 
-def _check_ways(trace: Path | None, pools: Path | None, neutral: Path | None, recompute: str | None,
-                plot: Path | None, jobs_out: Path | None, given: Mapping[str, bool]) -> None:
+def _check_ways(context: typer.Context, trace: Path | None, pools: Path | None, neutral: Path | None,
+                recompute: str | None) -> None:
     """A trace with pools, or a neutral folder; and no option that the other way alone would hear."""
     from chipwise.errors import InputError
 
@@ -159,10 +161,11 @@ def _check_ways(trace: Path | None, pools: Path | None, neutral: Path | None, re
         return
     if trace is not None:
         raise InputError("--neutral", str(neutral), "either a trace or a neutral folder, not both")
-    unheard = [name for name, said in {**given, "--plot": plot is not None, "--jobs-out": jobs_out is not None}.items()
-               if said]
-    if unheard:
-        raise InputError(unheard[0], "with --neutral", "a trace with pools: work in rounds has no such thing")
+    for name in BY_EVENTS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name.replace('_', '-')}", "with --neutral",
+                             "a trace with pools: work in rounds has no such thing")
 
 
 def _time(text: str, field: str, least: float = 0.0) -> float:

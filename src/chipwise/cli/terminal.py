@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from chipwise.cli.render import ASCII, Block, Table
+from chipwise.cli.blocks import ASCII, Block, Table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,39 +14,9 @@ from typing import Any
 
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
+from chipwise.compiled.cards import KIB, capability
 from chipwise.compiled.targets import CUDA, Target
-from chipwise.errors import InputError
 
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """A compute capability and what CUDA fixes for one multiprocessor of it (bytes, counts)."""
-
-    major: int
-    minor: int
-    threads: int  # resident at most
-    shared: int  # bytes of shared memory
-    shared_block: int  # bytes one block may ask for
-    fp32_units: int
-    accelerated: bool = False  # has instructions of its own (sm_90a): XLA uses them
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
-
-
-_KIB = 1024
-# "Technical Specifications per Compute Capability" and "Arithmetic Instructions" in NVIDIA's CUDA C++ Programming
-# Guide (13.0). The architecture is the catalog's; the longest beginning that matches wins.
-_CAPABILITIES = {
-    "Turing": Capability(7, 5, 1024, 64 * _KIB, 64 * _KIB, 64),
-    "Ampere GA100": Capability(8, 0, 2048, 164 * _KIB, 163 * _KIB, 64),
-    "Ampere GA102": Capability(8, 6, 1536, 100 * _KIB, 99 * _KIB, 128),
-    "Ada": Capability(8, 9, 1536, 100 * _KIB, 99 * _KIB, 128),
-    "Hopper": Capability(9, 0, 2048, 228 * _KIB, 227 * _KIB, 128, accelerated=True),
-    "Blackwell": Capability(10, 0, 2048, 228 * _KIB, 227 * _KIB, 128, accelerated=True),
-    "Blackwell Ultra": Capability(10, 3, 2048, 228 * _KIB, 227 * _KIB, 128, accelerated=True),
-    "Blackwell GB202": Capability(12, 0, 1536, 100 * _KIB, 99 * _KIB, 128, accelerated=True),
-}
 _TENSOR_CORES = 4  # a multiprocessor has four from Volta's successors on
 # Numbers of xla.PrimitiveType in xla_data.proto, and the catalog's name of the rate they run at.
 _MATRIX_TYPES = {2: "int8", 6: "int8", 10: "fp16", 11: "tf32", 12: "fp64", 16: "bf16", 19: "fp8", 20: "fp8", 32: "fp4"}
@@ -54,15 +24,6 @@ _SCALAR_TYPES = {11: "fp32", 12: "fp64"}
 _ESTIMATES = "xla_gpu_collect_cost_model_stats"
 # cuDNN as of CUDA 13: no cuDNN is installed, but XLA picks its convolution and attention calls by this version.
 _CUDNN = (9, 10, 0)
-
-
-def capability(chip: Chip) -> Capability:
-    """The chip's compute capability; refuses cards that CUDA 13 no longer compiles for."""
-    found = [name for name in _CAPABILITIES if chip.architecture.startswith(name)]
-    if chip.vendor != "nvidia" or not found:
-        accepted = "an NVIDIA card from Turing on (CUDA 13, which XLA uses, dropped Pascal and Volta)"
-        raise InputError("on", chip.id, accepted)
-    return _CAPABILITIES[max(found, key=len)]
 
 
 def target_config(chip_id: str) -> str:
@@ -78,7 +39,7 @@ def target_config(chip_id: str) -> str:
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024
   threads_per_warp: 32
-  shared_memory_per_block: {48 * _KIB}
+  shared_memory_per_block: {48 * KIB}
   shared_memory_per_core: {cap.shared}
   shared_memory_per_block_optin: {cap.shared_block}
   threads_per_core_limit: {cap.threads}

@@ -10,6 +10,7 @@ from typing import Any
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.names import Accelerators
+from chipwise.compiled.cards import capability
 from chipwise.errors import InputError
 
 TPU, CUDA = "tpu", "cuda"
@@ -71,8 +72,6 @@ def target_of(accelerators: Accelerators) -> Target:
             chip_config=_CHIP_CONFIG.get(chip.id, ""),
         )
     if chip.vendor == "nvidia":
-        from chipwise.compiled.gpu import capability  # which needs `Target`
-
         capability(chip)  # refuses cards that XLA no longer compiles for
         return Target(chip.id, CUDA, _gpus(accelerators), accelerators.count)
     raise InputError(FIELD, str(accelerators), _accepted(chip))

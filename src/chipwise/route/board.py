@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
+from chipwise.jit import entry
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 from chipwise.route.view import Floats, Ints, View
-from chipwise.serving.state import entry
 
 LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 # by job: what is kept, and what an empty row holds

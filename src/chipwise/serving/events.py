@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chipwise.serving.state import Record, State, part
+from chipwise.jit import part
+from chipwise.serving.state import Record, State
 
 
 @part

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.jit import part
 from chipwise.serving.events import push
-from chipwise.serving.state import BINS, PER_LOG, SHORTEST, Record, State, part
+from chipwise.serving.state import BINS, PER_LOG, SHORTEST, Record, State
 
 
 @part

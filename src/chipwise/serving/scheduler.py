@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.jit import entry, part
 from chipwise.serving.events import pop
 from chipwise.serving.replica import iterate
-from chipwise.serving.state import Record, State, entry, part
+from chipwise.serving.state import Record, State
 
 MUCH, TIMES = 32, 1.5  # a known prefix is left alone when its replica has so many requests more, and so many times
 

@@ -1,27 +1,17 @@
-"""All that a run of the compiled scheduler reads and writes, as records, and how its code is compiled.
-
-No fastmath: equal input gives equal bits.
-"""
+"""All that a run of the compiled scheduler reads and writes, as records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
 Real = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Records = NDArray[Any]
 Record = Any  # one of them, by its fields' names
-F = TypeVar("F", bound=Callable[..., object])
 
-SOURCES = ("state.py", "events.py", "replica.py", "scheduler.py")
 BINS, SHORTEST, LONGEST = 800, 1e-5, 1e3  # of the gaps between tokens, s; logarithmic
 PER_LOG = BINS / np.log(LONGEST / SHORTEST)
 
@@ -52,10 +42,7 @@ TOTAL = _fields(
 )
 EVENT = _fields("request", "when")
 SECTION = _fields("cut", "mark")  # the first request of a section, and when it came
-# compiled code is kept on disk under the types of what it is given: a field that is named after all sources of it makes
-# a change to any of them compile anew (by itself only the date of one file would)
-DIGEST = sha256(b"".join(Path(__file__).with_name(name).read_bytes() for name in SOURCES)).hexdigest()[:16]
-COUNTS = _fields(f"issued events section closed source_{DIGEST}", "")
+COUNTS = _fields("issued events section closed", "")
 
 
 class State(NamedTuple):
@@ -74,21 +61,3 @@ class State(NamedTuple):
     events: Records  # heap of requests that return: answered in a closed loop, or on their way to where they decode
     sections: Records
     counts: Records  # one
-
-
-# the arrays are the caller's, so nothing here counts references to them: that would take most of the time
-ENTRY: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
-PART: dict[str, Any] = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def part(function: F) -> F:
-    """Compile as a part of what calls it."""
-    return cast(F, njit(**PART)(function))
-
-
-def entry(function: F) -> F:
-    """Compile at the first call and keep the result on disk, beside this file or in the user's folder."""
-    try:
-        return cast(F, njit(cache=True, **ENTRY)(function))
-    except RuntimeError:  # neither can be written
-        return cast(F, njit(**ENTRY)(function))

@@ -10,17 +10,13 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from chipwise.jit import entry, inlined
 from chipwise.route.place.turns import LEASE_S, OVERHEAD
 from chipwise.route.view import Flags, Floats, Ints
-from chipwise.serving.state import PART, entry
-
-F = TypeVar("F", bound=Callable[..., object])
 
 
 class Field(NamedTuple):
@@ -72,11 +68,6 @@ class Field(NamedTuple):
     touched: Flags  # by pool: somebody came or went in this pass
 
 
-def part(function: F) -> F:
-    """Compile as a part of what calls it, and into it: a call would copy the whole field."""
-    return cast(F, njit(**PART, forceinline=True)(function))
-
-
 @entry
 def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
     """Put running jobs, sorted by their ends, where they are; list those that may be stopped, last in turn first."""
@@ -97,14 +88,14 @@ def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
                 f.soft[p] += f.chips[j, p]
 
 
-@part
+@inlined
 def _closed(f: Any, j: int, p: int) -> bool:
     """Whether a job may not go to a pool: it can't run there or pay for it."""
     c = f.chips[j, p]
     return bool(f.score[j, p] == np.inf or c > f.total[p] or c == 0 or f.usd[j, p] > f.budget[j])
 
 
-@part
+@inlined
 def _failed(f: Any, j: int, p: int) -> bool:
     """Whether a job failed last in a pool, and has another."""
     if not f.barred[j, p]:
@@ -115,7 +106,7 @@ def _failed(f: Any, j: int, p: int) -> bool:
     return False
 
 
-@part
+@inlined
 def _enter(f: Any, j: int, p: int) -> None:
     """A job takes its chips in a pool."""
     f.pos[j] = p
@@ -133,7 +124,7 @@ def _enter(f: Any, j: int, p: int) -> None:
     f.touched[p] = True
 
 
-@part
+@inlined
 def _leave(f: Any, j: int) -> None:
     """A job gives its chips back."""
     p = f.pos[j]
@@ -149,7 +140,7 @@ def _leave(f: Any, j: int) -> None:
     f.touched[p] = True
 
 
-@part
+@inlined
 def _when(f: Any, p: int, c: int) -> float:
     """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
     if c > f.total[p]:
@@ -164,7 +155,7 @@ def _when(f: Any, p: int, c: int) -> float:
     return float(f.memo[p, c])
 
 
-@part
+@inlined
 def _passes(f: Any, j: int, p: int) -> bool:
     """Whether a job's start in a pool now would not delay the one that has the reservation."""
     c, r = f.chips[j, p], f.holder[p]
@@ -173,34 +164,34 @@ def _passes(f: Any, j: int, p: int) -> bool:
     return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
 
 
-@part
+@inlined
 def _fits(f: Any, j: int, p: int) -> bool:
     """Whether a job can start in a pool now."""
     return bool(f.chips[j, p] <= f.free[p] and _passes(f, j, p))
 
 
-@part
+@inlined
 def _may_stop(f: Any, j: int, p: int) -> bool:
     """Whether there are jobs to stop so that this one fits."""
     c = f.chips[j, p]
     return bool(f.preempts and f.free[p] < c <= f.free[p] + f.soft[p] and _passes(f, j, p))
 
 
-@part
+@inlined
 def _expected(f: Any, j: int, p: int) -> float:
     """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
     when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
     return float(when + f.queue[p])
 
 
-@part
+@inlined
 def _dear(f: Any, v: int) -> bool:
     """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
     ran = f.now - f.since[v]
     return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
 
 
-@part
+@inlined
 def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
     """Whether a running job is not to be stopped for another that is ahead of it.
 
@@ -214,7 +205,7 @@ def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
     return bool(f.aged[v])
 
 
-@part
+@inlined
 def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
     if not _may_stop(f, j, p):
@@ -241,7 +232,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     return True
 
 
-@part
+@inlined
 def _reserve(f: Any, j: int, p: int) -> None:
     """The first job that waits for a pool has its start there kept."""
     c = f.chips[j, p]
@@ -254,7 +245,7 @@ def _reserve(f: Any, j: int, p: int) -> None:
     f.spare[p] = max(room - c, 0)
 
 
-@part
+@inlined
 def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     """A job waits for a pool."""
     f.target[j], f.predicted[j] = p, _expected(f, j, p)
@@ -263,7 +254,7 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     f.queue[p] += f.chips[j, p] * f.seconds[j, p] / max(f.total[p], 1)
 
 
-@part
+@inlined
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
     best, least, late, place, here, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
@@ -304,7 +295,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
     return best
 
 
-@part
+@inlined
 def _take_turn(f: Any, j: int, tried: Any) -> None:
     """One job's turn: it stays, moves, starts or waits."""
     here = f.pos[j]
@@ -335,7 +326,7 @@ def _take_turn(f: Any, j: int, tried: Any) -> None:
     _enter(f, j, p)
 
 
-@part
+@inlined
 def _full(f: Any, j: int) -> int:
     """The pool that a job must wait for, where that is plain at a glance; -1 where it takes a closer look.
 

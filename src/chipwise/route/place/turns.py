@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.jit import entry, part
 from chipwise.route.view import Flags, Floats, Ints, View, Wishes
-from chipwise.serving.state import entry, part
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
 LEASE_S = 360.0  # that a job keeps chips given to it as a fair share: a round of Gavel's (OSDI 2020, section 5)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.jit import inlined, owning
 from chipwise.route.place import Front, fronted
 from chipwise.route.place.turns import by_id
-from chipwise.route.policies.interior import compiled
 from chipwise.route.policies.rows import least
 from chipwise.route.view import Floats, Ints, View, Wishes
 
@@ -42,16 +42,15 @@ def max_throughput_per_dollar(view: View) -> Wishes:
                                    minlength=len(view.pools)).astype(np.int64)
     fixed = np.where(view.restartable, -1, view.at)
     turns = by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)  # of those alike
-    ranked = np.empty((2, *view.seconds.shape))
-    rank(view.seconds[turns], view.usd[turns], view.chips[turns], view.weight[turns], fixed[turns], room, *ranked)
     score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
-    score[turns], order[turns] = ranked
+    rank(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score, order)
     return Wishes(score, order, "USD s", preempts=True, moves=True,
                   because="the most jobs done per second and dollar, at no more than twice the least cost")
 
 
-@compiled
-def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any) -> None:
+@owning
+def rank(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any,
+         order: Any) -> None:
     """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
     jobs, pools = seconds.shape
     most = 0.0
@@ -66,13 +65,13 @@ def rank(seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any,
                 score[j, p] = seconds[j, p] * (usd[j, p] + FREE * seconds[j, p]) / weight[j]
                 most = max(most, score[j, p])
             order[j, p] = score[j, p]
-    plan = planned(seconds, score, chips, fixed, room.copy())
+    plan = planned(turns, seconds, score, chips, fixed, room.copy())
     for j in range(jobs):
         if plan[j] >= 0:
             order[j, plan[j]] -= most + 1.0
 
 
-@compiled
+@owning
 def _next(score: Any, chips: Any, left: Any) -> int:
     """The best pool of a job among those that still have room; -1: none."""
     best = -1
@@ -82,43 +81,76 @@ def _next(score: Any, chips: Any, left: Any) -> int:
     return best
 
 
-@compiled
-def planned(seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
-    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped."""
+@owning
+def planned(turns: Any, seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
+    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped; `turns`: among equals."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
     heap = [(np.inf, -1)]  # typed; nobody
-    for j in range(jobs):
+    for k in range(jobs):
+        j = turns[k]
         p = _next(score[j], chips[j], left) if fixed[j] < 0 else -1
         if p >= 0:
-            heap.append((score[j, p], j * pools + p))
+            heap.append((score[j, p], k * pools + p))
     heapify(heap)
     while True:
-        _, k = heappop(heap)
-        if k < 0:
+        _, pair = heappop(heap)
+        if pair < 0:
             break
-        j, p = k // pools, k % pools
+        j, p = turns[pair // pools], pair % pools
         if chips[j, p] > left[p]:  # taken by those before
             p = _next(score[j], chips[j], left)
             if p >= 0:
-                heappush(heap, (score[j, p], j * pools + p))
+                heappush(heap, (score[j, p], pair // pools * pools + p))
             continue
         plan[j] = p
         left[p] -= chips[j, p]
+    _speed_up(turns, seconds, score, chips, left, plan)
+    return plan
+
+
+@inlined
+def _gain(j: int, q: int, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> float:
+    """How many times less T T C is for a job in another pool that has its chips idle; 0 where it can't go there."""
+    p = plan[j]
+    if q == p or left[q] <= 0 or chips[j, q] > left[q] or score[j, q] == np.inf:
+        return 0.0
+    return float(seconds[j, p] * score[j, p] / (seconds[j, q] * score[j, q]))
+
+
+@owning
+def _speed_up(turns: Any, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> None:
+    """Move jobs of a plan to idle chips, the greatest gain first, for as long as there is one.
+
+    What each job would gain most from is kept: a move changes two pools alone.
+    """
+    jobs, pools = score.shape
+    gain, goal = np.zeros(jobs), np.full(jobs, -1, dtype=np.int64)
+    fresh = plan >= 0
     while True:
-        gain, who, where = 1.0 + 1e-9, -1, -1
-        idle: Any = np.flatnonzero(left > 0)
-        for j in range(jobs):
-            p = plan[j]
-            if p < 0:
-                continue
-            for q in idle:
-                if q != p and score[j, q] < np.inf and chips[j, q] <= left[q]:
-                    better = seconds[j, p] * score[j, p] / (seconds[j, q] * score[j, q])
-                    if better > gain:
-                        gain, who, where = better, j, q
+        most, who = 1.0 + 1e-9, -1
+        for k in range(jobs):
+            j = turns[k]
+            if fresh[j]:
+                fresh[j], gain[j], goal[j] = False, 0.0, -1
+                for q in range(pools):
+                    better = _gain(j, q, seconds, score, chips, left, plan)
+                    if better > gain[j]:
+                        gain[j], goal[j] = better, q
+            if gain[j] > most:
+                most, who = gain[j], j
         if who < 0:
-            return plan
-        left[plan[who]] += chips[who, plan[who]]
-        left[where] -= chips[who, where]
-        plan[who] = where
+            return
+        to, back = goal[who], plan[who]
+        left[back] += chips[who, back]
+        left[to] -= chips[who, to]
+        plan[who] = to
+        fresh[who] = True
+        for j in range(jobs):
+            if plan[j] < 0 or fresh[j]:
+                continue
+            if goal[j] == to:
+                fresh[j] = chips[j, to] > left[to]
+            better = _gain(j, back, seconds, score, chips, left, plan)
+            if better > gain[j] or (better == gain[j] and better > 0 and back < goal[j]):
+                gain[j], goal[j] = better, back

@@ -17,27 +17,15 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from chipwise.serving.state import part
-
-F = TypeVar("F", bound=Callable[..., object])
+from chipwise.jit import owning, part
 
 STEPS = 80  # far more than it takes (10 to 25): a stop for broken input
 GAP = 1e-7  # relative, of the objective and of every row
 SHORT = 0.995  # of the way to the boundary
-
-
-def compiled(function: F) -> F:
-    """Compiled at the first call and kept on disk, beside this file or in the user's folder."""
-    try:
-        return cast(F, njit(cache=True, error_model="numpy")(function))
-    except RuntimeError:  # neither can be written
-        return cast(F, njit(error_model="numpy")(function))
 
 
 @part
@@ -169,7 +157,7 @@ def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level:
         ub[j] = -ratio[n + jobs + j] * (gained + q[n + jobs + j])
 
 
-@compiled
+@owning
 def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float) -> Any:
     """Shares, the level, the relative gap that is left and the steps taken.
 

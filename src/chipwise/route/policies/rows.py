@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipwise.jit import entry
 from chipwise.route.view import Floats, Ints
-from chipwise.serving.state import entry
 
 
 def least(what: Floats) -> Floats:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.route.policies.interior import compiled
+from chipwise.jit import owning
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
 from chipwise.route.view import Floats, Ints
 
 
-@compiled
+@owning
 def _run(now: float, until: float, jobs: Any, pools: Any, rate: Any, chips: Any, price: Any, left: Any, finish: Any,
          served: Any, busy: Any, spent: Any) -> tuple[float, int, bool]:
     """Rounds with the same jobs in the same pools, until one is done or a boundary is not before `until`."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.jit import owning
 from chipwise.route.place import grant
 from chipwise.route.place.grants import Field, by_jobs
 from chipwise.route.place.turns import PATIENCE
 from chipwise.route.policies import quick
 from chipwise.route.policies.bargains import rank
-from chipwise.route.policies.interior import compiled
 from chipwise.route.simulate.asked import Asked
 from chipwise.route.simulate.course import Course
 from chipwise.route.view import Policy, Wishes
@@ -76,7 +76,7 @@ class Swift(Asked):
             self.pools = grant(self._view(), wishes).pos
 
 
-@compiled
+@owning
 def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
     """Seconds to go and chips, as a view shows them."""
     n, pools = jobs.shape[0], rate.shape[1]
@@ -90,7 +90,7 @@ def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
     return seconds, held
 
 
-@compiled
+@owning
 def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> Any:
     """As `turns.overdue`, and how many there are."""
     n = jobs.shape[0]
@@ -105,7 +105,7 @@ def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> A
     return aged, due, many
 
 
-@compiled
+@owning
 def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
     """Room by job and pool as `grants.by_pairs` hands it out when all are placed anew and nobody is overdue."""
     n, pools = order.shape
@@ -122,7 +122,7 @@ def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
             some -= held[i, p]
 
 
-@compiled
+@owning
 def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any, count: Any, price: Any, weight: Any,
               arrival: Any, served: Any, score_of: Any, order_of: Any, pos: Any) -> bool:
     n, pools = jobs.shape[0], rate.shape[1]
@@ -134,7 +134,7 @@ def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: An
             heavy[i] = weight[jobs[i]]
             for p in range(pools):
                 usd[i, p] = seconds[i, p] * (chips[jobs[i]] * price[p]) / 3600.0
-        rank(seconds, usd, held, heavy, np.full(n, -1), count, score, order)
+        rank(np.arange(n), seconds, usd, held, heavy, np.full(n, -1), count, score, order)
     for i in range(n):
         for p in range(pools):
             if anew:
@@ -147,7 +147,7 @@ def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: An
     return True
 
 
-@compiled
+@owning
 def _fair(now: float, last: float, jobs: Any, anew: bool, finish: bool, left: Any, rate: Any, chips: Any, count: Any,
           price: Any, weight: Any, arrival: Any, served: Any, before: Any, shares_of: Any, score_of: Any,
           order_of: Any, pos: Any) -> Any:
@@ -185,7 +185,7 @@ def _fair(now: float, last: float, jobs: Any, anew: bool, finish: bool, left: An
     return gap, True
 
 
-@compiled
+@owning
 def _fastest(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any, count: Any, price: Any, weight: Any,
              arrival: Any, served: Any, score_of: Any, order_of: Any, pos: Any) -> None:
     n, pools = jobs.shape[0], rate.shape[1]

@@ -1,0 +1,105 @@
+"""How arithmetic is compiled (by Numba), and when what was compiled is out of date.
+
+`entry` is called from Python and keeps what it compiles on disk, beside its file or in the user's folder; `part` is
+called by others that are compiled; `inlined` becomes a part of its caller, for those that would pass too much at each
+call. `owning` is an `entry` that makes arrays of its own. No fastmath anywhere: equal input gives equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, cast
+
+from numba import njit
+from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+from numba.core.options import DefaultOptions
+
+F = TypeVar("F", bound=Callable[..., object])
+
+PLAIN: dict[str, Any] = {"error_model": "numpy"}
+# arrays of the caller's: nothing counts references to them, which would take most of the time
+LENT: dict[str, Any] = PLAIN | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
+CONSTANT = (bool, int, float, str, tuple)  # globals whose values are compiled in, wherever they come from
+WITHIN: dict[str, Any] = LENT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def entry(function: F) -> F:
+    """Compile at the first call; it makes no arrays."""
+    return _kept(function, LENT)
+
+
+def owning(function: F) -> F:
+    """Compile at the first call; it may make arrays, and may be called by others that do."""
+    return _kept(function, PLAIN)
+
+
+def part(function: F) -> F:
+    """Compile as a part of what calls it; it makes no arrays."""
+    return cast(F, njit(**WITHIN)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile into what calls it."""
+    return cast(F, njit(**WITHIN, forceinline=True)(function))
+
+
+def _kept(function: F, how: dict[str, Any]) -> F:
+    try:
+        made: Any = njit(cache=True, **how)(function)
+    except RuntimeError:  # neither folder can be written
+        return cast(F, njit(**how)(function))
+    file = made._cache._cache_file
+    made._cache._cache_file = _File(file._cache_path, file._index_name.removesuffix(".nbi"), made)
+    return cast(F, made)
+
+
+class _File(IndexDataCacheFile):
+    """Out of date when any source that went into it has changed: Numba itself looks at the caller's alone."""
+
+    def __init__(self, folder: str, base: str, made: Any) -> None:
+        self._made = made
+        self._known = ""
+        super().__init__(folder, base, "")  # type: ignore[no-untyped-call]
+
+    @property
+    def _source_stamp(self) -> str:
+        if not self._known:  # at the first call, when all that it names is there
+            self._known = sources_of(self._made)
+        return self._known
+
+    @_source_stamp.setter
+    def _source_stamp(self, stamp: str) -> None:
+        """Found by ourselves."""
+
+
+def sources_of(made: Any) -> str:
+    """A digest of every file whose functions a compiled function reaches, and of the constants that these name."""
+    files, constants = set(), set()
+    for function in _reached(made):
+        files.add(function.__code__.co_filename)
+        named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
+        constants |= {f"{name} {value!r}" for name, value in named if isinstance(value, CONSTANT)}
+    digest = sha256()
+    for file in sorted(files):
+        digest.update(Path(file).read_bytes() + b"\0")
+    digest.update("\0".join(sorted(constants)).encode())
+    return digest.hexdigest()
+
+
+def _reached(made: Any) -> Iterator[FunctionType]:
+    """The function and all compiled ones that it calls, directly or not."""
+    found, waiting = {made.py_func}, [made.py_func]
+    while waiting:
+        function = waiting.pop()
+        yield function
+        modules = [v for v in map(function.__globals__.get, function.__code__.co_names) if isinstance(v, ModuleType)]
+        for name in function.__code__.co_names:
+            for place in (function.__globals__, *(vars(module) for module in modules)):
+                callee = place.get(name)
+                if isinstance(callee, Dispatcher) and callee.py_func not in found:
+                    found.add(callee.py_func)
+                    waiting.append(callee.py_func)
