@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
+# a file's tests share what they start (a cluster, a database): one process has them all; more than four would want more memory
+PARALLEL := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
 .PHONY: help demo test packages test-slow lint calibration compiled benchmarks scoreboard golden docs picture clean
@@ -17,13 +19,13 @@ demo: $(VENV)/installed ## Install chipwise, compare every chip on an example, r
 
 test: lint packages ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 lint: $(VENV)/installed-dev ## Run the linters and the type checker
 	$(BIN)/ruff check
