@@ -144,11 +144,9 @@ def lp(args: argparse.Namespace) -> None:
     """Time of the shares of the fair policies, from nothing and after a change."""
     print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools; cold: no basis is known; warm: the last one is")
     for name in SHARING:
-        site = Site(args.pools, args.seed)
-        board = Board(site.pools)
-        for k in range(args.lp_jobs):
-            board.add(site.job(60.0 * k))
-        total = np.array([p.count for p in site.pools], dtype=np.int64)
+        _, few, some = _jobs_on(Site(args.pools + 1, args.seed), 5)
+        POLICIES[name](few.view(0.0, some, some))  # the solver is loaded and what is compiled is; other pools: no basis
+        site, board, total = _jobs_on(Site(args.pools, args.seed), args.lp_jobs)
         now = 60.0 * args.lp_jobs
         _timed(f"{name}, cold", POLICIES[name], board.view(now, total, total))
         for again in range(3):
@@ -158,6 +156,14 @@ def lp(args: argparse.Namespace) -> None:
             now += 360.0
             what = f"{name}, warm, one in a hundred changed ({again + 1})"
             _timed(what, POLICIES[name], board.view(now, total, total))
+
+
+def _jobs_on(site: Site, many: int) -> tuple[Site, Board, np.ndarray]:
+    """A board with so many jobs, a minute apart, and the chips of its pools."""
+    board = Board(site.pools)
+    for k in range(many):
+        board.add(site.job(60.0 * k))
+    return site, board, np.array([p.count for p in site.pools], dtype=np.int64)
 
 
 def ledger(args: argparse.Namespace) -> None:
