@@ -109,7 +109,7 @@ def tried(folder, point, when):
 
 
 def refusable(submission):
-    """The same job, but for a secret that nobody has: the local engine refuses it."""
+    """The same job, but for a secret that the pool may not hand over: the local engine refuses it."""
     from dataclasses import replace
 
     variant = replace(submission.job.variants[0], secrets=("NOBODY_HAS_THIS",))

@@ -33,7 +33,8 @@ class RayCluster:
         self.address = f"{HOST}:{self.port}"
         self.scratch = tempfile.mkdtemp(prefix="cwray")  # short: paths of sockets are bounded
         self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
-        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "CHIPWISE_TEST_SECRET": "from the node",
+        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "NODE_KEY_WORD": "from the node",
+                            "NODE_OTHER_WORD": "of another job", "NODE_TOKEN": "of nobody", "NODE_PLAIN": "for all",
                             # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
                             "RAY_health_check_period_ms": "1000",
                             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's outer address for 127.0.0.1

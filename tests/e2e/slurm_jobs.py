@@ -12,7 +12,8 @@ from chipwise.route.pool import Pool
 
 GPU = Pool("h200", "slurm", "h200", "gpu", 16, address=(("chips_per_node", "8"), ("partition", "gpu"),
                                                         ("python", sys.executable)))
-TPU = Pool("v5e", "slurm", "v5e", "tpu", 8, unit=4, address=(("partition", "tpu"), ("python", sys.executable)))
+TPU = Pool("v5e", "slurm", "v5e", "tpu", 8, unit=4, address=(("partition", "tpu"), ("python", sys.executable),
+                                                            ("secrets", "A_TOKEN,MISSING_TOKEN")))
 
 
 def launch(folder, attempt, command, pool=TPU, chips=None, restartable=False, time_limit=None, image="",

@@ -58,7 +58,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def pools(cluster):
-    at = {"address": cluster.address, "resource": "chips"}
+    at = {"address": cluster.address, "resource": "chips", "secrets": "NODE_KEY_WORD,NODE_OTHER_WORD,NO_SUCH_SECRET"}
     return {
         "h200": Pool("h200", "ray", "h200", "gpu", 16, address=tuple({**at, "label": "pool=h200"}.items())),
         "v5e": Pool("v5e", "ray", "v5e", "tpu", 8, unit=4, address=tuple({**at, "label": "pool=v5e"}.items())),
@@ -301,7 +301,8 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, 
 
 
 def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(engine, launch):
-    one = launch("import os; assert os.environ['CHIPWISE_TEST_SECRET'] == 'from the node'", secrets=["CHIPWISE_TEST_SECRET"], shared=False)
+    one = launch("import os; assert os.environ['NODE_KEY_WORD'] == 'from the node' and os.environ['NODE_PLAIN']; "
+                 "assert not {'NODE_OTHER_WORD', 'NODE_TOKEN'} & set(os.environ)", secrets=["NODE_KEY_WORD"], shared=False)
     engine.submit(one)
     seen = until(engine, one, ENDED)
     assert seen.state == DONE and "not seen from the node" in seen.reason
@@ -309,6 +310,8 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     engine.submit(two)
     seen = until(engine, two, ENDED)
     assert seen.state == FAILED and "NO_SUCH_SECRET" in seen.reason
+    with pytest.raises(EngineRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"):
+        engine.submit(launch("", secrets=["NODE_TOKEN"]))
     slow = launch("import time; time.sleep(600)", time_limit=1.0)
     engine.submit(slow)
     seen = until(engine, slow, ENDED)
@@ -342,6 +345,9 @@ def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(clus
         end = time.time() + LIMIT_S
         while left := [pid for pid in pids if pid and alive(pid)]:
             assert time.time() < end, left
+            time.sleep(0.2)
+        while (room := engine.capacity([pools["h200"]])["h200"]).down != 8:  # Ray misses a node after some health checks
+            assert time.time() < end, room
             time.sleep(0.2)
         room = free_at_last(engine, pools["h200"], 8)
         assert (room.total, room.down) == (8, 8) and "1 dead" in room.note

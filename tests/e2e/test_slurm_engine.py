@@ -157,6 +157,9 @@ def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, m
     assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
     with pytest.raises(EngineRefused, match="the router's environment has no MISSING_TOKEN"):
         engine.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
+    with pytest.raises(EngineRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"):
+        engine.submit(launch(tmp_path, "u-3-1", ["true"], secrets=["A_TOKEN", "ANOTHER"]))
+    assert not [seen for seen in engine.list() if seen.attempt == "u-3-1"]
 
 
 def test_a_time_limit_ends_the_program(engine, tmp_path):

@@ -23,8 +23,9 @@ from chipwise.route.job import Checkpoint
 from chipwise.route.load import load_jobs, schema
 from chipwise.route.load.jobs import jobs_of
 from chipwise.route.load.pools import pools_of
-from chipwise.route.load.secrecy import LOOKS, named_secret
+from chipwise.route.load.secrecy import LOOKS
 from chipwise.route.pool import Pool
+from chipwise.route.secret import named_secret
 
 NOW = 1_800_000_000.0
 BASE = Path("/somewhere")

@@ -111,6 +111,21 @@ def test_kubernetes_needs_an_image(using: Estimator) -> None:
     assert Estimator().options(plain(), [cluster])[0]  # a simulation launches nothing
 
 
+@pytest.mark.parametrize(("engine", "none", "some", "words"), [
+    *((engine, {}, {"secrets": "HF_TOKEN"}, f"secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file")
+      for engine in ("local", "slurm", "ray")),
+    ("local", {"secrets": "HF_TOKEN_OTHER,OTHER"}, {"secrets": "OTHER,HF_TOKEN"}, "may not hand HF_TOKEN to jobs"),
+    ("kubernetes", {"secrets": "HF_TOKEN"}, {"secret": "keys"}, "secret: NAME in its address, or under engines.kubernetes"),
+])
+def test_a_pool_that_may_not_hand_over_a_secret_says_what_would_allow_it(engine: str, none: Any, some: Any, words: str) -> None:
+    asking = jobs_of({"name": "x", "command": ["true"], "secrets": ["HF_TOKEN"], "image": "i", "estimates": {"cpu": "1h"}}, Path(), 0.0)[0]
+    without, with_it = (Pool("p", engine, "cpu", "cpu", 1, address=tuple(keys.items())) for keys in (none, some))
+    with pytest.raises(Refusal) as refusal:
+        admit(asking, *estimator().options(asking, [without]), 0.0)
+    assert words in str(refusal.value) and "HF_TOKEN" in str(refusal.value)
+    assert estimator().options(asking, [with_it])[0] and Estimator().options(asking, [without])[0]  # simulated, it needs none
+
+
 def test_the_power_cap_and_the_longest_run_of_a_pool_are_kept(using: Estimator) -> None:
     _, unable = by_pool(using.options(plain(chips=8), [replace(H100, power_cap=5000)]))
     assert "draw 8.0 kW, the pool may draw 5.0 kW" in unable["h100"]

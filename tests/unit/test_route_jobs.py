@@ -15,7 +15,7 @@ from chipwise.errors import ChipwiseError, InputError
 from chipwise.route.job import Job
 from chipwise.route.load import SCHEMAS, load_jobs, schema_text
 from chipwise.route.load.jobs import EXACT, jobs_of
-from chipwise.route.load.secrecy import named_secret
+from chipwise.route.secret import named_secret
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00Z
 ROOT = Path(__file__).parents[2]
@@ -229,6 +229,13 @@ def test_values_of_variables_are_never_shown() -> None:
 def test_secrets_in_arguments_are_refused_unseen() -> None:
     said = refused({**PLAIN, "command": ["a", "--key=hf_" + "a" * 30]})
     assert "command" in said and "hf_a" not in said
+
+
+@pytest.mark.parametrize("value", ["hf_" + "a" * 30, "hunter2-secret", "AKIA" + "0" * 16])
+def test_values_among_the_names_of_secrets_are_refused_unseen(value: str) -> None:
+    for raw in (changed("variants.gpu.secrets", ["A_TOKEN", value]), {**PLAIN, "secrets": ["A_TOKEN", value]}):
+        said = refused(raw)
+        assert "secrets[1]: 'its value' is not accepted" in said and value not in said
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEY_FILE", "PATH", "MONKEY", "KEYS"])

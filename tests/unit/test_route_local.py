@@ -262,7 +262,8 @@ def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(engine, tmp
 def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
     monkeypatch.setenv("API_TOKEN", "hunter2-very-secret")
     monkeypatch.setenv("OTHER_TOKEN", "not-its-business")
-    there = launch(tmp_path, "sh", "-c", "test ${#API_TOKEN} = 19 && test -z \"$OTHER_TOKEN\"", secrets=["API_TOKEN"])
+    there = launch(tmp_path, "sh", "-c", "test ${#API_TOKEN} = 19 && test -z \"$OTHER_TOKEN\"", secrets=["API_TOKEN"],
+                   at=pool(address=(("secrets", "API_TOKEN,OTHER_TOKEN"),)))
     engine.submit(there)
     assert ended(engine).state == DONE
     assert "hunter2" not in engine.render(there)
@@ -272,7 +273,7 @@ def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
 
 def test_a_secret_that_is_not_there_is_a_refusal(engine, tmp_path):
     with pytest.raises(EngineRefused, match="NOT_THERE"):
-        engine.submit(launch(tmp_path, "true", secrets=["NOT_THERE"]))
+        engine.submit(launch(tmp_path, "true", secrets=["NOT_THERE"], at=pool(address=(("secrets", "NOT_THERE"),))))
 
 
 def test_a_launch_file_that_can_not_be_read_is_a_refusal_and_runs_nothing(engine, tmp_path):

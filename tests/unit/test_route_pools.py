@@ -13,6 +13,7 @@ import pytest
 from chipwise.errors import InputError, UnknownName
 from chipwise.route.load import Pools, load_pools
 from chipwise.route.load.pools import default_folder, pools_of
+from chipwise.route.secret import listed
 
 TODAY = date(2026, 11, 15)
 BASE = Path("/somewhere")
@@ -75,6 +76,33 @@ def test_pools_share_what_their_engine_says_and_paths_start_at_the_file() -> Non
 
 def test_an_address_may_name_where_secrets_lie() -> None:
     assert made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").at("secret") == "training-keys"
+
+
+def test_pools_may_hand_over_what_their_engine_lists_or_what_they_list_themselves() -> None:
+    raw = changed("engines.slurm.secrets", ["HF_TOKEN", "WANDB_API_KEY"])
+    assert listed(made(raw).pool("h100")) == {"HF_TOKEN", "WANDB_API_KEY"} and listed(made(raw).pool("v5e")) == set()
+    raw["pools"][0]["address"] = {"secrets": ["OTHER"]}
+    assert listed(made(raw).pool("h100")) == {"OTHER"}
+    raw["pools"][0]["address"] = {"secrets": []}
+    assert listed(made(raw).pool("h100")) == set()
+
+
+@pytest.mark.parametrize("engine", ["local", "slurm", "ray"])
+@pytest.mark.parametrize("name", ["PATH", "IFS", "ENV", "BASH_ENV", "LD_PRELOAD", "SLURM_JWT", "SBATCH_ACCOUNT", "CHIPWISE_METRICS_TOKEN"])
+def test_reserved_names_are_refused_where_they_are_listed(engine: str, name: str) -> None:
+    said = refused({**GOOD, "engines": {engine: {"secrets": ["HF_TOKEN", name]}}})
+    assert said.startswith(f"engines.{engine}.secrets[1]: '{name}' is not accepted; expected a variable other than ")
+    own = {**GOOD["pools"][1], "engine": engine, "price": 1, "address": {"secrets": [name]}}
+    assert refused({"pools": [own]}).startswith(f"pools[0].address.secrets[0]: '{name}' is not accepted")
+
+
+@pytest.mark.parametrize("value", [
+    ["hf_" + "hunter2" * 5], ["hf_hunter2"], ["hunter2"], ["HF_TOKEN=hunter2"], ["HF_TOKEN", "hunter2-x"], "hunter2", "HF_TOKEN,hunter2",
+    {"HF_TOKEN": "hunter2"}, ["A,hunter2"], ["*hunter2"], ["hunter2\nx"], [["hunter2"]], [{"HF_TOKEN": "hunter2"}], [""], ["HF_*"], "HF_TOKEN", True])
+def test_values_in_the_place_of_names_are_refused_unseen(value: Any) -> None:
+    for raw in (changed("engines.slurm.secrets", value), changed("pools.0.address", {"secrets": value})):
+        said = refused(raw)
+        assert "secrets" in said.partition(":")[0] and "hunter2" not in said
 
 
 def test_an_engine_may_have_a_folder_of_its_own() -> None:

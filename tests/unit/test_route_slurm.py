@@ -31,7 +31,8 @@ from chipwise.route.option import Option
 ANSWERS = Path(__file__).parent / "slurm_answers"
 H200 = pool("h200", 32, engine="slurm", chip="h200", family="gpu", unit=8, max_seconds=86400.0, address=(
     ("partition", "gpu"), ("account", "research"), ("qos", "high"), ("reservation", "maint"), ("constraint", "nvlink&h200"),
-    ("cpus", "96"), ("memory", "512G"), ("container", "pyxis"), ("mounts", "/data:/data:ro"), ("exclusive", "true")))
+    ("cpus", "96"), ("memory", "512G"), ("container", "pyxis"), ("mounts", "/data:/data:ro"),
+    ("secrets", "HF_TOKEN,LD_PRELOAD,SLURM_JWT,A B"), ("exclusive", "true")))
 
 
 def launch(at=H200, chips=16, restartable=True, **more):

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from chipwise.route.engine import EngineRefused, Launch
+from chipwise.route.engines.handed import allowed
 from chipwise.route.engines.kubernetes_names import (
     annotation,
     label_value,
@@ -178,9 +179,7 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
     ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
     found: list[Manifest] = [{"name": variable(k), "value": literal(v, f"variable {k}")}
                              for k, v in taken.items() if k not in ours]
-    for name in launch.variant.secrets:
-        if not launch.pool.at("secret"):
-            raise EngineRefused(f"kubernetes: {name} is asked for, and the pool names no Secret (secret: NAME)")
+    for name in allowed(launch):
         source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
         found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     if len(hosts) > 1:

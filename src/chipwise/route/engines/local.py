@@ -23,6 +23,7 @@ from pathlib import Path
 from chipwise.errors import InputError
 from chipwise.route.engine import CANCELLED, LOST, RUNNING, EngineDown, EngineRefused, Launch, Room, Seen
 from chipwise.route.engines import processes, shim
+from chipwise.route.engines.handed import allowed, handed
 from chipwise.route.launch import Claim, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 
@@ -30,7 +31,7 @@ VISIBLE = {"gpu": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}  # where C
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
 HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
              "LD_LIBRARY_PATH")
-ADDRESS = frozenset({"cluster", "cwd", "ids"})  # what a pool's address may say here
+ADDRESS = frozenset({"cluster", "cwd", "ids", "secrets"})  # what a pool's address may say here
 TIMEOUT_S = 10.0  # for the lock and for a shim to make its claim; a Python starts in well under a second
 MARGIN_S = 5.0  # over the grace that the shim gives, before the engine kills both
 
@@ -47,7 +48,7 @@ class LocalEngine:
     def render(self, launch: Launch) -> str:
         """The launch file, and what is added to it."""
         told = json.loads(launch_file(launch))
-        return json.dumps({**told, "chips": launch.option.chips, "secrets": list(launch.variant.secrets)}, indent=1)
+        return json.dumps({**told, "chips": launch.option.chips, "secrets": list(allowed(launch))}, indent=1)
 
     def submit(self, launch: Launch) -> str:
         """Start the shim of an attempt, unless one has the claim already; the id in the claim."""
@@ -161,15 +162,12 @@ class LocalEngine:
     def _environment(self, launch: Launch, free: Sequence[int]) -> dict[str, str]:
         if len(free) < launch.option.chips:
             raise EngineRefused(f"{launch.pool.name} has {len(free)} free chips, not {launch.option.chips}")
-        missing = [name for name in launch.variant.secrets if name not in os.environ]
-        if missing:
-            raise EngineRefused(f"the router's environment has no {', '.join(missing)}, which the job needs as secrets")
+        secrets = handed(launch, os.environ)
         chips = ",".join(map(str, free[:launch.option.chips]))
         told = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips}
         if launch.pool.family in VISIBLE:
             told[VISIBLE[launch.pool.family]] = chips
-        handed = {name: os.environ[name] for name in (*HANDED_ON, *launch.variant.secrets) if name in os.environ}
-        return handed | told
+        return {name: os.environ[name] for name in HANDED_ON if name in os.environ} | secrets | told
 
     def _started(self, folder: Path, by: str, environment: Mapping[str, str], lock: int) -> str:
         log = str(folder / "shim")

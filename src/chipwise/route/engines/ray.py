@@ -15,11 +15,14 @@ import yaml
 
 from chipwise.errors import InputError, UnknownName
 from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, EngineRefused, Launch, Room, Seen
+from chipwise.route.engines.handed import allowed
 from chipwise.route.engines.ray_link import RayLink
 from chipwise.route.launch import BURIED, claim_of
 from chipwise.route.pool import Pool
+from chipwise.route.secret import listed
 
-KEYS = frozenset({"address", "cluster", "container", "cwd", "host", "label", "resource"})  # of a pool's address
+# of a pool's address
+KEYS = frozenset({"address", "cluster", "container", "cwd", "host", "label", "resource", "secrets"})
 RESOURCES = {"gpu": "GPU", "tpu": "TPU", "cpu": "CPU"}  # Ray's own names
 TOPOLOGY, SLICE = "ray.io/tpu-topology", "ray.io/tpu-slice-name"  # labels that Ray gives to hosts of TPU slices
 _SHIM = Path(__file__).with_name("shim.py")
@@ -118,12 +121,14 @@ class RayEngine:
         if launch.variant.image and launch.pool.at("container") != "none":
             raise EngineRefused(f"ray: variant {launch.variant.name} has an image, and programs run in what Ray's "
                                 "nodes have; container: none in the pool's address passes it over")
+        secrets = allowed(launch)
         return {
             "attempt": launch.attempt, "uid": self.uid, "family": launch.pool.family,
             "resource": resource(launch.pool), "chips": launch.option.chips,
             "host": launch.pool.at("host", "0"), "labels": selectors(launch.pool.at("label")), "together": "",
             "cwd": launch.pool.at("cwd"), "argv": list(launch.variant.command), "environment": dict(launch.environment),
-            "secrets": list(launch.variant.secrets), "time_limit": launch.time_limit, "folder": str(launch.folder),
+            "secrets": list(secrets), "withheld": sorted(listed(launch.pool) - set(secrets)),
+            "time_limit": launch.time_limit, "folder": str(launch.folder),
         }
 
 

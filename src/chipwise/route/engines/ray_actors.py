@@ -1,9 +1,10 @@
 """What runs on the nodes of a Ray cluster: one actor per attempt, and one per host of an attempt that spans several.
 
-Sent to the cluster by value: nodes need Ray and the standard library, not chipwise. The actor of an attempt is detached
-and named after it, so that it outlives whoever made it and can be made once. The program is a child of the actor, run
-by the shim (see `chipwise.route.engines.shim`); it ends when the actor does. How an attempt stands is written to the
-cluster's own key-value store, which outlives the actor: chips are free again as soon as the program has ended.
+Sent to the cluster by value, as `named_secret` is: nodes need Ray and the standard library, not chipwise. The actor of
+an attempt is detached and named after it, so that it outlives whoever made it and can be made once. The program is a
+child of the actor, run by the shim (see `chipwise.route.engines.shim`); it ends when the actor does. How an attempt
+stands is written to the cluster's own key-value store, which outlives the actor: chips are free again as soon as the
+program has ended.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from chipwise.route.secret import named_secret
 
 ray: Any = import_module("ray")  # typed in part alone
 internal_kv: Any = import_module("ray.experimental.internal_kv")
@@ -127,12 +130,18 @@ class Program:
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],
-            env={**os.environ, **place}, stdin=subprocess.PIPE)
+            env={**self._inherited(), **place}, stdin=subprocess.PIPE)
         assert self.child.stdin is not None
         with suppress(BrokenPipeError), self.child.stdin as source:
             source.write(str(self.spec["shim"]).encode("utf-8"))
         if self.stopped:
             self.child.terminate()
+
+    def _inherited(self) -> dict[str, str]:
+        """What the program gets of this worker's variables: no secret that it was not promised."""
+        promised, withheld = set(self.spec["secrets"]), set(self.spec["withheld"])
+        return {name: value for name, value in os.environ.items()
+                if name in promised or not (name in withheld or named_secret(name))}
 
     def claimed(self) -> bool:
         """Whether the program runs, or has run, for us."""

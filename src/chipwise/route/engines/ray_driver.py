@@ -16,6 +16,7 @@ import time
 from importlib import import_module
 from typing import Any
 
+from chipwise.route import secret
 from chipwise.route.engines import ray_actors
 
 ray: Any = import_module("ray")  # typed in part alone
@@ -218,7 +219,8 @@ def main() -> None:
     os.dup2(2, 1)  # what Ray prints is no answer
     asked: queue.Queue[str] = queue.Queue()
     threading.Thread(target=listen, args=(asked,), daemon=True).start()
-    cloudpickle.register_pickle_by_value(ray_actors)
+    for module in (ray_actors, secret):  # the nodes have no chipwise
+        cloudpickle.register_pickle_by_value(module)
     inside = None
     if sys.argv[1].startswith("ray://"):
         cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -15,6 +15,7 @@ from math import ceil, inf
 from chipwise.errors import InputError
 from chipwise.route.engine import EngineRefused, Launch
 from chipwise.route.engines import shim
+from chipwise.route.engines.handed import handed
 from chipwise.route.pool import Pool
 
 SCRIPT = """\
@@ -29,12 +30,11 @@ HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_C
 MARGIN_S = 60.0
 ATTEMPT = re.compile(r"[A-Za-z0-9-]{1,150}")
 GRES = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
-SECRET = re.compile(r"(?!(SLURM|SBATCH|CHIPWISE|LD)_|PATH$|IFS$|ENV$|BASH_ENV$)[A-Za-z_][A-Za-z0-9_]*")
 CONTAINERS = ("pyxis", "apptainer", "none")
 # keys of a pool's address that this engine reads; another one is a mistake that nobody would notice
 SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user"})  # of the cluster
 ADDRESS = SETTINGS | {"partition", "account", "qos", "reservation", "constraint", "gres", "chips_per_node", "cpus",
-                      "memory", "exclusive", "container", "mounts", "python", "grace", "cwd", "nice"}
+                      "memory", "exclusive", "container", "mounts", "python", "grace", "cwd", "nice", "secrets"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +175,7 @@ def _mounts(launch: Launch) -> list[str]:
 
 
 def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
-    secrets = launch.variant.secrets
-    if bad := [name for name in secrets if not SECRET.fullmatch(name)]:
-        raise EngineRefused(f"secret {bad[0]!r}: no variable of that name is handed to a job")
-    if missing := [name for name in secrets if name not in router]:
-        raise EngineRefused(f"the router's environment has no {', '.join(missing)}, which the job needs as secrets")
-    return {name: router[name] for name in (*HANDED_ON, *secrets) if name in router} | {
+    return {name: router[name] for name in HANDED_ON if name in router} | handed(launch, router) | {
         "CHIPWISE_PYTHON": launch.pool.at("python") or "python3", "CHIPWISE_FOLDER": str(launch.folder),
         "CHIPWISE_POOL": launch.pool.name, **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"})}
 

@@ -7,13 +7,14 @@ from chipwise.catalog.economics import Economics, sites
 from chipwise.errors import Refusal
 from chipwise.route.job import Data, Given, Job, Variant
 from chipwise.route.pool import Pool
+from chipwise.route.secret import may_be_handed
 from chipwise.units import GIGA, format_bytes
 
 
 def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple[int, str]:
     """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there.
 
-    `launched`: it is to run and not only to be simulated, which needs an image on some engines.
+    `launched`: it is to run and not only to be simulated, which needs an image on some engines, and its secrets.
     """
     c = job.constraints
     if variant.on and pool.chip not in variant.on:
@@ -27,6 +28,8 @@ def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple
                           + ("" if here else "; the pool names none"))
     if pool.spot and not c.spot:
         raise Refusal("constraints allow no spot chips")
+    if launched:
+        may_be_handed(pool, variant.secrets)
     taken = pool.takes(variant.chips)
     if taken is None:
         most = max((n for n, _ in pool.shapes), default=pool.count)

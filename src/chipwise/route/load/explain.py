@@ -51,7 +51,7 @@ def _explained(errors: list[ErrorDetails], spec: type[BaseModel], file: str, pre
     inside = ctx.get("error")
     if isinstance(inside, BadPart):
         return InputError(f"{field}[{inside.index}]", _shown(inside.value), str(inside))
-    if "environment" in error["loc"] and kind != "missing" and "[key]" not in error["loc"]:
+    if {"environment", "secrets"} & set(error["loc"]) and kind != "missing" and "[key]" not in error["loc"]:
         value = "its value"  # which may be a secret
     return InputError(field, "nothing" if kind == "missing" else _shown(value), _accepted(kind, ctx))
 

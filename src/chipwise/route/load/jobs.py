@@ -17,7 +17,7 @@ from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import FAMILIES, Checkpoint, Constraints, Data, Given, Job, Variant
 from chipwise.route.load.explain import checked
-from chipwise.route.load.secrecy import refuse_arguments, refuse_secrets
+from chipwise.route.load.secrecy import refuse_arguments, refuse_secrets, refuse_values
 from chipwise.units import format_seconds
 from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.workload.load import load_any
@@ -218,6 +218,7 @@ def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, w
     environment = {**job.environment, **spec.environment}
     refuse_secrets(environment, f"{where}environment")
     secrets = tuple(dict.fromkeys([*job.secrets, *spec.secrets]))
+    refuse_values(secrets, f"{where}secrets")
     for variable in (*environment, *secrets):
         if variable.startswith(RESERVED):
             raise InputError(f"{where}environment", variable, f"a variable that does not begin with {RESERVED}: those "

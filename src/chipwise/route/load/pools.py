@@ -17,7 +17,7 @@ from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.market import unit_watts
 from chipwise.prices import PriceBook, is_stale, listed, price_of
 from chipwise.route.load.explain import checked
-from chipwise.route.load.secrecy import refuse_settings
+from chipwise.route.load.secrecy import refuse_names, refuse_settings
 from chipwise.route.pool import Pool
 from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 
@@ -99,6 +99,7 @@ def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, str]]:
     """Settings of each engine as text, which every engine checks for itself; none of them a secret."""
     out: dict[str, dict[str, str]] = {}
     for engine, settings in spec.engines.items():
+        refuse_names(settings, f"engines.{engine}")
         out[str(engine)] = dict(_flat(settings, base))
         refuse_settings(out[str(engine)], f"engines.{engine}")
     return out
@@ -140,6 +141,7 @@ class _Asking:
 
     def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
         """Where in the engine, with the engine's own settings."""
+        refuse_names(spec.address, f"{where}.address")
         own = dict(_flat(spec.address, self.base))
         refuse_settings(own, f"{where}.address")
         common = {key: value for key, value in self.engines.get(spec.engine, {}).items() if key != SHARED}

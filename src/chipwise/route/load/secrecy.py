@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.route.secret import BEGINNINGS, KEY, RESERVED, VARIABLE, named_secret, reserved
 
-# Words of a variable's name that mean its value is a secret; PATH and FILE at the end mean it only says where one lies
-WORDS = frozenset({"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "SECRETS", "TOKEN", "CREDENTIAL", "CREDENTIALS",
-                   "APIKEY"})
-KEYS = frozenset({"API", "ACCESS", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "SSH", "ACCOUNT", "SERVICE"})  # ..._KEY
-WHERE = frozenset({"PATH", "FILE", "DIR", "FOLDER", "NAME", "URL", "ID"})
 HARMLESS = re.compile(r"(?:-?\d{1,6}(?:\.\d{1,6})?|true|false|yes|no|on|off)?", re.IGNORECASE)
 # How secrets of well-known services begin, and passwords inside addresses
 LOOKS = re.compile(
@@ -22,24 +19,37 @@ NAMED = ("secret", "secrets")  # of engines: names of objects that hold them
 INSTEAD = "no value in the file: name it under `secrets`, and the engine fetches it when the job starts"
 
 
-def named_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is a secret.
-
-    >>> [named_secret(name) for name in ("HF_TOKEN", "TOKENIZERS_PARALLELISM", "AWS_SECRET_ACCESS_KEY", "KEY_FILE")]
-    [True, False, True, False]
-    """
-    words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
-    if words[-1] in WHERE or name == "GOOGLE_APPLICATION_CREDENTIALS":  # that one holds a path
-        return False
-    return bool(WORDS & set(words)) or any(
-        word == "KEY" and words[i - 1] in KEYS for i, word in enumerate(words) if i)
-
-
 def refuse_secrets(environment: Mapping[str, str], field: str) -> None:
     """Refuse variables that look like secrets; the message never shows the value."""
     for name, value in environment.items():
         if (named_secret(name) and not HARMLESS.fullmatch(value)) or LOOKS.search(value):
             raise InputError(field, name, INSTEAD)
+
+
+def refuse_values(names: Iterable[str], field: str) -> None:
+    """Refuse values that stand where names of variables are meant; the message never shows them."""
+    for i, name in enumerate(names):
+        if not VARIABLE.fullmatch(name) or LOOKS.search(name):
+            raise InputError(f"{field}[{i}]", "its value", "the name of a variable such as HF_TOKEN, never its value")
+
+
+def refuse_names(settings: Mapping[str, Any], field: str) -> None:
+    """Refuse settings whose `secrets` are no list of names that jobs may be handed.
+
+    Lower-case letters beside digits are taken for a value and not shown: keys and passwords have both, names of
+    variables hardly ever.
+    """
+    names = settings.get(KEY, [])
+    if not isinstance(names, list):
+        raise InputError(f"{field}.{KEY}", "its value", "a list of names of variables such as [HF_TOKEN]")
+    refuse_values(names, f"{field}.{KEY}")
+    for i, name in enumerate(names):
+        if re.search("[a-z]", name) and re.search("[0-9]", name):
+            raise InputError(f"{field}.{KEY}[{i}]", "its value", "the name of a variable such as HF_TOKEN, never its "
+                             "value: no lower-case letters beside digits")
+        if reserved(name):
+            raise InputError(f"{field}.{KEY}[{i}]", name, f"a variable other than {', '.join(sorted(RESERVED))}, and "
+                             f"none that begins with {', '.join(BEGINNINGS)}")
 
 
 def refuse_settings(settings: Mapping[str, str], field: str) -> None:

@@ -49,7 +49,8 @@ class PoolSpec(Strict):
     power_kw: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="Most power of the pool.")
     max_time: Duration | None = Field(None, description="Longest run that the engine allows.")
     address: dict[Label, Setting | dict[Label, Setting]] = Field(
-        {}, description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs.")
+        {}, description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs; "
+                        "secrets: names of the variables that jobs may be handed there.")
 
 
 class PoolsSpec(Strict):

@@ -1,0 +1,76 @@
+"""Secrets are names here: which variables a pool may hand to jobs, and which names say that their value is a secret.
+
+Whoever may submit a job chooses the names that it asks for; whoever writes the pools file says which it may have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chipwise.errors import Refusal
+from chipwise.route.pool import Pool
+
+KEY = "secrets"  # of a pool's address: names of variables by commas
+# Never handed over, whoever lists them: what tells a program where it runs, or Slurm, the linker or a shell what to do.
+# CHIPWISE_ and SLURM_ begin the router's own tokens too (CHIPWISE_METRICS_TOKEN, SLURM_JWT).
+BEGINNINGS = ("SLURM_", "SBATCH_", "CHIPWISE_", "LD_")
+RESERVED = frozenset({"PATH", "IFS", "ENV", "BASH_ENV"})
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Words of a variable's name that mean its value is a secret; PATH and FILE at the end mean it only says where one lies
+WORDS = frozenset({"PASSWORD", "PASSWD", "PGPASSWORD", "PASSPHRASE", "SECRET", "SECRETS", "TOKEN", "CREDENTIAL",
+                   "CREDENTIALS", "APIKEY"})
+KEYS = frozenset({"API", "ACCESS", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "SSH", "ACCOUNT", "SERVICE"})  # ..._KEY
+WHERE = frozenset({"PATH", "FILE", "DIR", "FOLDER", "NAME", "URL", "ID"})
+
+
+def named_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is a secret.
+
+    >>> [named_secret(name) for name in ("HF_TOKEN", "TOKENIZERS_PARALLELISM", "AWS_SECRET_ACCESS_KEY", "KEY_FILE")]
+    [True, False, True, False]
+    """
+    words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
+    if words[-1] in WHERE or name == "GOOGLE_APPLICATION_CREDENTIALS":  # that one holds a path
+        return False
+    return bool(WORDS & set(words)) or any(
+        word == "KEY" and words[i - 1] in KEYS for i, word in enumerate(words) if i)
+
+
+def reserved(name: str) -> bool:
+    """Whether no job is ever handed a variable of that name.
+
+    >>> [reserved(name) for name in ("SLURM_JWT", "BASH_ENV", "A B", "HF_TOKEN", "MY_PATH")]
+    [True, True, True, False, False]
+    """
+    return name.startswith(BEGINNINGS) or name in RESERVED or not VARIABLE.fullmatch(name)
+
+
+def listed(pool: Pool) -> frozenset[str]:
+    """The variables that jobs may be handed in a pool.
+
+    >>> sorted(listed(Pool("a", "local", "cpu", "cpu", 2, address=(("secrets", "HF_TOKEN,WANDB_API_KEY"),))))
+    ['HF_TOKEN', 'WANDB_API_KEY']
+    """
+    return frozenset(name for name in pool.at(KEY).split(",") if name)
+
+
+def may_be_handed(pool: Pool, names: Sequence[str]) -> None:
+    """A `Refusal` where a job that asks for these can't have them in a pool; it says what would allow it."""
+    if not names:
+        return
+    if pool.engine == "kubernetes":  # the keys of an object that the pool names
+        if not pool.at("secret"):
+            raise Refusal(f"the job asks for {', '.join(names)}, and the pool names no Secret",
+                          f"secret: NAME {_where(pool)}")
+        return
+    never = next((name for name in names if reserved(name)), None)
+    if never is not None:
+        raise Refusal(f"secret {never!r}: no variable of that name is handed to a job")
+    missing = ", ".join(name for name in names if name not in listed(pool))
+    if missing:
+        raise Refusal(f"the pool may not hand {missing} to jobs", f"{KEY}: [{missing}] {_where(pool)}")
+
+
+def _where(pool: Pool) -> str:
+    return f"in its address, or under engines.{pool.engine}, of the pools file"
