@@ -156,8 +156,8 @@ class Program:
         status = self.child.wait()
         try:
             end = json.loads((self.folder / "end").read_bytes())
-        except (OSError, ValueError):
-            end = {"exit_code": status, "ended": time.time()}
+        except (OSError, ValueError):  # killed, the shim can't say how the program ended: as when a node goes down
+            end = {"exit_code": status, "ended": time.time(), "killed": status < 0}
         if status == TAKEN and end.get("by") != self.by:
             end = {"exit_code": None, "ended": time.time(), "taken": True}
         if self.scratch:
@@ -253,6 +253,8 @@ class Attempt:
         """A state from the shim's end."""
         if end.get("taken"):
             return {"state": "lost", "reason": "another run of this attempt has the claim"}
+        if end.get("killed") and not self.stopped:
+            return {"state": "lost", "reason": f"signal {-end['exit_code']} ended what watches over the program"}
         code, reason = end.get("exit_code"), str(end.get("reason") or "")
         state = "done" if code == 0 else "cancelled" if self.stopped else "failed"
         return {"state": state, "exit_code": code, "reason": reason, "ended": end.get("ended") or time.time()}
