@@ -16,6 +16,7 @@ from route_views import HOUR, board_of, candidate, option, pool, random_board
 
 from chipwise.route.board import Board
 from chipwise.route.place import front_of, place
+from chipwise.route.place.turns import in_order
 from chipwise.route.policies import POLICIES
 from chipwise.route.policies.bargains import planned
 
@@ -66,7 +67,9 @@ def test_a_plan_takes_pairs_by_score_as_a_sort_of_all_would(seed, jobs, pools):
     chips, left = rng.integers(1, 5, (jobs, pools)), rng.integers(0, 12, pools)
     fixed = np.where(rng.random(jobs) < 0.2, 0, -1)
     turns = rng.permutation(jobs)  # those alike go by their place in it
-    plan = planned(turns, seconds, score, chips, fixed, left.copy())
+    pairs = np.array([j * pools + p for j in turns for p in range(pools) if fixed[j] < 0 and score[j, p] < np.inf],
+                     dtype=np.int64)
+    plan = planned(turns, pairs[in_order(score.ravel()[pairs])], seconds, score, chips, left.copy())
     assert plan[turns].tolist() == by_sorting(seconds[turns], score[turns], chips[turns], fixed[turns], left)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.route.policies import quick
-from chipwise.route.policies.bargains import DEAREST, planned, rank
+from chipwise.route.policies.bargains import DEAREST, planned, rank, scored
 from chipwise.route.policies.program import Bases, Sharing
 
 
@@ -66,7 +66,9 @@ def test_a_plan_fits_pays_at_most_twice_the_least_and_leaves_no_room_that_somebo
     nobody = np.full(len(rate), -1)
     rank(np.arange(len(seconds)), seconds, usd, chips, weight, nobody, total, score, order)
     left = total.copy()
-    plan = planned(np.arange(len(seconds)), seconds, score, chips, nobody, left)
+    turns = np.arange(len(seconds))
+    pairs, key, _ = scored(turns, seconds, usd, chips, weight, nobody, total, score)
+    plan = planned(turns, pairs[np.argsort(key, kind="stable")], seconds, score, chips, left)
     runs = np.flatnonzero(plan >= 0)
     used = np.bincount(plan[runs], chips[runs, plan[runs]], minlength=len(total))
     assert (used <= total).all() and (left == total - used).all()

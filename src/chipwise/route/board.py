@@ -29,7 +29,7 @@ BY_JOB: dict[str, Any] = {
 BY_BOTH: dict[str, Any] = {
     "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
     "served": 0.0, "before": 0.0, "all_seconds": inf, "all_low": inf, "all_high": inf, "usd_hour": 1.0,
-    "usd_once": 0.0, "watts": 1.0, "slot": 0, "late": 0.0}
+    "usd_once": 0.0, "watts": 1.0, "late": 0.0}
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
 Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
@@ -222,7 +222,8 @@ class Board:
             given = at.given if rows is None else at.given[rows]
             shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
         else:
-            shown["start"] = at.table.ravel().take(a["slot"][:n] if rows is None else a["slot"].take(rows, axis=0))
+            shown["start"] = np.empty(shown["chips"].shape)
+            _look_up(at.table, shown["chips"], shown["start"])
         for array in shown.values():
             array.flags.writeable = False
         held = shares if rows is None or shares is None else shares[rows]
@@ -269,7 +270,7 @@ class Board:
         if at.given is not None:
             found[rows] = np.where(self._arrays["chips"][rows, p] <= at.free[p], at.now, at.given[rows, p])
         else:
-            found[rows] = at.table.ravel().take(self._arrays["slot"][rows, p])
+            found[rows] = at.table[p, self._arrays["chips"][rows, p]]
         return found
 
     def _grow(self, rows: int) -> None:
@@ -303,7 +304,7 @@ class Board:
             if p not in chosen or (chosen[p][2] and not out):
                 chosen[p] = rank, option, out
         if chosen:
-            pools, taken = list(chosen), list(chosen.values())
+            pools, taken = np.array(list(chosen)), list(chosen.values())
             a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
             for name, values in (("chips", [o.chips for _, o, _ in taken]),
                                  ("all_seconds", [o.seconds.value for _, o, _ in taken]),
@@ -317,18 +318,8 @@ class Board:
         told = self._candidates[j]
         a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable,
                                    told.restart)
-        widest = int(a["chips"][j].max(initial=0)) + 1
-        if widest > self._width:
-            self._width = widest
-            self._slots(slice(None))
-        else:
-            self._slots(j)
+        self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
         self._scale(np.array([j]))
-
-    def _slots(self, rows: Any) -> None:
-        """Where in the table of starts each job and pool looks."""
-        a = self._arrays
-        a["slot"][rows] = a["chips"][rows] + self._width * np.arange(len(self.pools))
 
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
@@ -392,16 +383,30 @@ def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, end
 
 
 @entry
+def _look_up(table: Any, chips: Any, start: Any) -> None:
+    """When each job could start in each pool."""
+    for j in range(chips.shape[0]):
+        for p in range(chips.shape[1]):
+            start[j, p] = table[p, chips[j, p]]
+
+
+@entry
 def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, usd_hour: Any, usd_once: Any, watts: Any,
           seconds: Any, low: Any, high: Any, usd: Any, joules: Any) -> None:
     """What is still to come of some rows' runs."""
     for k in range(rows.shape[0]):
         j = rows[k]
         left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
-        for p in range(seconds.shape[1]):
+        pools = range(seconds.shape[1])
+        for p in pools:  # one after the other: several at once are not vectorised
             seconds[j, p] = all_seconds[j, p] * left
-            low[j, p], high[j, p] = all_low[j, p] * left, all_high[j, p] * left
+        for p in pools:
+            low[j, p] = all_low[j, p] * left
+        for p in pools:
+            high[j, p] = all_high[j, p] * left
+        for p in pools:
             usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
+        for p in pools:
             joules[j, p] = watts[j, p] * seconds[j, p]
 
 

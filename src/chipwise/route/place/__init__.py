@@ -101,8 +101,9 @@ def _field(view: View, wishes: Wishes, aged: Flags) -> Field:
         latest=latest, weight=view.weight, restartable=view.restartable, again=view.again, since=view.since,
         aged=aged, at=view.at, total=view.total, room=view.free, free=view.free.copy(),
         pos=whole(n, fill=-1), target=whole(n, fill=-1), predicted=np.full(n, np.nan), stopper=whole(n, fill=-1),
-        turn=np.zeros(n, dtype=bool), ends=np.empty((pools, most)), held=whole(pools, most), who=whole(pools, most),
-        many=whole(pools), queue=np.zeros(pools), soft=whole(pools), behind=whole(pools, running + 1),
+        turn=np.zeros(n, dtype=bool), ends=np.empty((pools, most)), held=np.empty((pools, most), dtype=np.int64),
+        who=np.empty((pools, most), dtype=np.int64), many=whole(pools), queue=np.zeros(pools), soft=whole(pools),
+        behind=np.empty((pools, running + 1), dtype=np.int64),
         behinds=whole(pools), holder=whole(pools, fill=-1), shadow=np.zeros(pools), spare=whole(pools),
         memo=np.empty((pools, widest)), known=np.zeros((pools, widest), dtype=bool),
         touched=np.zeros(pools, dtype=bool))
@@ -142,7 +143,7 @@ def _waiting(view: View, field: Field, asked: Collection[str] | None) -> list[in
     if not asked:
         return []
     names = set(asked)
-    if len(names) < 10:  # a new job stands last
-        found = [view.jobs.index(job) for job in names if job in view.jobs]
-        return [j for j in sorted(found) if field.pos[j] < 0 and field.at[j] < 0]
+    if len(names) == 1 and view.jobs[-1] in names:  # a new job stands last
+        last = len(view.jobs) - 1
+        return [last] if field.pos[last] < 0 and field.at[last] < 0 else []
     return [j for j, job in enumerate(view.jobs) if job in names and field.pos[j] < 0 and field.at[j] < 0]

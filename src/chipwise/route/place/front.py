@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
+from chipwise.jit import entry
 from chipwise.route.board import Board, Keep, Moment
 from chipwise.route.place.turns import PATIENCE, by_id
 from chipwise.route.view import Floats, Ints, Policy, View
@@ -50,22 +52,38 @@ def fronted(front: Front) -> Callable[[Policy], Policy]:
 def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DEPTH, asked: Collection[str] = (),
              patience: float = PATIENCE) -> View:
     """What a policy is to be shown for one decision: all, where it has no `Front` or no more than `depth` wait."""
-    front, running = _FRONTS.get(policy), board.running()
-    if depth is None or front is None or len(board) - len(running) <= depth:
+    front, here = _FRONTS.get(policy), board.column("at")
+    if depth is None or front is None or np.count_nonzero(here < 0) <= depth:
         return board.part(at, None)
     kept = board.kept(at, front.keep)
     order = kept[0] if front.order is None else front.order(board, at, kept)
-    waits = np.flatnonzero(board.column("at") < 0)
-    due = (board.column("arrival")[waits] + patience / np.maximum(board.column("weight")[waits], 1e-9)
-           + board.column("had")[waits])
-    aged = due <= at.now
-    first = _first(board, waits[aged], due[aged], depth)
+    waits, key = np.empty(len(board), dtype=np.int64), np.empty(len(board))
+    aged, many = _line(at.now, patience, here, board.column("arrival"), board.column("weight"), board.column("had"),
+                       order, waits, key)
+    first = _first(board, waits[:aged], key[:aged], depth)
     if len(first) < depth:
-        others = waits[~aged]
-        first = np.concatenate([first, _first(board, others, order[others], depth - len(first))])
-    shown = board.column("at") >= 0
+        first = np.concatenate([first, _first(board, waits[aged:many], key[aged:many], depth - len(first))])
+    shown = here >= 0
     shown[first] = shown[board.rows(list(asked))] = True
     return board.part(at, np.flatnonzero(shown))
+
+
+@entry
+def _line(now: float, patience: float, at: Any, arrival: Any, weight: Any, had: Any, order: Any, waits: Any,
+          key: Any) -> Any:
+    """The rows that wait, those overdue before the others, and what sorts each; how many are overdue, and all."""
+    many = aged = 0
+    for overdue in (True, False):
+        for j in range(at.shape[0]):
+            if at[j] >= 0:
+                continue
+            due = arrival[j] + patience / max(weight[j], 1e-9) + had[j]
+            if (due <= now) == overdue:
+                waits[many], key[many] = j, due if overdue else order[j]
+                many += 1
+        if overdue:
+            aged = many
+    return aged, many
 
 
 def _first(board: Board, rows: Ints, order: Floats, many: int) -> Ints:

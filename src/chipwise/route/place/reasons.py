@@ -66,7 +66,7 @@ def amount(value: float, unit: str) -> str:
     >>> amount(12.4, "USD"), amount(5400.0, "s"), amount(0.123456, "of its best")
     ('12.4 USD', '90.0 min', '0.123 of its best')
     """
-    if not np.isfinite(value):
+    if not isfinite(value):
         return "not wanted"
     if value >= NO_MORE:
         return "no longer possible"
@@ -89,17 +89,18 @@ def _nowhere(view: View, j: int) -> str:
 
 
 def _others(view: View, wishes: Wishes, j: int, p: int) -> str:
-    ranked = [int(q) for q in np.argsort(wishes.score[j], kind="stable") if q != p and np.isfinite(wishes.score[j, q])]
-    said = [f"; {view.pools[q]}: {amount(wishes.score[j, q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
+    score: list[float] = wishes.score[j].tolist()
+    ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
+    said = [f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
             for q in ranked[:OTHERS]]
-    barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
-    if barred:
-        said.append(f"; {', '.join(barred)} failed last")
+    if view.barred[j].any():
+        barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
+        said += [f"; {', '.join(barred)} failed last"] if barred else []
     return "".join(said)
 
 
 def _start(when: float, now: float) -> str:
-    if not np.isfinite(when):
+    if not isfinite(when):
         return "start unknown"
     return "starts now" if when <= now else f"starts in {format_seconds(when - now)}"
 

@@ -31,7 +31,10 @@ def sequence(view: View, wishes: Wishes, aged: Flags, due: Floats) -> Ints:
 
     Those alike go by arrival, then by id.
     """
-    turns = by_id(np.lexsort((view.arrival, wishes.order)), view.jobs, wishes.order, view.arrival)
+    turns = np.argsort(wishes.order)
+    sorted_order = wishes.order[turns]
+    if not (sorted_order[1:] > sorted_order[:-1]).all():  # several times as long, for the sake of those alike
+        turns = by_id(np.lexsort((view.arrival, wishes.order)), view.jobs, wishes.order, view.arrival)
     if not aged.any():
         return turns
     first = np.flatnonzero(aged)
@@ -48,10 +51,15 @@ def by_id(turns: Ints, jobs: Sequence[str], *keys: Floats) -> Ints:
     begins, ends = _edges(alike)
     if not begins:
         return turns
-    found = turns.tolist()
+    found, lengths = turns.tolist(), [*map(len, jobs)]
     for begin, end in zip(begins, ends, strict=True):
-        found[begin:end] = sorted(found[begin:end], key=lambda j: (len(jobs[j]), jobs[j]))
+        found[begin:end] = sorted(sorted(found[begin:end], key=jobs.__getitem__), key=lengths.__getitem__)
     return np.array(found, dtype=np.int64)
+
+
+def by_arrival(view: View) -> Ints:
+    """Jobs in the order in which they came, then by id."""
+    return by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)
 
 
 def trimmed(view: View, turns: Ints, depth: int, asked: Collection[str]) -> Ints:
@@ -70,13 +78,13 @@ def pairs(view: View, wishes: Wishes, aged: Flags, due: Floats) -> tuple[Ints, I
     Those alike go by arrival, then by id. Pairs that can't change anything are left out: other pools of a running job
     that may not be moved.
     """
-    ranked = by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)
+    ranked = by_arrival(view)
     score, order = np.ascontiguousarray(wishes.score, dtype=float), np.ascontiguousarray(wishes.order, dtype=float)
     jobs, pools = (np.empty(score.size, dtype=np.int64) for _ in range(2))
     key = np.empty(score.size)
     old, many = _collect(ranked, aged, _movable(view, wishes), score, order, view.seconds, view.usd, view.budget,
                          view.chips, view.total, view.barred, view.at, jobs, pools, key)
-    by = _sorted(key[old:many]) + old
+    by = in_order(key[old:many]) + old
     if old:
         due_of = due[jobs[:old]]
         place = np.cumsum(np.concatenate([[0], jobs[1:old] != jobs[:old - 1]]))
@@ -84,7 +92,7 @@ def pairs(view: View, wishes: Wishes, aged: Flags, due: Floats) -> tuple[Ints, I
     return jobs[by], pools[by], int(old)
 
 
-def _sorted(key: Floats) -> Ints:
+def in_order(key: Floats) -> Ints:
     """Places in the order of their keys, those alike as they stand."""
     found = np.argsort(key)  # several times as fast as the stable one, and the same where no two are alike
     begins, ends = _runs(key, found)
@@ -121,15 +129,13 @@ def _collect(ranked: Any, aged: Any, movable: Any, score: Any, order: Any, secon
             j = ranked[k]
             if aged[j] != first:
                 continue
-            here, other = at[j], False
-            for p in range(score.shape[1]):
-                if not barred[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
-                    other = True
+            here = at[j]
+            stays = here >= 0 and not movable[j]
             for p in range(score.shape[1]):
                 if p != here:
-                    if here >= 0 and not movable[j]:
+                    if stays or not _open(j, p, score, seconds, usd, budget, chips, total):
                         continue
-                    if not _open(j, p, score, seconds, usd, budget, chips, total) or (barred[j, p] and other):
+                    if barred[j, p] and _has_other(j, here, score, seconds, usd, budget, chips, total, barred):
                         continue
                 if not first and not -np.inf < order[j, p] < np.inf:
                     continue
@@ -146,6 +152,16 @@ def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips
     """Whether a job may go to a pool."""
     return bool(-np.inf < score[j, p] < np.inf and seconds[j, p] < np.inf and usd[j, p] <= budget[j]
                 and chips[j, p] <= total[p])
+
+
+@part
+def _has_other(j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any,
+               barred: Any) -> bool:
+    """Whether there is a pool that a job did not fail in last."""
+    for p in range(score.shape[1]):
+        if not barred[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
+            return True
+    return False
 
 
 def _movable(view: View, wishes: Wishes) -> Flags:

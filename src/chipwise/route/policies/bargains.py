@@ -9,14 +9,13 @@ more than all of its dollars.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
 from chipwise.jit import inlined, owning
 from chipwise.route.place import Front, fronted
-from chipwise.route.place.turns import by_id
+from chipwise.route.place.turns import by_arrival, in_order
 from chipwise.route.policies.rows import least
 from chipwise.route.view import Floats, Ints, View, Wishes
 
@@ -41,9 +40,11 @@ def max_throughput_per_dollar(view: View) -> Wishes:
     room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]],
                                    minlength=len(view.pools)).astype(np.int64)
     fixed = np.where(view.restartable, -1, view.at)
-    turns = by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)  # of those alike
+    turns = by_arrival(view)  # of those alike
     score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
-    rank(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score, order)
+    pairs, key, most = scored(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score)
+    plan = planned(turns, pairs[in_order(key)], view.seconds, score, view.chips, room)
+    _put_first(plan, most, score, order)
     return Wishes(score, order, "USD s", preempts=True, moves=True,
                   because="the most jobs done per second and dollar, at no more than twice the least cost")
 
@@ -52,10 +53,21 @@ def max_throughput_per_dollar(view: View) -> Wishes:
 def rank(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any,
          order: Any) -> None:
     """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
+    pairs, key, most = scored(turns, seconds, usd, chips, weight, fixed, room, score)
+    plan = planned(turns, pairs[np.argsort(key, kind="mergesort")], seconds, score, chips, room.copy())
+    _put_first(plan, most, score, order)
+
+
+@owning
+def scored(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any) -> Any:
+    """Scores; the pairs of job and pool that may be planned, by turn, their scores, and the most of all scores.
+
+    `fixed`: where those are that can't be stopped; `turns`: among equals.
+    """
     jobs, pools = seconds.shape
-    most = 0.0
-    for j in range(jobs):
-        least = np.inf
+    pairs, key, many, most = np.empty(jobs * pools, dtype=np.int64), np.empty(jobs * pools), 0, 0.0
+    for k in range(jobs):
+        j, least = turns[k], np.inf
         for p in range(pools):
             if seconds[j, p] < np.inf and usd[j, p] < least:
                 least = usd[j, p]
@@ -64,49 +76,34 @@ def rank(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any
             if seconds[j, p] < np.inf and usd[j, p] <= DEAREST * least:
                 score[j, p] = seconds[j, p] * (usd[j, p] + FREE * seconds[j, p]) / weight[j]
                 most = max(most, score[j, p])
-            order[j, p] = score[j, p]
-    plan = planned(turns, seconds, score, chips, fixed, room.copy())
-    for j in range(jobs):
-        if plan[j] >= 0:
-            order[j, plan[j]] -= most + 1.0
+                if fixed[j] < 0 and score[j, p] < np.inf and chips[j, p] <= room[p]:
+                    pairs[many], key[many] = j * pools + p, score[j, p]
+                    many += 1
+    return pairs[:many], key[:many], most
 
 
 @owning
-def _next(score: Any, chips: Any, left: Any) -> int:
-    """The best pool of a job among those that still have room; -1: none."""
-    best = -1
-    for p in range(len(score)):
-        if score[p] < np.inf and chips[p] <= left[p] and (best < 0 or score[p] < score[best]):
-            best = p
-    return best
-
-
-@owning
-def planned(turns: Any, seconds: Any, score: Any, chips: Any, fixed: Any, left: Any) -> Any:
-    """The pool that each job gets; -1: none. `fixed`: where those are that can't be stopped; `turns`: among equals."""
+def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: Any) -> Any:
+    """The pool that each job gets; -1: none. `pairs`: of job and pool, as one number, in order of their scores."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
-    heap = [(np.inf, -1)]  # typed; nobody
-    for k in range(jobs):
-        j = turns[k]
-        p = _next(score[j], chips[j], left) if fixed[j] < 0 else -1
-        if p >= 0:
-            heap.append((score[j, p], k * pools + p))
-    heapify(heap)
-    while True:
-        _, pair = heappop(heap)
-        if pair < 0:
-            break
-        j, p = turns[pair // pools], pair % pools
-        if chips[j, p] > left[p]:  # taken by those before
-            p = _next(score[j], chips[j], left)
-            if p >= 0:
-                heappush(heap, (score[j, p], pair // pools * pools + p))
-            continue
-        plan[j] = p
-        left[p] -= chips[j, p]
+    for pair in pairs:
+        j, p = pair // pools, pair % pools
+        if plan[j] < 0 and chips[j, p] <= left[p]:
+            plan[j] = p
+            left[p] -= chips[j, p]
     _speed_up(turns, seconds, score, chips, left, plan)
     return plan
+
+
+@owning
+def _put_first(plan: Any, most: float, score: Any, order: Any) -> None:
+    """Pairs in order of their scores, those of the plan before all others."""
+    for j in range(len(plan)):
+        for p in range(score.shape[1]):
+            order[j, p] = score[j, p]
+        if plan[j] >= 0:
+            order[j, plan[j]] -= most + 1.0
 
 
 @inlined
