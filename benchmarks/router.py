@@ -70,6 +70,7 @@ class Queue:
         self.free = self.total.copy()
         self.running: dict[str, str] = {}
         while len(self.board) < jobs + len(self.running):
+            self.now += 3.6  # 10,000 in ten hours
             job = site.job(self.now)
             self.board.add(job)
             for option in sorted(job.options, key=lambda o: o.usd):
