@@ -67,6 +67,7 @@ def write(text: str, out: Path | None, field: str = "--out") -> None:
 def plain(block: Block) -> str:
     """A block as aligned ASCII.
 
+    >>> from chipwise.cli.blocks import Table
     >>> print(plain(Table(["chip", "GiB"], [["h100", "80"], ["v5e", "16"]], frozenset({"chip"}))))
     chip  GiB
     ----  ---
