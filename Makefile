@@ -24,7 +24,7 @@ test: lint packages ## Run every check and every test but the slow ones; really 
 packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
-test-slow: $(VENV)/installed-dev ## Run the tests that compile for minutes
+test-slow: $(VENV)/installed-dev ## Run the tests that take minutes each
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 lint: $(VENV)/installed-dev ## Run the linters and the type checker

@@ -95,7 +95,7 @@ CASES = {
     "no such folder": (("simulate", "--neutral", "nowhere"), "a folder with jobs.csv"),
     "a seed in rounds": (("simulate", "--neutral", GAVEL, "--seed", "1"), "--seed"),
     "pools of rounds": (("simulate", "--neutral", GAVEL, "--pools", POOLS), "--pools"),
-    "a tick of rounds": (("simulate", "--neutral", GAVEL, "--tick", "5min"), "--tick"),
+    "a tick of rounds": (("simulate", "--neutral", GAVEL, "--tick", "5min"), "--tick: '5min' is not accepted; expected no such option with --neutral"),
     "a repair of rounds": (("simulate", "--neutral", GAVEL, "--repair", "1h"), "--repair"),
     "a picture of rounds": (("simulate", "--neutral", GAVEL, "--plot", "x.svg"), "--plot"),
     "energy in rounds": (("simulate", "--neutral", GAVEL, "--policy", "least-energy"), "no watts"),

@@ -164,8 +164,9 @@ def _check_ways(context: typer.Context, trace: Path | None, pools: Path | None, 
     for name in BY_EVENTS:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')}", "with --neutral",
-                             "a trace with pools: work in rounds has no such thing")
+            value = context.params[name]
+            raise InputError(f"--{name.replace('_', '-')}", ", ".join(value) if isinstance(value, list) else str(value),
+                             "no such option with --neutral: work in rounds has nothing of the kind")
 
 
 def _time(text: str, field: str, least: float = 0.0) -> float:
