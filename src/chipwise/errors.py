@@ -6,7 +6,7 @@
     ├── InputError                the user's input: names the field, the value, what is accepted
     │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
     │   └── BrokenFile            a file that is missing, empty, too large or not what it claims
-    ├── MissingCompiler           an optional compiler is not installed: the command that installs it
+    ├── MissingCompiler           an optional compiler is not installed: the command that installs it, or where to run
     └── Refusal                   no honest number exists: says why and what would unlock it
         ├── DoesNotFit            memory is short
         ├── PrecisionMissing      the chip has no such precision
@@ -66,12 +66,15 @@ class MissingCompiler(ChipwiseError):
 
     >>> str(MissingCompiler("XLA for TPU", "libtpu is not installed", "pip install 'chipwise[tpu-compiler]'"))
     "XLA for TPU can't be used: libtpu is not installed; install it with: pip install 'chipwise[tpu-compiler]'"
+
+    Where this platform can't have it, `elsewhere` says where to run instead.
     """
 
-    def __init__(self, compiler: str, problem: str, command: str, licence: str = "") -> None:
+    def __init__(self, compiler: str, problem: str, command: str, licence: str = "", elsewhere: str = "") -> None:
         self.compiler, self.problem, self.command, self.licence = compiler, problem, command, licence
-        install = f"; install it with: {command}" + (f" ({licence})" if licence else "") if command else ""
-        super().__init__(f"{compiler} can't be used: {problem}{install}")
+        install = f"install it with: {command}" + (f" ({licence})" if licence else "") if command else ""
+        self.unlock = install or elsewhere
+        super().__init__(f"{compiler} can't be used: {problem}" + (f"; {self.unlock}" if self.unlock else ""))
 
 
 class Refusal(ChipwiseError):

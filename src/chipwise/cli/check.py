@@ -87,8 +87,8 @@ def check(
     """Compile a program for chips you don't have.
 
     For each target: does it compile, does it fit, how long does it take, where the time and memory go, what is
-    padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't,
-    2 for input that can't be used.
+    padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't or
+    their compiler is missing here, 2 for input that can't be used, or if no target's compiler is here.
     """
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import asking, check_records

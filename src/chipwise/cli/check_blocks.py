@@ -27,7 +27,8 @@ KINDS = {
 PROGRAMS = {"function": "a JAX function", "torch": "a PyTorch module", "file": "an exported file",
             "workload": "a workload's reference program"}
 STAGES = {"import": "could not be imported", "trace": "could not be traced", "export": "could not be exported",
-          "compile": "does not compile", "memory": "does not fit", "limit": "was stopped"}
+          "compile": "does not compile", "memory": "does not fit", "limit": "was stopped",
+          "compiler": "not tried"}
 _DETAIL = 12  # lines
 
 
@@ -84,7 +85,7 @@ def _refused(r: Refused) -> list[Block]:
     out += [Text(f"  where: {' '.join(where)}")] if where else []
     if r.hbm_needed and r.hbm_available:
         out.append(Text(f"  memory: needs {format_bytes(r.hbm_needed)}, {format_bytes(r.hbm_available)} usable"))
-    out += [Text(f"  change: {r.change}")] if r.change else []
+    out += [Text(f"  {'change' if r.tried else 'to try it'}: {r.change}")] if r.change else []
     if r.stage in ("import", "trace", "export", "limit") or not r.change:
         detail = r.detail.strip().splitlines()
         out += [Text(f"    {line}") for line in detail[:_DETAIL]]

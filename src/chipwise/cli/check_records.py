@@ -26,10 +26,12 @@ def row(r: Row) -> dict[str, Any]:
     from chipwise.compiled.job import Compiled, Job
 
     made = r.outcome if isinstance(r.outcome, Compiled) else None
+    tried = isinstance(r.outcome, Compiled) or r.outcome.tried
     job, m, t = r.question.job, r.memory, r.timing
     return {
         "accelerators": accelerators(r.question.accelerators), "layout": r.question.layout or None,
-        "options": dict(job.options) if isinstance(job, Job) else {}, "ok": r.ok, "compiles": made is not None,
+        "options": dict(job.options) if isinstance(job, Job) else {}, "ok": r.ok,
+        "compiles": made is not None if tried else None,
         "fits": r.fits if made else None, "cached": bool(made and made.cached),
         "refused": None if made else refused(r.outcome),  # type: ignore[arg-type]
         "compile_seconds": made.seconds if made else None, "versions": dict(made.versions) if made else {},

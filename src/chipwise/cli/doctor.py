@@ -25,14 +25,16 @@ _ALIASES = {"gpu": "cuda"}
 
 def doctor(
     require: Annotated[str | None, typer.Option(
-        "--require", metavar="LIST", help="Leave with 1 unless these are usable: tpu, gpu, torch, export.",
+        "--require", metavar="LIST",
+        help="Leave with 1 unless these are usable: tpu, gpu, torch, export. Of those, what this platform can have.",
         show_default=False)] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
     """Show the compilers installed, and what each enables.
 
-    For a missing one, the command that installs it, and under which licence it comes.
+    For a missing one, the command that installs it, and under which licence it comes; where this platform can't have
+    it, the ways out.
     """
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.compiled.cache import default_cache
@@ -46,7 +48,11 @@ def doctor(
         emit_json(_record(found, cache), out)
     else:
         emit(_blocks(found, cache), out)
-    lacking = [each.toolchain.id for each in found if each.toolchain.id in wanted and not each.usable]
+    unusable = [each for each in found if each.toolchain.id in wanted and not each.usable]
+    lacking = [each.toolchain.id for each in unusable if each.available]
+    for each in unusable:
+        if not each.available:
+            typer.echo(f"chipwise: not required here: {each.error()}", err=True)
     if lacking:
         typer.echo(f"chipwise: required but not usable: {', '.join(lacking)}", err=True)
         raise typer.Exit(MISSING)
@@ -73,9 +79,9 @@ def _record(found: tuple[Installed, ...], cache: Cache) -> dict[str, Any]:
         **head("doctor"),
         "compilers": [{
             "id": each.toolchain.id, "name": each.toolchain.name, "usable": each.usable,
-            "versions": dict(each.versions), "missing": list(each.missing), "problem": each.problem,
-            "enables": each.toolchain.enables,
-            "install": _install(each), "licence": each.toolchain.licence,
+            "available": each.available, "versions": dict(each.versions), "missing": list(each.missing),
+            "problem": each.problem, "enables": each.toolchain.enables, "install": _install(each),
+            "elsewhere": "" if each.usable else each.toolchain.elsewhere(), "licence": each.toolchain.licence,
         } for each in found],
         "cache": {"folder": str(cache.root), "entries": len(entries), "bytes": sum(e.bytes for e in entries),
                   "limit_bytes": cache.limit_bytes},
@@ -101,7 +107,8 @@ def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
         out.append(Text("Missing", True))
     for each in missing:
         out.append(Text(f"  {each.toolchain.name}: {each.problem}"))
-        out += [Text(f"    {_install(each)}")] if _install(each) else []
+        unlock = _install(each) or each.toolchain.elsewhere()
+        out += [Text(f"    {unlock}")] if unlock else []
     out.append(Text("Licences", True))
     out += [Text(f"  {each.toolchain.name}: {each.toolchain.licence}") for each in found if each.toolchain.licence]
     entries = cache.entries()

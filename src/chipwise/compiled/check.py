@@ -18,6 +18,7 @@ from chipwise.compiled.schedule import Schedule
 from chipwise.compiled.step import interval_of, loops_in_words, open_loops, slice_seconds
 from chipwise.compiled.targets import CUDA
 from chipwise.compiled.timing import Pace, Timing, op_seconds, pace_of, time_schedule
+from chipwise.errors import ChipwiseError, MissingCompiler
 from chipwise.predict.estimate import Estimate
 from chipwise.units import format_seconds
 from chipwise.workload.model import Workload
@@ -111,8 +112,22 @@ def check(
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> Report:
-    """Compile each question, one after another, and read the answers."""
-    return Report(program, kind, tuple(answer(each, calibration, limits, progress, cache) for each in questions))
+    """Compile each question, one after another, and read the answers.
+
+    A target whose compiler can't be used here is refused by itself; where that is so of all, there is nothing to
+    report and the missing compilers are raised.
+    """
+    rows, missing = [], []
+    for each in questions:
+        try:
+            rows.append(answer(each, calibration, limits, progress, cache))
+        except MissingCompiler as error:
+            missing.append(error)
+            rows.append(Row(each, Refused.for_want_of(error)))
+    if missing and len(missing) == len(rows):
+        raise missing[0] if len({str(error) for error in missing}) == 1 else ChipwiseError(
+            "; ".join(dict.fromkeys(map(str, missing))))
+    return Report(program, kind, tuple(rows))
 
 
 def answer(

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from chipwise.compiled.targets import Target
+from chipwise.errors import MissingCompiler
 
 Option = str | bool | int
 
@@ -83,13 +84,16 @@ class Compiled:
         return cls(**{**data, "notes": tuple(data["notes"])})
 
 
-STAGES = ("import", "trace", "export", "compile", "memory", "limit")
+STAGES = ("import", "trace", "export", "compile", "memory", "limit", "compiler")
 _REPEATABLE = ("trace", "export", "compile", "memory")
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A program that did not compile: why, where, and what to change."""
+    """A program that did not compile: why, where, and what to change.
+
+    At stage "compiler" nothing was tried: the target's compiler can't be used on this machine.
+    """
 
     stage: str  # one of STAGES
     reason: str  # one line
@@ -101,6 +105,16 @@ class Refused:
     hbm_available: float | None = None
     notes: tuple[str, ...] = ()
     passing: bool = False  # may not happen again: a crash, or an error of the user's own Python
+
+    @classmethod
+    def for_want_of(cls, error: MissingCompiler) -> Refused:
+        """A target whose compiler is missing here, which says nothing of the program."""
+        return cls("compiler", f"{error.compiler} can't be used: {error.problem}", change=error.unlock, passing=True)
+
+    @property
+    def tried(self) -> bool:
+        """Whether a compiler was asked at all."""
+        return self.stage != "compiler"
 
     @property
     def repeatable(self) -> bool:

@@ -1,5 +1,7 @@
 """Which compilers are installed, in which versions, what each enables, and how to get the missing ones.
 
+What a platform can have is not the same everywhere: libtpu has wheels for Linux on x86_64 alone.
+
 Nothing is imported: versions come from the installed packages' metadata.
 """
 
@@ -17,6 +19,8 @@ from chipwise.errors import MissingCompiler
 
 # What the wheel's own metadata says under "License".
 LIBTPU_LICENCE = "libtpu comes from Google under the Google Cloud Platform Terms of Service (about 590 MB)"
+X86_64 = ("x86_64", "amd64")  # one machine, as Linux and as Windows name it
+AARCH64 = ("aarch64", "arm64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,22 @@ class Toolchain:
     enables: str
     extra: str
     licence: str = ""
-    systems: tuple[str, ...] = ("Linux",)
-    machines: tuple[str, ...] = ("x86_64", "amd64")
+    systems: tuple[str, ...] = ("Linux", "Darwin", "Windows")
+    machines: tuple[tuple[str, ...], ...] = (X86_64, AARCH64)  # the names of each
+    limited_by: str = ""  # the package whose wheels are for those alone
     python: tuple[int, int] = (3, 11)  # the oldest the packages support
 
     def runs_here(self) -> bool:
         """Whether its packages are published for this system."""
-        return platform.system() in self.systems and platform.machine().lower() in self.machines
+        return platform.system() in self.systems and any(platform.machine().lower() in m for m in self.machines)
+
+    def elsewhere(self) -> str:
+        """Where to run it instead, if its packages are not published for this system; else ""."""
+        if self.runs_here():
+            return ""
+        system, machine = self.systems[0], self.machines[0][0]
+        return (f"run it on a {system} machine or VM with {machine}, in `docker run --platform "
+                f"{system.lower()}/{self.machines[0][1]}` (emulated, so slow), or in CI on {machine}")
 
     def command(self) -> str:
         """The exact line that installs what is missing."""
@@ -51,6 +64,9 @@ TOOLCHAINS = (
         "chipwise check on TPU v2 to v7x: compiles, memory, time",
         "tpu-compiler",
         LIBTPU_LICENCE,
+        systems=("Linux",),
+        machines=(X86_64,),
+        limited_by="libtpu",
     ),
     Toolchain(
         "cuda",
@@ -59,7 +75,8 @@ TOOLCHAINS = (
         "chipwise check on NVIDIA GPUs: compiles, memory, matmul times",
         "gpu-compiler",
         "the CUDA packages come from NVIDIA under its own licence (about 350 MB)",
-        machines=("x86_64", "amd64", "aarch64"),
+        systems=("Linux",),
+        limited_by=_CUDA_BITS[0],
     ),
     Toolchain(
         "torch",
@@ -67,8 +84,6 @@ TOOLCHAINS = (
         ("torch", "torchax", "jax", "jaxlib"),
         "chipwise check of a PyTorch module",
         "torch",
-        systems=("Linux", "Darwin", "Windows"),
-        machines=("x86_64", "amd64", "aarch64", "arm64"),
     ),
     Toolchain(
         "export",
@@ -76,8 +91,6 @@ TOOLCHAINS = (
         ("jax", "jaxlib", "flatbuffers"),
         "chipwise check of a file written by jax.export",
         "tpu-compiler",
-        systems=("Linux", "Darwin", "Windows"),
-        machines=("x86_64", "amd64", "aarch64", "arm64"),
     ),
 )
 
@@ -99,6 +112,17 @@ class Installed:
     def missing(self) -> tuple[str, ...]:
         """Packages that are not installed."""
         return tuple(name for name in self.toolchain.packages if name not in self.versions)
+
+    @property
+    def available(self) -> bool:
+        """Whether this platform can have it."""
+        return self.usable or self.toolchain.runs_here()
+
+    def error(self) -> MissingCompiler:
+        """Why it can't be used, with the command that installs it or where to run instead."""
+        toolchain = self.toolchain
+        command = toolchain.command() if toolchain.runs_here() else ""
+        return MissingCompiler(toolchain.name, self.problem, command, toolchain.licence, toolchain.elsewhere())
 
 
 def installed() -> tuple[Installed, ...]:
@@ -123,8 +147,7 @@ def require(platform_name: str, kind: str) -> dict[str, str]:
     for toolchain in needed(platform_name, kind):
         state = _inspect(toolchain)
         if state.problem:
-            command = toolchain.command() if toolchain.runs_here() else ""
-            raise MissingCompiler(toolchain.name, state.problem, command, toolchain.licence)
+            raise state.error()
         found |= state.versions
     return {**found, "python": platform.python_version()}
 
@@ -139,8 +162,9 @@ def _problem(toolchain: Toolchain, versions: Mapping[str, str]) -> str:
     if not missing:
         return _mismatch(versions)
     if not toolchain.runs_here():
-        where = f"{'/'.join(toolchain.systems)} on {'/'.join(toolchain.machines)}"
-        return f"it is published for {where} only, this is {platform.system()} on {platform.machine()}"
+        where = f"{'/'.join(toolchain.systems)} on {' and '.join(names[0] for names in toolchain.machines)}"
+        what = toolchain.limited_by or missing[0]
+        return f"{what} has wheels for {where} alone, this is {platform.system()} on {platform.machine()}"
     if sys.version_info[:2] < toolchain.python:
         oldest = ".".join(map(str, toolchain.python))
         return f"it needs Python {oldest} or newer, this is {platform.python_version()}"

@@ -51,7 +51,7 @@ def read_check(path: Path) -> Checked:
         raise BrokenFile(f"{path}: {where}", str(first.get("input")), first["msg"]) from None
     rows = tuple(
         CheckedRow(row.accelerators.chip, row.compiles, (row.refused.reason,) if row.refused else ())
-        for row in document.rows)
+        for row in document.rows if row.compiles is not None)
     return Checked(document.program, rows)
 
 
@@ -67,7 +67,7 @@ def _schema() -> type[BaseModel]:
 
     class Row(BaseModel):
         accelerators: Chips
-        compiles: bool
+        compiles: bool | None  # null where no compiler was at hand: that says nothing of the program
         refused: Refused | None
 
     class Document(BaseModel):

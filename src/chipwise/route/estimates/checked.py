@@ -83,10 +83,8 @@ def _outcome(jobs: list[Job], acc: Accelerators, compiles: bool,
     for job in jobs:
         try:
             kept = kept_job(job)
-        except MissingCompiler:
-            if compiles:
-                raise
-            return None
+        except MissingCompiler as error:
+            return (job, Refused.for_want_of(error)) if compiles else None
         if kept is not None:
             return job, kept
     if not compiles:
