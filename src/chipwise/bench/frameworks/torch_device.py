@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +34,7 @@ def open_torch(platform: str) -> Framework:
     import torch
 
     if platform == "cpu":
-        return TorchFramework("cpu", _cpu())
+        return TorchFramework("cpu", _cpu(), _without_bf16())
     if platform not in ("cuda", "rocm"):
         raise InputError("--device", platform, "cuda, rocm or cpu with PyTorch (a TPU is measured through JAX)")
     built = "rocm" if getattr(torch.version, "hip", None) else "cuda" if torch.version.cuda else ""
@@ -64,6 +66,18 @@ def _cpu() -> Device:
                   1, 0, "", max(sizes, default=32.0 * 2**20) if os.cpu_count() else 0.0)
 
 
+@cache
+def _without_bf16() -> tuple[str, ...]:
+    """A note where PyTorch says of this CPU that it has no bf16, which it does once in a process and at length."""
+    import torch
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        torch.nn.functional.linear(*(torch.ones(rows, 48, dtype=torch.bfloat16) for rows in (24, 96)))
+    lacks = any("bf16" in str(each.message) for each in told)
+    return ("this CPU has no bf16 instructions: PyTorch computes bf16 products without them",) if lacks else ()
+
+
 def _lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines() if Path(path).is_file() else []
 
@@ -84,8 +98,8 @@ class TorchFramework:
 
     name = "torch"
 
-    def __init__(self, platform: str, device: Device) -> None:
-        self.device = device
+    def __init__(self, platform: str, device: Device, notes: tuple[str, ...] = ()) -> None:
+        self.device, self.notes = device, notes
         self.on = "cpu" if platform == "cpu" else f"cuda:{device.index}"
 
     def versions(self) -> Mapping[str, str]:
