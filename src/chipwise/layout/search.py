@@ -18,7 +18,7 @@ from chipwise.layout.grid import Grid
 from chipwise.predict.layouts import Layout
 from chipwise.predict.memory import RESERVE
 from chipwise.predict.setup import Setup, set_up
-from chipwise.units import format_bytes
+from chipwise.units import format_bytes, rounded
 from chipwise.workload.model import Workload
 
 Array = NDArray[np.float64]
@@ -88,10 +88,10 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
         leaders += [_found(grid, seconds, need, i) for i in _leaders(grid, seconds, need, top)]
     if not leaders:
         return least
-    leaders.sort(key=lambda f: (f.seconds, f.bytes))
-    shown = sorted(_learnt(work, leaders[:max(top, LEADERS)]), key=lambda f: (f.seconds, f.bytes))
+    leaders.sort(key=_order)
+    shown = sorted(_learnt(work, leaders[:max(top, LEADERS)]), key=_order)
     close = [f for f in shown if f.seconds <= shown[0].seconds * (1 + TIE)]
-    best = min(close, key=lambda f: (_parts(f.layout), f.seconds))
+    best = min(close, key=lambda f: (_parts(f.layout), rounded(f.seconds)))
     front = _learnt(work, [fronts[i] for i in _on_front(fronts)])
     return SearchResult(
         best, tuple([best, *(f for f in shown if f is not best)][:top]), tuple(front[i] for i in _on_front(front)),
@@ -105,8 +105,14 @@ def _learnt(work: Setup, found: list[Found]) -> list[Found]:
     return [replace(f, seconds=f.seconds * float(factor)) for f, factor in zip(found, factors, strict=True)]
 
 
+def _order(f: Found) -> tuple[float, float]:
+    """By time, then by memory; of those alike in both the first enumerated, on every architecture."""
+    return rounded(f.seconds), rounded(f.bytes)
+
+
 def _on_front(found: list[Found]) -> list[int]:
-    return [int(i) for i in pareto(np.array([f.seconds for f in found]), np.array([f.bytes for f in found]))]
+    keys = np.array([_order(f) for f in found]).reshape(-1, 2)
+    return [int(i) for i in pareto(keys[:, 0], keys[:, 1])]
 
 
 def _parts(x: Layout) -> tuple[int, ...]:
@@ -133,7 +139,7 @@ def _leaders(grid: Grid, seconds: Array, need: Array, top: int) -> Iterator[int]
     best = np.minimum.reduceat(np.stack([fastest[g].min(axis=0) for g in groups]), grid.starts, axis=1)
     ends = np.append(grid.starts[1:], rows)
     several = min(top, best.size)
-    for leader in np.argpartition(best, several - 1, axis=None)[:several]:
+    for leader in np.sort(np.argpartition(best, several - 1, axis=None)[:several]):  # as enumerated
         which, split = divmod(int(leader), best.shape[1])
         if not np.isfinite(best[which, split]):
             continue
