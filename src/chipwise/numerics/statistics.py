@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from random import Random
 
@@ -60,6 +61,7 @@ def t_below(t: float, freedom: float) -> float:
     return 1.0 - tail if t > 0 else tail
 
 
+@cache
 def t_point(chance: float, freedom: float) -> float:
     """The value that Student's t stays below with a chance.
 

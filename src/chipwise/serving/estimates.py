@@ -69,8 +69,10 @@ def _design_seen(table: Mapping[str, Any], place: str) -> bool:
     """Whether figures of chips of this design under this kind of load were learnt from."""
     if not table:
         return False
-    near = {(design_of(p), load_of(p)) for p in np.unique(table["places"][table["weights"] != 0])}
-    return (design_of(place), load_of(place)) in near
+    places = table["places"][table["weights"] != 0]
+    if (places == place).any():
+        return True
+    return (design_of(place), load_of(place)) in {(design_of(p), load_of(p)) for p in set(places.tolist())}
 
 
 def _seen(table: Mapping[str, Any], at: Point) -> int:

@@ -144,3 +144,9 @@ def set_up(model: Model, chip: Chip, split: Split, precision: str, kv_precision:
     return Replica(model, chip, split, precision, kv_precision, stack, made,
                    coefficients(taught.effects, labels(chip, stack, model, precision, release, load)), held, knobs,
                    slot=longest if stack.id in STATIC else 0.0, typical=typical)
+
+
+def as_taught(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
+    """The same replica by what other rows say of its stack: its parts are kernels' and stay."""
+    named = labels(replica.chip, replica.stack, replica.model, replica.precision, release, load)
+    return replace(replica, coefficients=coefficients(taught.effects, named))

@@ -14,7 +14,7 @@ from chipwise.predict.site import stack_for
 from chipwise.serving.estimates import correction
 from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, outcome
-from chipwise.serving.setup import Replica, knobs_of, set_up
+from chipwise.serving.setup import Replica, as_taught, knobs_of, set_up
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -54,9 +54,12 @@ def point_of(row: ServingRow) -> tuple[list[float], str, str]:
     return point(row.model, row.chip, row.split, stack_of(row), row.precision, load_of(row))
 
 
-def predict_serving_row(row: ServingRow, calibration: Calibration, taught: Taught) -> dict[str, Estimate]:
-    """Every metric of the row, on all of its chips: seconds, or tokens/s."""
-    found = outcome(replica_of(row, calibration, taught), load_of(row), calibration)
+def predict_serving_row(row: ServingRow, calibration: Calibration, taught: Taught,
+                        replica: Replica | None = None) -> dict[str, Estimate]:
+    """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: its engine, if set up already."""
+    made = replica_of(row, calibration, taught) if replica is None else as_taught(
+        replica, taught, row.release, LABELLED[row.load])
+    found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
         near = correction(taught, metric, row.mode, row.chip.family, point_of(row))
@@ -74,7 +77,8 @@ def score_serving_row(row: Mapping[str, str], calibration: Calibration, taught: 
         return [Scored(row.get("id", ""), "inference", source, "", "", None, None, None, str(error))]
     base = (known.id, "inference", known.source, known.chip.id, known.chip.family)
     try:
-        mine, other = (predict_serving_row(known, calibration, taught.leaving_out(name))
+        replica = replica_of(known, calibration, taught)
+        mine, other = (predict_serving_row(known, calibration, taught.leaving_out(name), replica)
                        for name in (model_key(known.model), known.source))
     except ChipwiseError as error:
         return [Scored(*base, value, None, None, str(error), metric=metric, mode=known.mode)
