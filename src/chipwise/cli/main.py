@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -97,6 +98,12 @@ def _root(
     """Which accelerator, how many, split how, at what price: GPUs and TPUs, with error bars."""
 
 
+@cache
+def command() -> Any:
+    """All verbs and options as click has them, made once in a process."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
@@ -108,7 +115,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        status = app(arguments or ["--help"], standalone_mode=False, prog_name="chipwise")
+        status = command()(arguments or ["--help"], standalone_mode=False, prog_name="chipwise")
         sys.stdout.flush()
         if status == INTERRUPTED:
             return _fail("interrupted", INTERRUPTED)
