@@ -2,7 +2,8 @@
 
 A block that begins with ```console holds lines `$ chipwise ...` and their output. `head=N` after the word keeps the
 first N lines of each output. `session` after the word runs the block's commands one after another on one ledger; all
-others have a ledger and data of their own. tests/e2e/test_docs.py runs the same commands.
+others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is.
+tests/e2e/test_docs.py runs the same commands.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
+Start = Callable[[list[str], dict[str, str]], "subprocess.CompletedProcess[str]"]
 HOME = "~/.local/share/chipwise"  # where a user's own data lie: shown for the folder that stands in for it
 
 
@@ -30,7 +32,9 @@ class Shown:
     page: Path
     command: str
     output: tuple[str, ...]
-    before: tuple[str, ...] = ()  # commands of its session that ran earlier
+    session: tuple[str, ...]  # the commands that run on one ledger, this one among them
+    place: int  # in its session
+    needs: tuple[str, ...] = ()  # the vendors' compilers that it takes
 
 
 def pages() -> list[Path]:
@@ -42,12 +46,18 @@ def shown(page: Path) -> list[Shown]:
     """The commands of a page."""
     found = []
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
-        earlier: list[str] = []
-        for command, output in parts(block["body"]):
-            found.append(Shown(page, command, tuple(output), tuple(earlier)))
-            if "session" in block["options"].split() and command.startswith("chipwise "):
-                earlier.append(command)
+        told = [each for each in parts(block["body"]) if each[0].startswith("chipwise ")]
+        together = tuple(command for command, _ in told) if "session" in block["options"].split() else ()
+        for place, (command, output) in enumerate(told):
+            session = (together, place) if together else ((command,), 0)
+            found.append(Shown(page, command, tuple(output), *session, needs(block["options"])))
     return found
+
+
+def needs(options: str) -> tuple[str, ...]:
+    """The compilers that a block takes."""
+    named = re.search(r"needs=(\S+)", options)
+    return tuple(named[1].split(",")) if named else ()
 
 
 def parts(body: str) -> list[tuple[str, list[str]]]:
@@ -61,18 +71,23 @@ def parts(body: str) -> list[tuple[str, list[str]]]:
     return out
 
 
-def run(command: str, before: Sequence[str] = ()) -> tuple[int, str]:
-    """Exit status and output of a `chipwise` command, run after others; files go to a folder that is removed.
+def started(words: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The finished `chipwise WORDS`."""
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), env.get("PYTHONPATH")]))
+    line = [sys.executable, "-m", "chipwise", *words]
+    return subprocess.run(line, cwd=ROOT, env={**env, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+
+
+def run(session: Sequence[str], start: Start = started) -> list[tuple[int, str]]:
+    """Exit status and output of `chipwise` commands, run one after another; their files go to a folder that is removed.
 
     The user's own calibrations, prices and ledger are not read: pages show what comes with chipwise.
     """
     with tempfile.TemporaryDirectory() as folder:
-        for each in before:
-            run_in(folder, each)
-        return run_in(folder, command)
+        return [run_in(folder, command, start) for command in session]
 
 
-def run_in(folder: str, command: str) -> tuple[int, str]:
+def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     """Exit status and output of a command whose data lie in a folder."""
     words = shlex.split(command)
     if words[0] != "chipwise":
@@ -83,37 +98,45 @@ def run_in(folder: str, command: str) -> tuple[int, str]:
         at = words.index(option) + 1
         elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"
         meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
-    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, "-m", "chipwise", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": path, "CHIPWISE_DATA": folder, "XDG_DATA_HOME": folder,
-             "CHIPWISE_LEDGER": str(Path(folder) / "ledger.db"), "CHIPWISE_PRICES": "", "CHIPWISE_FX": ""})
+    own = {"CHIPWISE_DATA": folder, "XDG_DATA_HOME": folder, "CHIPWISE_LEDGER": str(Path(folder) / "ledger.db")}
+    done = start(words[1:], {**os.environ, **own, "CHIPWISE_PRICES": "", "CHIPWISE_FX": ""})
     said = done.stdout + done.stderr
     for elsewhere, word in meant.items():
         said = said.replace(elsewhere, word)
     return done.returncode, said.replace(folder, HOME)
 
 
+def usable() -> set[str]:
+    """The compilers that can be used here."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from chipwise.compiled.versions import installed
+
+    return {each.toolchain.id for each in installed() if each.usable}
+
+
 def refreshed(page: Path) -> str:
     """The page with every output as it is today."""
 
     def anew(block: re.Match[str]) -> str:
+        if not set(needs(block["options"])) <= usable():
+            return block[0]
         head = re.search(r"head=(\d+)", block["options"])
-        session = tempfile.TemporaryDirectory() if "session" in block["options"].split() else None
+        told = parts(block["body"])
+        mine = [command for command, _ in told if command.startswith("chipwise ")]
+        sessions = [mine] if "session" in block["options"].split() else [[command] for command in mine]
+        results = iter([result for session in sessions for result in run(session)])
         lines = []
-        for command, old in parts(block["body"]):
+        for command, old in told:
             lines.append(f"$ {command}")
             if not command.startswith("chipwise "):
                 lines += old
                 continue
-            status, text = run_in(session.name, command) if session else run(command)
+            status, text = next(results)
             if status not in (0, 2) and "exit status 1" not in text:
                 raise SystemExit(f"{page.name}: `{command}` left with {status}: {text.strip()}")
             new = text.rstrip("\n").split("\n")
             keep = int(head[1]) if head else len(new)
             lines += new[:keep] + ([CUT] if len(new) > keep else [])
-        if session:
-            session.cleanup()
         return f"```console{block['options']}\n" + "\n".join(lines).rstrip("\n") + "\n```"
 
     return BLOCK.sub(anew, page.read_text(encoding="utf-8"))

@@ -20,10 +20,10 @@ from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import open_ledger
 from chipwise.route.ledger.records import OVER, UNDER_WAY, Submission
 from chipwise.route.option import Option
+from patience import PATIENCE_S
 
 # the shell is the job's own program here: what chipwise hands over is an argv
 SCRIPT = 'echo "start $CHIPWISE_ATTEMPT" >> "$1"; sleep "$2"; echo "end $CHIPWISE_ATTEMPT" >> "$1"'
-READY_S = 120.0  # for a router to begin: machines that test are busy
 OVERDUE_S = 5.0  # without progress, after which the next kill comes all the same
 
 
@@ -85,7 +85,7 @@ class RouterProcess:
 
 def run(make_router_command: Callable[[int], Sequence[str]], ledger_url: str, submissions: Sequence[Submission],
         kills: int, seed: int, hurt: Callable[[str], None] | None = None, *, folder: Path, logs: Path, routers: int = 1,
-        engine_attempts: Callable[[], set[str]] | None = None, limit: float = 560.0,
+        engine_attempts: Callable[[], set[str]] | None = None, limit: float = 3 * PATIENCE_S,
         env: dict[str, str] | None = None) -> Outcome:
     """Submit jobs, run routers on them, kill those at random at least `kills` times, and see what came of it.
 
@@ -149,7 +149,7 @@ def _awaited(router, draw, until):
         return
     begun = time.monotonic()
     while not router.ready() and router.process.poll() is None:
-        assert time.monotonic() < min(until, begun + READY_S), router.said()
+        assert time.monotonic() < min(until, begun + PATIENCE_S), router.said()
         time.sleep(0.01)
     time.sleep(draw.random() * 0.5)
 

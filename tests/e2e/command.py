@@ -4,18 +4,43 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
+
+from zygote import Zygote
+
+from patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
 
 
+ZYGOTE = Zygote()
+
+
 def chipwise(*arguments, cwd=ROOT, env=None):
     """The finished process of `chipwise ARGUMENTS`."""
+    words, variables = list(map(str, arguments)), os.environ if env is None else env
+    return ZYGOTE.run(words, cwd, variables, PATIENCE_S) or chipwise_alone(*words, cwd=cwd, env=variables)
+
+
+def chipwise_alone(*arguments, cwd=ROOT, env=None):
+    """The same in a process that shares nothing with others, not even how strings are hashed."""
     line = [sys.executable, "-m", "chipwise", *map(str, arguments)]
-    return subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@contextmanager
+def running(*arguments, cwd=ROOT, env=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
+    """`chipwise ARGUMENTS` while it runs; whatever happens, it has ended after the block."""
+    line = [sys.executable, "-m", "chipwise", *map(str, arguments)]
+    process = subprocess.Popen(line, cwd=cwd, env=env, stdout=stdout, stderr=stderr, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def good(*arguments, **more):

@@ -1,28 +1,30 @@
-"""The package must be found from any folder, installed or not; compiles and calibrations go to the tests' own folder,
-and nobody's own prices are read."""
+"""The package and what tests share must be found from any folder, installed or not; compiles and calibrations go to the
+tests' own folder, and nobody's own prices are read."""
 
 import os
-import shutil
-import tempfile
+import sys
 from pathlib import Path
 
 import pytest
 
+from scratch import ROOT, VARIABLE
+
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(Path(__file__).resolve().parents[2] / "src"), os.environ.get("PYTHONPATH")]))
+    filter(None, [str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
 
 # programs of users: imported by worker processes only, since some need jax or torch and some end the process
 collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]
 
-CACHE = Path(tempfile.mkdtemp(prefix="chipwise-tests-"))
-os.environ["CHIPWISE_CACHE"] = str(CACHE)
-os.environ["CHIPWISE_DATA"] = str(CACHE / "data")
+MINE = Path(os.environ[VARIABLE], "home", os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+os.environ["CHIPWISE_CACHE"] = str(MINE / "cache")
+os.environ["CHIPWISE_DATA"] = str(MINE / "data")
 for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless they say otherwise
     os.environ.pop(mine, None)
 
 
-def pytest_unconfigure():
-    shutil.rmtree(CACHE, ignore_errors=True)
+def pytest_sessionfinish():
+    if "command" in sys.modules:
+        sys.modules["command"].ZYGOTE.end()
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
 from chipwise.route.router import Router, handing, reconcile, run
+from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
 # object, method, how often it has been called by then: every word that changes the ledger, the folders or the engine
@@ -118,7 +119,7 @@ def refusable(submission):
 
 def finish(folder, url):
     """Healthy ticks until all that can end has ended."""
-    healthy, until = router(folder, url), time.monotonic() + 120
+    healthy, until = router(folder, url), time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         healthy.tick()
         rows = healthy.ledger.open_jobs()

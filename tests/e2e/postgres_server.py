@@ -3,14 +3,15 @@
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from patience import PATIENCE_S
+from scratch import short_folder
+
 USER = "chipwise"  # as the server knows it
 SERVER = "postgres"  # the system's user: PostgreSQL refuses to run as root
-LIMIT_S = 60
 
 
 def binary(name):
@@ -37,7 +38,7 @@ class PostgresServer:
         line = [binary("postgres"), "-D", self.data, "-k", self.folder, "-c", "listen_addresses=", "-c", "max_connections=40"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(line, stdout=log, stderr=log, cwd=self.folder, **self.as_user)
-        until = time.monotonic() + LIMIT_S
+        until = time.monotonic() + PATIENCE_S
         ready = [binary("pg_isready"), "-h", str(self.folder), "-U", USER, "-d", "postgres"]
         while subprocess.run(ready, capture_output=True, check=False).returncode != 0:
             assert self.process.poll() is None and time.monotonic() < until, (self.folder / "log").read_text()
@@ -47,7 +48,7 @@ class PostgresServer:
         """Stop it as a power cut would: nothing is said to its clients, and it recovers when it starts again."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(3)  # SIGQUIT: immediate shutdown
-            self.process.wait(LIMIT_S)
+            self.process.wait(PATIENCE_S)
 
     def database(self, name):
         """A new database; its URL, with a password that no one asks for and no message may show."""
@@ -61,7 +62,7 @@ class PostgresServer:
 @contextmanager
 def postgres_server():
     """A running server, stopped and taken away at the end, whatever happens."""
-    folder = tempfile.mkdtemp(prefix="chipwise-pg-", dir="/tmp")  # short: a socket's path has 107 characters at most
+    folder = short_folder("pg")
     server = None
     try:
         server = PostgresServer(folder)

@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from scratch import short_folder
 
 HOST = "127.0.0.1"
 START_S = 240  # seconds; a loaded machine takes tens
@@ -31,9 +32,10 @@ class RayCluster:
     def __init__(self, nodes: dict, port: int | None = None) -> None:
         self.port = port or free_port()
         self.address = f"{HOST}:{self.port}"
-        self.scratch = tempfile.mkdtemp(prefix="cwray")  # short: paths of sockets are bounded
+        self.scratch = str(short_folder("r"))
+        Path(self.scratch, "ray").mkdir()  # Ray's default folder, into which it writes but which it does not make
         self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
-        env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "NODE_KEY_WORD": "from the node",
+        env = os.environ | {"RAY_TMPDIR": self.scratch, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "NODE_KEY_WORD": "from the node",
                             "NODE_OTHER_WORD": "of another job", "NODE_TOKEN": "of nobody", "NODE_PLAIN": "for all",
                             # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
                             "RAY_health_check_period_ms": "1000",

@@ -14,7 +14,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,11 +22,12 @@ from pathlib import Path
 import pytest
 
 from chipwise.route.engines.slurm import SlurmEngine
+from patience import PATIENCE_S, until
+from scratch import short_folder
 
 NODES = {"h200-0": ("gpu", "h200", 8), "h200-1": ("gpu", "h200", 8),
          "v5e-0": ("tpu", "v5e", 4), "v5e-1": ("tpu", "v5e", 4)}
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
-PATIENCE = 120.0  # seconds for the whole cluster to come up on a busy machine; 2 s on an idle one
 
 CONF = """\
 ClusterName={name}
@@ -88,18 +88,6 @@ def free_ports(count):
             s.close()
 
 
-def until(true, what, seconds=PATIENCE, step=0.1):
-    """Ask again and again, until it answers something true; fails after `seconds`."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = true()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise TimeoutError(f"{what() if callable(what) else what} after {seconds:g} s")
-        time.sleep(step)
-
-
 @dataclass
 class SlurmCluster:
     """A cluster of `nodes` (name -> kind of gres, type, count), with partitions gpu, tpu and any."""
@@ -111,9 +99,7 @@ class SlurmCluster:
     scratch: Path = field(init=False)
 
     def __post_init__(self):
-        # not pytest's folder: the names of sockets must stay under 108 bytes
-        self.scratch = Path(tempfile.mkdtemp(prefix="slurm-"))
-        self.scratch.chmod(0o755)  # other users reach the configuration and the socket of munge
+        self.scratch = short_folder("slurm")  # other users reach the configuration and the socket of munge
         for folder in ("state", "spool", "log", "run", "dev", "jobs"):
             (self.scratch / folder).mkdir()
         for node in self.nodes:
@@ -206,7 +192,7 @@ class SlurmCluster:
 
     def command(self, *argv, check=True):
         """Run one of Slurm's commands; what it printed."""
-        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_S)
         if check and done.returncode:
             raise RuntimeError(f"{argv}: {done.stderr}")
         return done.stdout

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 from command import ROOT, chipwise
-from slurm_cluster import until
 
 from chipwise.route.ledger import open_ledger
 from chipwise.route.ledger.records import OVER
+from patience import until
 
 
 class Site:
@@ -63,14 +63,14 @@ class Site:
         found, = (self.folder / "shared").rglob(f"attempts/{attempt.id}/output")
         return found.read_text()
 
-    def over(self, *jobs, seconds=120):
+    def over(self, *jobs):
         """Wait until jobs are over."""
-        until(lambda: all(self.row(job).state in OVER for job in jobs), lambda: f"{jobs} are not over: {self.log()}", seconds)
+        until(lambda: all(self.row(job).state in OVER for job in jobs), lambda: f"{jobs} are not over: {self.log()}")
 
-    def running(self, job, seconds=60):
+    def running(self, job):
         """Wait until a job runs; its attempt."""
         return until(lambda: next((a for a in self.attempts(job) if a.state == "running"), None),
-                     lambda: f"{job} does not run: {self.log()}", seconds)
+                     lambda: f"{job} does not run: {self.log()}")
 
     def log(self):
         """The last words of the routers."""

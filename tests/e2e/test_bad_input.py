@@ -180,7 +180,7 @@ def test_an_interrupt_is_one_line(monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "app", interrupted)
+    monkeypatch.setattr(main, "command", lambda: interrupted)
     assert main.run([]) == 130 and capsys.readouterr().err == "chipwise: interrupted\n"
 
 
@@ -188,7 +188,7 @@ def test_a_defect_is_one_line_and_a_traceback_only_when_asked_for(monkeypatch, c
     def defect(*_, **__):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(main, "app", defect)
+    monkeypatch.setattr(main, "command", lambda: defect)
     monkeypatch.delenv("CHIPWISE_DEBUG", raising=False)
     assert main.run([]) == 1
     said = capsys.readouterr().err

@@ -6,16 +6,10 @@ import shlex
 import pytest
 from command import ROOT, chipwise
 
-from chipwise.compiled.versions import installed
+from toolchains import STATES, USABLE
 
-USABLE = {each.toolchain.id for each in installed() if each.usable}
 PROGRAMS = "examples/programs"
 GENERATIONS = "v5e:2x2,v5p:2x2x1,v6e:2x2,v7x:2x2x1"
-
-
-def needs(*toolchains):
-    missing = [each for each in toolchains if each not in USABLE]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def checked(program, on, *more, status=0):
@@ -30,7 +24,7 @@ def one(program, on, *more, status=0):
     return row
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_a_sharded_step_compiles_for_four_generations_and_the_second_check_compiles_nothing():
     first = checked(f"{PROGRAMS}/jax_mlp.py:train", GENERATIONS)
     assert first["ok"] and [row["accelerators"]["name"] for row in first["rows"]] == GENERATIONS.split(",")
@@ -47,7 +41,7 @@ def test_a_sharded_step_compiles_for_four_generations_and_the_second_check_compi
     assert [row["step_seconds"] for row in second["rows"]] == [row["step_seconds"] for row in first["rows"]]
 
 
-@needs("tpu", "torch")
+@pytest.mark.compiler("tpu", "torch")
 @pytest.mark.parametrize("program", ["torch_transformer.py:forward", "torch_cnn.py:forward"])
 def test_a_pytorch_module_is_known_by_its_imports(program):
     found = checked(f"{PROGRAMS}/{program}", "v5e:1")
@@ -61,14 +55,14 @@ def test_a_pytorch_module_is_known_by_its_imports(program):
     assert all(0.1 <= each["share"] < 1 and each["words"] for each in row["padding"])
 
 
-@needs("tpu", "torch")
+@pytest.mark.compiler("tpu", "torch")
 def test_head_size_64_on_an_array_256_wide_is_named():
     row = one(f"{PROGRAMS}/torch_transformer.py:forward", "v6e:1")
     small = [each for each in row["padding"] if 64 in each["dims"].values()]
     assert small and all(each["multiple"] in (8, 256) for each in small)
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_a_dynamic_shape_is_refused_with_its_line_and_what_to_change():
     why = one(f"{PROGRAMS}/jax_dynamic.py:masked", "v5e:1", status=1)["refused"]
     assert "dynamic shape" in why["reason"] and why["source_line"] == f"{PROGRAMS}/jax_dynamic.py:15"
@@ -76,13 +70,13 @@ def test_a_dynamic_shape_is_refused_with_its_line_and_what_to_change():
     assert one(f"{PROGRAMS}/jax_dynamic.py:fixed", "v5e:1")["ok"]
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_float64_compiles_with_a_warning():
     row = one(f"{PROGRAMS}/jax_float64.py:solve", "v5e:1")
     assert any("float64" in note and "software" in note for note in row["notes"])
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_the_interval_of_a_pallas_kernel_holds_what_its_arithmetic_takes():
     row = one(f"{PROGRAMS}/jax_pallas.py:matmul", "v5e:1")
     assert any("fused_matmul" in name for name in row["unknown_kernels"])
@@ -91,7 +85,7 @@ def test_the_interval_of_a_pallas_kernel_holds_what_its_arithmetic_takes():
     assert step["low"] < at_peak < step["high"] and "only the shapes are known" in step["because"]
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_one_per_cent_too_much_memory_is_refused_and_one_less_fits():
     why = one(f"{PROGRAMS}/jax_oom.py:over", "v5e:1", status=1)["refused"]
     assert why["stage"] == "memory" and 1.005 < why["hbm_needed_bytes"] / why["hbm_available_bytes"] < 1.02
@@ -100,7 +94,7 @@ def test_one_per_cent_too_much_memory_is_refused_and_one_less_fits():
     assert one(f"{PROGRAMS}/jax_oom.py:donated", "v5e:1")["memory_bytes"]["outputs"] < 2**20
 
 
-@needs("cuda")
+@pytest.mark.compiler("cuda")
 def test_a_gpu_is_checked_with_no_gpu_and_its_memory_is_compared():
     row = one(f"{PROGRAMS}/jax_mlp.py:inference", "h100:1")
     assert row["ok"] and row["usable_bytes"] > 70 * 2**30
@@ -109,7 +103,7 @@ def test_a_gpu_is_checked_with_no_gpu_and_its_memory_is_compared():
     assert all(each["memory_bytes"]["total"] < each["usable_bytes"] for each in small["rows"])
 
 
-@needs("cuda")
+@pytest.mark.compiler("cuda")
 def test_a_program_too_large_for_a_card_compiles_but_does_not_fit(tmp_path):
     (tmp_path / "large.py").write_text(
         "import jax, jax.numpy as jnp\n\n\ndef make():\n"
@@ -120,7 +114,7 @@ def test_a_program_too_large_for_a_card_compiles_but_does_not_fit(tmp_path):
     assert row["compiles"] and row["fits"] is False
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_words_for_people_are_ascii_and_end_with_a_verdict():
     done = chipwise("check", f"{PROGRAMS}/jax_oom.py:under", "--on", "v5e:1")
     assert done.returncode == 0 and done.stdout.isascii()
@@ -128,19 +122,19 @@ def test_words_for_people_are_ascii_and_end_with_a_verdict():
         assert words in done.stdout
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_the_optimised_module_is_dumped(tmp_path):
     checked(f"{PROGRAMS}/jax_oom.py:under", "v5e:1", "--dump", tmp_path / "modules")
     assert (tmp_path / "modules" / "v5e-1x1.hlo.txt").read_text().startswith("HloModule")
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_without_the_cache_nothing_is_kept():
     row = one(f"{PROGRAMS}/jax_dynamic.py:fixed", "v5e:1", "--no-cache")
     assert row["ok"] and not row["cached"]
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_tuning_prints_a_command_that_works():
     found = checked(f"{PROGRAMS}/jax_mlp.py:train", "v6e:2x2", "--tune", "--tune-limit", "3")
     (tuning,) = found["tunings"]
@@ -161,7 +155,7 @@ REFUSED = {
 }
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_a_program_that_is_no_program_is_a_row_with_the_reason(case, tmp_path):
     program, text, words = case
@@ -172,14 +166,14 @@ def test_a_program_that_is_no_program_is_a_row_with_the_reason(case, tmp_path):
     assert words in json.dumps(why) and why["reason"] and why["change"]
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_a_corrupt_stablehlo_file_is_refused(tmp_path):
     (tmp_path / "bad.mlir").write_text("module @broken { this is not stablehlo")
     done = chipwise("check", "bad.mlir", "--on", "v5e:1", cwd=tmp_path)
     assert done.returncode == 1 and "bad.mlir" in done.stdout
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_a_compile_past_its_limit_is_stopped():
     why = one(f"{PROGRAMS}/jax_mlp.py:train", "v5e:4x4", "--limit-seconds", "1", status=1)["refused"]
     assert why["stage"] == "limit" and "time limit" in why["reason"]
@@ -218,18 +212,21 @@ def test_doctor_names_what_is_missing_and_how_to_get_it():
     assert {each["id"] for each in found["compilers"]} == {"tpu", "cuda", "torch", "export"}
     for each in found["compilers"]:
         assert each["usable"] == (each["id"] in USABLE)
-        assert each["usable"] or each["problem"]
+        assert each["usable"] or (each["problem"] and bool(each["install"]) == each["available"])
+        assert bool(each["elsewhere"]) == (not each["available"])
     assert "Google Cloud Platform" in next(each["licence"] for each in found["compilers"] if each["id"] == "tpu")
     assert found["cache"]["folder"] and found["cache"]["limit_bytes"] > 0
 
 
 def test_doctor_requires_what_it_is_told_to():
     ids = {"cuda": "gpu"}
-    for each in ("tpu", "cuda", "torch", "export"):
-        assert chipwise("doctor", "--require", ids.get(each, each)).returncode == (0 if each in USABLE else 1)
+    for each, state in STATES.items():
+        done = chipwise("doctor", "--require", ids.get(each, each))
+        assert done.returncode == (1 if state.available and not state.usable else 0)
+        assert ("not required here: " in done.stderr) == (not state.available)
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 @pytest.mark.slow
 def test_a_workload_compiles_split_by_the_best_layout_and_tunes():
     arguments = ("gpt2", "v5e:2x2", "--batch", "8", "--sequence", "1024")

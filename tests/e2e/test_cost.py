@@ -166,11 +166,15 @@ def test_an_offer_of_another_chip_leaves_the_terms_missing():
     assert "h100 has no public price in list prices of the catalog, aws/us-east-1/p4d.24xlarge alone" in said
 
 
-def test_a_real_check_is_read_back(tmp_path):
+@pytest.mark.parametrize("checked, costed", [
+    pytest.param("v5e:2x2", "v5e:256", marks=pytest.mark.compiler("tpu")), pytest.param("h100:4", "h100:64", marks=pytest.mark.compiler("cuda"))])
+def test_a_real_check_is_read_back(tmp_path, checked, costed):
     path = tmp_path / "check.json"
-    chipwise("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "-o", "json", "--out", path)
-    said = json.loads(good("cost", EXAMPLE, "--on", "v5e:256", "--framework", "pytorch", "--check", path, "-o", "json"))
-    assert json.loads(path.read_text())["rows"][0]["compiles"] and said["statements"][0]["port"]["weeks"] == 0
+    chipwise("check", "examples/programs/jax_mlp.py:train", "--on", checked, "-o", "json", "--out", path)
+    said = json.loads(good("cost", EXAMPLE, "--on", costed, "--framework", "pytorch", "--check", path, "-o", "json"))
+    port = said["statements"][0]["port"]
+    assert json.loads(path.read_text())["rows"][0]["compiles"] and port["weeks"] == 0
+    assert any("`chipwise check` compiled the program" in reason for reason in port["reasons"])
 
 
 def test_a_deadline_and_a_count_choose_the_chips():

@@ -3,16 +3,18 @@
 import json
 import re
 import sys
+from functools import cache
 
 import pytest
-from command import EXAMPLE, ROOT, good
+from command import EXAMPLE, ROOT, chipwise, good
 
 from chipwise.cli.main import GROUPS, VERBS
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import CUT, pages, run, shown
 
-COMMANDS = [each for page in pages() for each in shown(page) if each.command.startswith("chipwise ")]
+COMMANDS = [pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
+            for page in pages() for each in shown(page) if each.command.startswith("chipwise ")]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -28,9 +30,15 @@ def shown_status(output) -> int:
     return 1 if any(line.endswith("exit status 1") for line in output) else 0
 
 
-@pytest.mark.parametrize("each", COMMANDS, ids=lambda each: f"{each.page.name}: {each.command}")
+@cache
+def ran(session):
+    """What came of the commands of a session, each run once."""
+    return run(session, lambda words, env: chipwise(*words, env=env))
+
+
+@pytest.mark.parametrize("each", COMMANDS)
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
-    status, output = run(each.command, each.before)
+    status, output = ran(each.session)[each.place]
     assert status == shown_status(each.output), output
     printed = {line.rstrip() for line in output.splitlines()}
     alike = {loosely(line) for line in printed}
@@ -82,7 +90,8 @@ def without_names(value):
     ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
     ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
     ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"), ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
-    ("check", "examples/programs/jax_mlp.py:train", "--on", "v5e:2x2", "--tune", "--tune-limit", "2"), ("doctor",),
+    *(pytest.param(("check", "examples/programs/jax_mlp.py:train", "--on", on, "--tune", "--tune-limit", "2"), marks=pytest.mark.compiler(family))
+      for on, family in (("v5e:2x2", "tpu"), ("h100:4", "cuda"))), ("doctor",),
     ("simulate", "examples/traces/mixed-day.yaml", "--pools", "examples/traces/mixed-pools.yaml", "--policy", "cheapest"),
     ("fleet", "plan", "examples/fleet/mixed.yaml"), ("fleet", "plan", "examples/fleet/too-much.yaml"),
 ], ids=lambda a: a[0])

@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from ledger_machine import LedgerMachine
 
+pytestmark = pytest.mark.service
+
 CALM = settings(deadline=None, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 
 

@@ -21,6 +21,9 @@ from postgres_server import postgres_server
 from chipwise.route.ledger import Ledger, LedgerError, open_ledger
 from chipwise.route.ledger.database import SQLite
 from chipwise.route.ledger.disks import shared
+from patience import PATIENCE_S
+
+pytestmark = pytest.mark.service
 
 POOLS_FILE = ROOT / "examples" / "pools" / "local.yaml"
 HELLO = ROOT / "examples" / "jobs" / "hello.yaml"
@@ -123,7 +126,7 @@ def test_a_postgresql_that_another_session_keeps_locked_is_given_up_too(server):
 
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     """As a user who is not root: root may write anywhere."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         place = Path(folder) / "closed"
         place.mkdir(mode=0o555)
@@ -174,7 +177,7 @@ def test_a_full_disk_loses_nothing_that_was_promised(how, tmp_path):
     try:
         url = str(disk / "ledger.db")
         program = FILL.format(path=[str(ROOT / "src"), str(ROOT / "tests" / "e2e")], url=url)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120,
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
                               preexec_fn=None if mounted else _small)
         assert done.returncode == 1 and "full" in done.stderr and "Traceback" not in done.stderr, done.stderr
         assert "nothing is lost" in done.stderr or "what was committed is kept" in done.stderr
@@ -238,7 +241,7 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
     crowd = [context.Process(target=_crowd, args=(url, i, barrier, queue)) for i in range(4)]
     for process in crowd:
         process.start()
-    said = [queue.get(timeout=120) for _ in crowd]
+    said = [queue.get(timeout=PATIENCE_S) for _ in crowd]
     for process in crowd:
         process.join(60)
     made = [attempt for _, theirs in said for attempt in theirs]
@@ -266,7 +269,7 @@ def test_a_new_ledger_may_be_opened_by_many_at_once(tmp_path):
     crowd = [context.Process(target=_opens, args=(files, i, barrier, queue)) for i in range(6)]
     for process in crowd:
         process.start()
-    said = [queue.get(timeout=120) for _ in crowd]
+    said = [queue.get(timeout=PATIENCE_S) for _ in crowd]
     for process in crowd:
         process.join(60)
     assert [set(told) for told in zip(*said, strict=True) if len(set(told)) > 1] == []

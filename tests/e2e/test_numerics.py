@@ -8,9 +8,10 @@ import sys
 import time
 
 import pytest
-from command import ROOT, good
+from command import ROOT, good, running
 
 from chipwise.cli import main
+from patience import PATIENCE_S
 
 UNDERFLOW, TINY = (f"examples/programs/numerics_{name}.py" for name in ("underflow", "tiny_updates"))
 GOOD = """
@@ -154,14 +155,12 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     here.mkdir()
     text = GOOD.replace("    yield", f"    open({str(started)!r}, 'w').close()\n    yield")
     (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-    line = [sys.executable, "-m", "chipwise", "numerics", "../mine.py", "--steps", "1000000", "--out", "out.txt",
-            "--plot", "curves.png"]
-    running = subprocess.Popen(line, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
-    while not started.exists() and running.poll() is None:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
-    assert (running.returncode, out) == (130, "") and err == "chipwise: interrupted\n"
+    with running("numerics", "../mine.py", "--steps", "1000000", "--out", "out.txt", "--plot", "curves.png", cwd=here) as process:
+        while not started.exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (130, "") and err == "chipwise: interrupted\n"
     assert list(here.iterdir()) == []
 
 

@@ -19,6 +19,8 @@ from chipwise.report.page import page as html_of
 from chipwise.report.pdf import browser as found_browser
 from chipwise.report.pdf import print_pdf
 
+pytestmark = pytest.mark.service
+
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 SERVE = str(ROOT / "examples" / "llama-3.1-70b-serve.yaml")
 COMMANDS = {"training": (EXAMPLE, "--on", "h100,h200,b200,v5p,v6e,mi300x"), "service": (SERVE, "--on", "h100,h200,v6e"),

@@ -8,6 +8,8 @@ import sys
 import pytest
 from command import ROOT, chipwise, good
 
+from patience import PATIENCE_S
+
 JOB = "name: x\ncommand: [echo, hello]\nestimates: {cpu: 1s}\n"
 POOLS = "pools:\n  - {name: cpu, engine: local, chip: cpu, count: 1}\n"
 
@@ -63,14 +65,16 @@ def test_a_bad_job_is_one_line_and_nothing_is_written(place, text, words):
     assert words in line and "hunter2secret" not in line
 
 
-def test_what_the_compiler_refuses_is_refused_at_submission(place):
+@pytest.mark.parametrize("family, chip, on", [
+    pytest.param("tpu", "v5e", "v5e:2x2", marks=pytest.mark.compiler("tpu")), pytest.param("gpu", "h100", "h100:4", marks=pytest.mark.compiler("cuda"))])
+def test_what_the_compiler_refuses_is_refused_at_submission(place, family, chip, on):
     folder, told = place
-    (folder / "pools.yaml").write_text("pools:\n  - {name: v5e, engine: local, chip: v5e, count: 4}\n")
+    (folder / "pools.yaml").write_text(f"pools:\n  - {{name: mine, engine: local, chip: {chip}, count: 4}}\n")
     (folder / "job.yaml").write_text(
         f"name: x\nworkload: {ROOT}/examples/bert-large-pretrain.yaml\ncheckpoint: {{every: 1h}}\nvariants:\n"
-        f"  tpu: {{chips: 4, command: [a], program: '{ROOT}/examples/programs/jax_dynamic.py:masked'}}\n")
+        f"  {family}: {{chips: 4, command: [a], program: '{ROOT}/examples/programs/jax_dynamic.py:masked'}}\n")
     told["CHIPWISE_CACHE"] = str(folder / "cache")
-    assert "the compiler refuses jax_dynamic.py:masked on v5e:2x2" in refused(place, "jobs", "submit", "job.yaml", "--check")
+    assert f"the compiler refuses jax_dynamic.py:masked on {on}" in refused(place, "jobs", "submit", "job.yaml", "--check")
 
 
 def test_a_deadline_out_of_reach_is_a_warning(place):
@@ -112,7 +116,7 @@ def test_the_demo_routes_a_job_and_runs_it(tmp_path):
     program.chmod(0o755)
     told = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
     done = subprocess.run(["sh", "scripts/demo.sh", str(program)], cwd=ROOT, env=told, capture_output=True, text=True,
-                          timeout=300, check=False)
+                          timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert "llama-lora of ada: done" in done.stdout and "jobs: 1 done" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["chipwise"]  # nothing is left behind

@@ -14,6 +14,9 @@ from command import ROOT, chipwise, chipwise_here, good, good_here
 from postgres_server import postgres_server
 
 from chipwise.route.ledger import open_ledger
+from patience import PATIENCE_S
+
+pytestmark = pytest.mark.service
 
 POOLS = """
 folder: {folder}
@@ -85,7 +88,7 @@ def test_metrics_are_scraped_from_a_router_at_work(place):
     router = chaos.RouterProcess(chaos.command(*line(place, "--until-idle", "--interval", "0.2s", "--metrics", "127.0.0.1:0")),
                                  place / "router.txt", env)
     try:
-        until, text = time.monotonic() + 100, ""
+        until, text = time.monotonic() + PATIENCE_S, ""
         while "chipwise_jobs" not in text and time.monotonic() < until and router.process.poll() is None:
             found = re.search(r"metrics: port (\d+)", router.said())
             if found:
@@ -99,7 +102,7 @@ def test_metrics_are_scraped_from_a_router_at_work(place):
 
 
 def scraped(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", "/metrics", headers={"Authorization": "Bearer sesame-sesame-sesame"})
         return connection.getresponse().read().decode()
@@ -166,7 +169,7 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
             ids = ledger.submit(chaos.jobs(place / "logs", 6, [chaos.option("near", 0.1)], (0.3,)), time.time())
         words = [str(w).replace(str(place / "ledger.db"), url) for w in line(place, "--until-idle", "--interval", "0.1s")]
         router = chaos.RouterProcess(chaos.command(*words), place / "router.txt", chaos.environment())
-        until = time.monotonic() + 100
+        until = time.monotonic() + PATIENCE_S
         while "handed over" not in router.said() and time.monotonic() < until:
             time.sleep(0.02)
         server.stop()
@@ -174,7 +177,7 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
         last = router.said().splitlines()[-1]
         assert last.startswith("chipwise: ledger postgresql://") and "hunter2" not in router.said()
         server.start()
-        done = subprocess.run(chaos.command(*words), capture_output=True, text=True, env=chaos.environment(), timeout=300, check=False)
+        done = subprocess.run(chaos.command(*words), capture_output=True, text=True, env=chaos.environment(), timeout=PATIENCE_S, check=False)
         assert done.returncode == 0, done.stderr
         with open_ledger(url) as ledger:
             assert {ledger.job(each).state for each in ids} == {"done"} and ledger.check() == []
@@ -184,7 +187,7 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
 
 def test_interrupting_leaves_in_good_order(place):
     router = chaos.RouterProcess(chaos.command(*line(place)), place / "router.txt", chaos.environment())
-    until = time.monotonic() + 100
+    until = time.monotonic() + PATIENCE_S
     while not router.ready() and time.monotonic() < until:
         time.sleep(0.02)
     time.sleep(0.2)

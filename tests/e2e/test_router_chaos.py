@@ -18,6 +18,9 @@ from chipwise.route.engines import processes
 from chipwise.route.engines.local import LocalEngine
 from chipwise.route.launch import claim_of, end_of
 from chipwise.route.ledger import open_ledger
+from patience import PATIENCE_S
+
+pytestmark = pytest.mark.service
 
 POOLS = """
 folder: {folder}
@@ -45,11 +48,11 @@ class Local:
 
     def warm(self):
         """Compile what placing needs: a router that is killed while it compiles starts over."""
-        subprocess.run(self.router(0), check=True, capture_output=True, env=chaos.environment(), timeout=500)
+        subprocess.run(self.router(0), check=True, capture_output=True, env=chaos.environment(), timeout=PATIENCE_S)
 
     def hurt(self, what: str):
         """The far pool goes down with all that runs there, and comes back."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while what == "down" and not self.kill("far") and time.monotonic() < until:
             time.sleep(0.01)  # until something runs there
         with open_ledger(self.url) as ledger:
@@ -130,7 +133,7 @@ def test_two_routers_on_postgresql_share_five_hundred_jobs_though_they_are_kille
 def test_a_router_killed_at_each_line_that_matters_loses_and_repeats_nothing(tmp_path):
     """See deadly_router.py: killed before and after every word to the ledger and to the engine."""
     done = subprocess.run([sys.executable, str(Path(__file__).with_name("deadly_router.py")), str(tmp_path)],
-                          capture_output=True, text=True, check=False, env=chaos.environment(), timeout=500)
+                          capture_output=True, text=True, check=False, env=chaos.environment(), timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found) >= 20
@@ -144,7 +147,7 @@ def test_sigterm_leaves_in_good_order_and_jobs_go_on(tmp_path):
         with open_ledger(there.url) as ledger:
             ids = ledger.submit(chaos.jobs(tmp_path / "logs", 3, OPTIONS, (1.0,)), time.time())
             router = chaos.RouterProcess(there.router(0), tmp_path / "router.txt", chaos.environment())
-            until = time.monotonic() + 100
+            until = time.monotonic() + PATIENCE_S
             while not any(a.state == "running" for a in ledger.attempts()) and time.monotonic() < until:
                 time.sleep(0.02)
             router.process.send_signal(signal.SIGTERM)

@@ -17,6 +17,7 @@ from chipwise.route.option import Option
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
 from chipwise.route.router import Router
+from patience import PATIENCE_S
 
 STEPS = 40
 PROGRAM = """
@@ -66,8 +67,8 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
         assert all(seen.state != RUNNING for seen in engine.list())
 
 
-def ticked(router, true, limit=90.0):
-    until = time.monotonic() + limit
+def ticked(router, true):
+    until = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < until, router.ledger.totals()
         router.tick()

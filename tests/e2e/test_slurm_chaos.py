@@ -12,6 +12,8 @@ from slurm_route import Site
 
 from chipwise.route.job import Checkpoint, Variant
 
+pytestmark = pytest.mark.service
+
 VARIANTS = (Variant("tpu", "tpu", 1), Variant("gpu", "gpu", 1))
 
 

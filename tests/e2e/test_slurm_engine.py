@@ -10,10 +10,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from slurm_cluster import SlurmCluster, cluster, engine, engine_on, until
+from slurm_cluster import SlurmCluster, cluster, engine, engine_on
 from slurm_jobs import GPU, TPU, launch
 
 from chipwise.route.engine import EngineDown, EngineRefused
+from patience import until
+
+pytestmark = pytest.mark.service
 
 HOSTILE = ["", " ", "a b", "$(touch pwned)", "`id`", "; rm -rf x", "'\"", "\\", "\n#SBATCH --nodes=9\n", "%j%%", "*",
            "--help", "-", "é\u202e💥", "a=b", "\udcff\udc80"]
@@ -25,12 +28,12 @@ def seen(engine, attempt):
     return [each for each in engine.list() if each.attempt == attempt]
 
 
-def ended(engine, attempt, seconds=60):
+def ended(engine, attempt):
     """An attempt once it has ended."""
     def over():
         found = seen(engine, attempt)
         return found[0] if found and found[0].state in ("done", "failed", "lost", "cancelled") else None
-    return until(over, f"{attempt} has not ended", seconds)
+    return until(over, f"{attempt} has not ended")
 
 
 def running(engine, attempt):
@@ -176,7 +179,7 @@ def test_a_requeued_job_is_the_same_attempt_and_goes_on(engine, cluster, tmp_pat
     cluster.node_down(first.where)
     until(lambda: seen(engine, "u-1-1")[0].state == "pending", "it is not back in the queue")
     assert seen(engine, "u-1-1")[0].restarts == 1
-    found = ended(engine, "u-1-1", 90)
+    found = ended(engine, "u-1-1")
     assert (found.state, found.engine_id, found.restarts) == ("done", job, 1) and found.where != first.where
     assert (made.folder / "output").read_text() == f"restart 0 on {first.where}\nrestart 1 on {found.where}\n"
 
@@ -196,7 +199,7 @@ def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
         for number, command in enumerate((["true"], ["sh", "-c", "exit 7"]), 1):
             engine.submit(launch(tmp_path, f"u-{number}-1", command))
         until(lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not engine.list(),
-              "Slurm does not forget", 180)
+              "Slurm does not forget")
         found = {s.attempt: s for s in engine.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
         assert {k: (s.state, s.exit_code) for k, s in found.items()} == {"u-1-1": ("done", 0), "u-2-1": ("failed", 7)}
         (tmp_path / "attempts/u-2-1/end").unlink()
@@ -281,6 +284,6 @@ def test_a_node_that_loses_power_gives_its_job_to_another(engine, cluster, tmp_p
     assert ended(engine, "u-2-1", 180).state == "lost"
     for node in nodes:
         cluster.start_node(node)
-    found = ended(engine, "u-1-1", 180)
+    found = ended(engine, "u-1-1")
     assert (found.state, found.restarts) == ("done", 1)
     assert [(tmp_path / f"attempts/u-{n}-1/output").read_text() for n in (1, 2)] == ["run\nrun\n", "run\n"]

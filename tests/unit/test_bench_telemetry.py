@@ -9,6 +9,7 @@ from chipwise.bench import nvml, tpu
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.host import Host
 from chipwise.bench.telemetry import Reading, Sampler, Silent, Span, Unreadable, open_source
+from patience import until
 
 CPU = Device("cpu", "a CPU", 1.0, 1)
 GPU = Device("cuda", "a GPU", 1.0, 1)
@@ -16,9 +17,7 @@ GPU = Device("cuda", "a GPU", 1.0, 1)
 
 def test_the_sampler_reads_this_machine_while_work_runs():
     with Sampler(open_source(CPU), hz=50) as sampler, sampler.window() as window:
-        end = time.monotonic() + 0.3
-        while time.monotonic() < end:
-            sum(range(1000))
+        until(lambda: sum(range(100_000)) and len(sampler._readings) > 4, step=0.0)
     watched = window.watched(10, 0.03)
     assert watched.samples >= 3 and 0 < watched.utilisation <= 1 and watched.memory_bytes > 2**20
 

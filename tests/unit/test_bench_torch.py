@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 from chipwise.bench.frameworks.torch_device import open_torch  # noqa: E402
 from chipwise.bench.method import TOLERANCES  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 DECODER = {"layers": 2, "d": 64, "h": 4, "hk": 2, "f": 96, "vocab": 128}
 VIT = {"s": 17, "layers": 2, "d": 32, "h": 2, "f": 64}
 

@@ -27,6 +27,8 @@ from chipwise.predict.learnt import Learnt
 from chipwise.predict.point_memory import predict_peak, training_peak
 from chipwise.predict.points import point_id, predict_point, terms
 
+pytestmark = pytest.mark.thorough
+
 H200 = load().chips["h200"]
 CPU = {"device": Device("cpu", "Abacus 3000", 1e10, 1), "chip": ""}
 NAMES = ("layers", "d", "h", "hk", "f", "vocab")

@@ -13,6 +13,8 @@ from chipwise.catalog.calibration import shipped
 from chipwise.serving.learnt import apply, covariance, learn, points
 from chipwise.validate.score import published
 
+pytestmark = pytest.mark.thorough
+
 ROOT = published()[0].parents[1]
 
 

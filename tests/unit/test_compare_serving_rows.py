@@ -39,6 +39,7 @@ def several():
     return on("h100,h200,b200,l40s,v5e,v7x,t4")
 
 
+@pytest.mark.thorough
 def test_rows_are_ranked_by_cost_an_hour_and_those_without_a_price_come_last(several):
     priced = [r.ondemand.usd_h.value for r in several.rows if r.ondemand]
     assert priced == sorted(priced) and 0 < len(priced) < len(several.rows)
@@ -133,6 +134,7 @@ def test_a_model_too_large_for_any_engine_is_refused_for_memory():
     assert [(r.chip.id, r.kind) for r in found.refused] == [("p4", "memory")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("objective", ["time", "energy"])
 def test_rows_are_ranked_by_the_objective(objective):
     found = on("h100,l40s,v5e", objective=objective)

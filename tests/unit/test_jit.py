@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 SRC = Path(__file__).resolve().parents[2] / "src"
 FILES = {
     "top.py": "from chipwise.jit import entry\nimport middle\n\n@entry\ndef top(x):\n    return middle.middle(x) + 1.0\n\nprint(top(1.0))\n"

@@ -23,6 +23,8 @@ from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.site import kernel_coefficients, slice_for, wires
 from chipwise.validate.kernel_rows import KernelRow, try_read
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2] / "validation"
 
 

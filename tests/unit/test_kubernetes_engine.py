@@ -1,6 +1,7 @@
 """The Kubernetes engine against recorded answers: what it asks, what it makes of answers, and of none."""
 
 import functools
+from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 RAYS = "/apis/ray.io/v1/namespaces/default/rayjobs"
 PODS = "/api/v1/namespaces/default/pods"
+FOREVER = 3600.0  # seconds without an answer: until the server ends
 NONE = (200, {"items": [], "metadata": {}})
 
 
@@ -37,8 +39,21 @@ def slept():
 @pytest.fixture
 def engine(server, tmp_path, slept):
     """An engine whose waits are written down instead."""
-    pool = a_pool(kubeconfig=server.config(tmp_path))
-    made = KubernetesEngine([pool], "cw1", functools.partial(Cluster, call_s=1.0, sleep=slept.append))
+    with engine_of(server, tmp_path, sleep=slept.append) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty(server, tmp_path, slept):
+    """One that gives a call up after a second: for servers that do not answer at all."""
+    with engine_of(server, tmp_path, call_s=1.0, sleep=slept.append) as made:
+        yield made
+
+
+@contextmanager
+def engine_of(server, folder, **more):
+    pool = a_pool(kubeconfig=server.config(folder))
+    made = KubernetesEngine([pool], "cw1", functools.partial(Cluster, **more))
     made.pool = pool
     yield made
     made.close()
@@ -107,13 +122,19 @@ def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, en
     ((504, b"<html>gateway</html>"), EngineDown, "504"),
     ((201, b"<html>login</html>"), EngineDown, "no JSON"),
     ((201, b"[]"), EngineDown, "no object"),
-    ((200, 5.0), EngineDown, "Timeout|timed out"),
 ])
 def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind, words):
     server.play("POST", JOBS, answer)
     with pytest.raises(kind, match=words):
         engine.submit(a_launch(engine.pool, 1))
     assert slept == [] and len(posted(server)) == 1  # nothing is tried again but what the server asks for
+
+
+def test_a_server_that_says_nothing_to_a_new_object_is_asked_once(server, hasty, slept):
+    server.play("POST", JOBS, (200, FOREVER))
+    with pytest.raises(EngineDown, match=r"Timeout|timed out|no whole answer"):
+        hasty.submit(a_launch(hasty.pool, 1))
+    assert slept == [] and len(posted(server)) <= 1
 
 
 def test_a_server_that_asks_for_patience_gets_it_within_bounds(server, engine, slept):
@@ -148,8 +169,16 @@ def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
 
 @pytest.mark.parametrize("answer", [
     (401, failure(401, "Unauthorized", "Unauthorized")), (403, failure(403, "Forbidden", "jobs.batch is forbidden")), (500, b""),
-    (200, b"nonsense"), (200, {"items": 3}), (200, {}), (200, {"items": ["x"]}), (200, 5.0)])
+    (200, b"nonsense"), (200, {"items": 3}), (200, {}), (200, {"items": ["x"]})])
 def test_a_list_that_is_none_tells_nothing(server, engine, answer):
+    told_nothing(server, engine, answer)
+
+
+def test_a_list_that_never_comes_tells_nothing(server, hasty):
+    told_nothing(server, hasty, (200, FOREVER))
+
+
+def told_nothing(server, engine, answer):
     server.play("GET", JOBS, answer)
     with pytest.raises(EngineDown):
         engine.list()
@@ -312,9 +341,10 @@ def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server,
     assert (found.attempt, found.state) == ("cw1-9-1", RUNNING)
 
 
-def test_an_answer_that_trickles_in_is_late(server, engine):
-    server.play("GET", JOBS, (200, [b'{"items": [', *[b" "] * 40]))
-    with pytest.raises(EngineDown, match="no whole answer within 3 s"):
+def test_an_answer_that_trickles_in_is_late(server, engine, monkeypatch):
+    server.play("GET", JOBS, (200, [b'{"items": [', *[b" "] * 4000]))  # each wait is short, their sum is not
+    with monkeypatch.context() as m, pytest.raises(EngineDown, match="no whole answer within 2 s"):
+        m.setattr("chipwise.route.engines.kubernetes_api.WHOLE", 0.1)
         engine.list()
     server.play("GET", JOBS, NONE)
     assert engine.list() == []

@@ -20,6 +20,8 @@ from chipwise.numerics.programs import Program
 from chipwise.numerics.recipes import RECIPES
 from chipwise.numerics.torch_engine import TorchEngine
 
+pytestmark = pytest.mark.thorough
+
 BY_NAME = {recipe.name: recipe for recipe in RECIPES}
 HERE = Path(__file__)
 X = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from chipwise.report import charts
 from chipwise.report.inline import inline
 
+pytestmark = pytest.mark.thorough
+
 AMOUNT = st.floats(1e-3, 1e9)
 LABEL = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=24)
 

@@ -17,6 +17,8 @@ from report_cases import HOSTILE, REPORTS, training
 from chipwise.report.page import page
 from chipwise.report.parts import Decision, Figure, Link, Points, Prose, Report, Section, Table, Tile
 
+pytestmark = pytest.mark.thorough
+
 VOID = {"meta", "link", "wbr", "br", "hr", "img", "input"}
 
 

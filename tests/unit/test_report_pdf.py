@@ -3,6 +3,7 @@
 import io
 import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,14 @@ def test_a_browser_that_fails_is_one_line(tmp_path, text, words):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_browser_that_hangs_is_stopped_with_all_it_started(tmp_path):
-    with pytest.raises(ChipwiseError, match="within 1 s"):
-        print_pdf("<p>x</p>", program(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait"), limit_s=1.0)
-    child = int((tmp_path / "child").read_text())
-    status = Path(f"/proc/{child}/status")
-    assert not status.exists() or "State:\tZ" in status.read_text()
+    child, limit_s = tmp_path / "child", 0.5
+    while not child.exists():  # a busy machine has not started it within the first limit
+        limit_s *= 2
+        with pytest.raises(ChipwiseError, match=f"within {limit_s:.0f} s"):
+            print_pdf("<p>x</p>", program(tmp_path, f"sleep 600 & echo $! > {child}.new; mv {child}.new {child}; wait"), limit_s=limit_s)
+    status = Path(f"/proc/{int(child.read_text())}/status")
+    while status.exists() and "State:\tZ" not in status.read_text():  # killed; the kernel has yet to end it
+        time.sleep(0.01)
 
 
 def test_a_file_that_is_no_program_is_one_line(tmp_path):
@@ -68,6 +72,7 @@ def test_a_file_that_is_no_program_is_one_line(tmp_path):
         print_pdf("<p>x</p>", str(other))
 
 
+@pytest.mark.service
 def test_a_report_is_printed_on_a4_and_leaves_nothing_behind(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     reader = PdfReader(io.BytesIO(print_pdf(page(training()))))

@@ -15,6 +15,7 @@ from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, RUNNING, Engine
 from chipwise.route.engines import local, processes, shim
 from chipwise.route.engines.local import LocalEngine
 from chipwise.route.launch import BURIED, bury, claim_of, end_of
+from patience import until
 
 SHIM = [sys.executable, "-I", "-S", shim.__file__]
 PYTHON = sys.executable
@@ -30,15 +31,6 @@ def engine(tmp_path):
             processes.send(pid, start, signal.SIGKILL)
         processes.send(claim.pid, claim.start, signal.SIGKILL)
     until(lambda: all(s.state != RUNNING for s in made.list()))
-
-
-def until(true, limit=60.0):
-    """Wait for something to become true, with a generous limit."""
-    end = time.monotonic() + limit
-    while not (found := true()):
-        assert time.monotonic() < end, "it never became true"
-        time.sleep(0.01)
-    return found
 
 
 def ended(engine, attempt="u-1-1"):

@@ -14,6 +14,7 @@ from chipwise.route.router.capacity import Space
 from chipwise.route.router.endpoint import Endpoint, parse_address, read_token
 from chipwise.route.router.loop import TickReport
 from chipwise.route.router.metrics import Metrics
+from patience import PATIENCE_S
 
 TOKEN = "a-token-of-some-length"
 HOSTILE = 'a"b\\c\nd{}µ'
@@ -69,7 +70,7 @@ def served():
 
 
 def get(port, path="/metrics", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

@@ -13,6 +13,7 @@ from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.router import Router, identity, run
 from chipwise.route.router.status import standing
+from patience import PATIENCE_S
 
 TWO = (Variant("tpu", "tpu", 1, command=("tpu-program",)), Variant("gpu", "gpu", 1, command=("gpu-program",)))
 
@@ -88,6 +89,7 @@ def test_the_launch_is_on_disk_before_the_engine_hears_of_it(stage):
     assert (stage.path(stage.attempt().id) / "launch.json").exists() and stage.attempt().state == "intended"
 
 
+@pytest.mark.thorough
 def test_an_engine_that_is_down_is_left_alone_longer_each_time_and_keeps_its_state(stage):
     stage.submit(job("run"))
     stage.tick()
@@ -398,6 +400,7 @@ def test_no_job_starts_in_a_drained_pool(stage):
 
 
 @pytest.mark.parametrize("policy", ["fastest", "cheapest", "max-throughput-per-dollar", "max-min-fair"])
+@pytest.mark.thorough
 @pytest.mark.parametrize("drained", [True, False])
 def test_what_runs_in_a_pool_that_is_drained_or_whose_engine_is_away_goes_on(tmp_path, policy, drained):
     engines = {"slurm": Scripted("slurm"), "ray": Scripted("ray")}
@@ -551,7 +554,7 @@ def test_a_router_that_was_only_slow_does_not_run_what_another_has_given_up(tmp_
 def until_over(stage, router):
     import time
 
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while stage.ledger.open_jobs() and time.monotonic() < until:
         stage.tick(0.5, router)
         time.sleep(0.01)

@@ -11,6 +11,8 @@ from chipwise.route.engine import CANCELLED, DONE, FAILED, PENDING, RUNNING, Eng
 from chipwise.route.launch import bury, write_launch
 from chipwise.route.ledger import Conflict
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def stage(tmp_path):

@@ -9,12 +9,13 @@ import pytest
 from route_cases import launch
 
 from chipwise.route.engines import shim
+from patience import PATIENCE_S
 
 
 def shimmed(made, by="7", **variables):
     """The shim as an engine starts it; its status."""
     line = [sys.executable, "-I", "-S", shim.__file__, str(made.folder), by]
-    return subprocess.run(line, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, check=False, timeout=60).returncode
+    return subprocess.run(line, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, check=False, timeout=PATIENCE_S).returncode
 
 
 def read(made, name):

@@ -18,6 +18,8 @@ from chipwise.route.simulate import neutral
 from chipwise.route.simulate.rounds import GAVEL_RECOMPUTE_S, Result, replay
 from chipwise.route.simulate.swift import SWIFT
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def seed0() -> neutral.Neutral:

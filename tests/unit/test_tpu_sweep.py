@@ -19,6 +19,8 @@ from chipwise.catalog.calibration import shipped
 from chipwise.errors import BrokenFile
 from chipwise.predict.systolic import POINTS, Products, Table, factor_at, systolic_seconds
 
+pytestmark = pytest.mark.thorough
+
 DATA = Path(__file__).parents[2] / "src" / "chipwise" / "catalog" / "data" / "calibration"
 ROWS = usable(read_rows(DATA / FILE))
 

@@ -12,6 +12,8 @@ from chipwise.predict.estimate import Estimate, quantile_pair
 from chipwise.validate import report, score, scoreboard
 from chipwise.validate.score import Scored, published, read_rows, summary
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def result():

@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from real_jobs import HERE, job, needs
+from real_jobs import HERE, job
 
 from chipwise.compiled import keys
 from chipwise.compiled.cache import MODULE, RESULT, Cache
 from chipwise.compiled.compiler import compile_job, kept_job, module_text
 from chipwise.compiled.job import Compiled, Refused
 
-pytestmark = needs("tpu")
+pytestmark = pytest.mark.compiler("tpu")
 PROGRAM = """
 import json
 from pathlib import Path

@@ -9,20 +9,19 @@ from pathlib import Path
 import pytest
 
 from chipwise.compiled.process import worker_environment
-from chipwise.compiled.versions import installed
+from patience import PATIENCE_S
 
 CASES = Path(__file__).parent / "cases"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "programs"
-USABLE = {each.toolchain.id for each in installed() if each.usable}
-tpu = pytest.mark.skipif("tpu" not in USABLE, reason="needs chipwise[tpu-compiler]")
-cuda = pytest.mark.skipif("cuda" not in USABLE, reason="needs chipwise[gpu-compiler]")
-torch = pytest.mark.skipif(not {"tpu", "torch"} <= USABLE, reason="needs chipwise[tpu-compiler,torch]")
+tpu = pytest.mark.compiler("tpu")
+cuda = pytest.mark.compiler("cuda")
+torch = pytest.mark.compiler("tpu", "torch")
 
 
 def python(*arguments):
     line = [sys.executable, *map(str, arguments)]
     done = subprocess.run(
-        line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=300, check=False
+        line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from real_jobs import compile_together, needs
+from real_jobs import compile_together
 from reference_models import CHIPS, QUICK, SERVED, TRAINED, jobs
 
 from chipwise.catalog.names import parse
@@ -20,8 +20,9 @@ from chipwise.compiled.process import worker_environment
 from chipwise.compiled.reference import serving_job
 from chipwise.errors import InputError, Refusal
 from chipwise.workload.presets import preset
+from patience import PATIENCE_S
 
-pytestmark = needs("tpu")
+pytestmark = pytest.mark.compiler("tpu")
 ROUNDING = 1e-4
 
 
@@ -29,7 +30,7 @@ ROUNDING = 1e-4
 def numbers(tmp_path_factory):
     results = tmp_path_factory.mktemp("numbers") / "results.json"
     line = [sys.executable, str(Path(__file__).parent / "cases" / "reference_numbers.py"), str(results)]
-    done = subprocess.run(line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(results.read_text())
 

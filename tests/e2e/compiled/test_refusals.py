@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from real_jobs import PROGRAMS, compile_together, needs
+from real_jobs import PROGRAMS, compile_together
 
 from chipwise.compiled.job import Compiled, Refused
 
-pytestmark = needs("tpu")
+pytestmark = pytest.mark.compiler("tpu")
 
 # label -> (stage, words of the reason, op, words of the change); the line to blame carries "# here".
 JAX = {
@@ -163,7 +163,7 @@ def torch_outcomes(tmp_path_factory):
     return compile_together(cases, tmp_path_factory.mktemp("outcomes"))
 
 
-@needs("torch")
+@pytest.mark.compiler("torch")
 @pytest.mark.parametrize("label", TORCH)
 def test_a_torch_module_that_can_not_be_exported_says_which_line(torch_outcomes, label):
     refused = torch_outcomes[label]
@@ -174,6 +174,6 @@ def test_a_torch_module_that_can_not_be_exported_says_which_line(torch_outcomes,
     assert blamed(refused.source), refused.source
 
 
-@needs("torch")
+@pytest.mark.compiler("torch")
 def test_a_torch_module_in_float64_is_said_to_be_slow(torch_outcomes):
     assert any("float64" in note for note in torch_outcomes["double"].notes)

@@ -5,19 +5,19 @@ import subprocess
 import sys
 
 import pytest
-from real_jobs import needs
 
 from chipwise.calibrate.tpu_rows import FILE, read_rows
 from chipwise.compiled.process import worker_environment
+from patience import PATIENCE_S
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 @pytest.mark.parametrize("chip", ["v5e", "v7x"])
 def test_the_compiler_gives_cycles_for_a_product_and_the_next_run_goes_on(tmp_path, chip):
     path = tmp_path / FILE
     line = [sys.executable, "-P", "-m", "chipwise.calibrate.tpu_compile", chip, str(path), "1"]
     for count in (1, 2):
-        subprocess.run(line, env=worker_environment(os.environ), check=True, capture_output=True, timeout=300)
+        subprocess.run(line, env=worker_environment(os.environ), check=True, capture_output=True, timeout=PATIENCE_S)
         rows = read_rows(path)
         assert len(rows) == len({row.key for row in rows}) == count
     first = rows[0]

@@ -6,24 +6,25 @@ import subprocess
 import sys
 
 import pytest
-from real_jobs import HERE, job, needs
+from real_jobs import HERE, job
 
 from chipwise.compiled.cache import Cache
 from chipwise.compiled.compiler import compile_job, module_text
 from chipwise.compiled.job import Compiled, Refused
 from chipwise.compiled.process import worker_environment
+from patience import PATIENCE_S
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_libtpu_knows_every_slice_of_the_catalog(tmp_path):
     line = [sys.executable, "-P", str(HERE / "topologies.py"), str(tmp_path / "found.json")]
-    subprocess.run(line, env=worker_environment(os.environ), check=True, capture_output=True, timeout=120)
+    subprocess.run(line, env=worker_environment(os.environ), check=True, capture_output=True, timeout=PATIENCE_S)
     found = json.loads((tmp_path / "found.json").read_text())
     assert len(found) > 50
     assert {name: counts for name, counts in found.items() if counts[0] != counts[1]} == {}
 
 
-@needs("tpu")
+@pytest.mark.compiler("tpu")
 def test_two_slices_reduce_over_the_data_centre_network(tmp_path):
     cache = Cache(tmp_path / "cache")
     asked = job("odd:summed", on="2xv5e:4", mesh={"data": 8})
@@ -31,7 +32,7 @@ def test_two_slices_reduce_over_the_data_centre_network(tmp_path):
     assert "Megascale" in module_text(asked, cache)
 
 
-@needs("cuda")
+@pytest.mark.compiler("cuda")
 @pytest.mark.parametrize(("name", "reason"), [("cuda_kernel", "custom kernel: my_cuda_kernel"), ("eig", "cusolver")])
 def test_a_gpu_refusal_is_put_into_words(tmp_path, name, reason):
     refused = compile_job(job(f"refused:{name}", on="h100:1"), cache=Cache(tmp_path / "cache"))
@@ -39,7 +40,7 @@ def test_a_gpu_refusal_is_put_into_words(tmp_path, name, reason):
     assert reason in refused.reason
 
 
-@needs("cuda")
+@pytest.mark.compiler("cuda")
 def test_an_option_of_gpus_may_be_written_as_a_word(tmp_path):
     asked = job("odd:plain", on="h100:1", options={"xla_gpu_enable_triton_gemm": "true"})
     outcome = compile_job(asked, cache=Cache(tmp_path / "cache"))

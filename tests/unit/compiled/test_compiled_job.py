@@ -114,26 +114,6 @@ def test_a_files_content_is_its_source(tmp_path):
     assert known_sources(JOB) == Sources()
 
 
-def test_a_missing_compiler_says_the_command_and_the_licence(monkeypatch):
-    monkeypatch.setattr(versions, "package_version", lambda name: "" if name == "libtpu" else "1.0")
-    monkeypatch.setattr(versions.platform, "system", lambda: "Linux")
-    monkeypatch.setattr(versions.platform, "machine", lambda: "x86_64")
-    with pytest.raises(MissingCompiler, match=re.escape("pip install 'chipwise[tpu-compiler]'")) as caught:
-        versions.require("tpu", "function")
-    assert "Google Cloud Platform Terms of Service" in str(caught.value)
-    (state,) = (each for each in versions.installed() if each.toolchain.id == "tpu")
-    assert (state.usable, state.missing) == (False, ("libtpu",))
-    assert versions.require("cuda", "function")["jaxlib"] == "1.0"
-
-
-def test_a_system_without_the_compiler_is_not_told_to_install_it(monkeypatch):
-    monkeypatch.setattr(versions, "package_version", lambda name: "")
-    monkeypatch.setattr(versions.platform, "system", lambda: "Darwin")
-    with pytest.raises(MissingCompiler, match="published for Linux") as caught:
-        versions.require("tpu", "function")
-    assert "pip install" not in str(caught.value)
-
-
 def test_a_plugin_of_another_version_is_said(monkeypatch):
     monkeypatch.setattr(versions, "package_version", lambda name: "2.0" if name == "jax-cuda13-plugin" else "1.0")
     with pytest.raises(MissingCompiler, match=re.escape("jax-cuda13-plugin 2.0 does not match jaxlib 1.0")):

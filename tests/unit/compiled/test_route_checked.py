@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.compiled import versions
 from chipwise.errors import InputError
 from chipwise.route.estimates import estimator
 from chipwise.route.job import Job
@@ -15,6 +16,7 @@ from chipwise.route.pool import Pool
 ROOT = Path(__file__).parents[3]
 V5E = Pool("v5e", "slurm", "v5e", "tpu", 8, shapes=((4, "2x2"), (8, "2x4")), usd_chip_hour=1.2)
 H100 = Pool("h100", "slurm", "h100", "gpu", 8, usd_chip_hour=3.0)
+BOTH = [pytest.param(V5E, marks=pytest.mark.compiler("tpu")), pytest.param(H100, marks=pytest.mark.compiler("cuda"))]
 
 
 @pytest.fixture(autouse=True)
@@ -29,17 +31,29 @@ def job(program: str) -> Job:
     return made
 
 
+@pytest.mark.parametrize("pool", BOTH)
 def test_what_the_compiler_refuses_runs_nowhere_and_that_is_remembered(monkeypatch: pytest.MonkeyPatch,
-                                                                      tmp_path: Path) -> None:
+                                                                      tmp_path: Path, pool: Pool) -> None:
     dynamic = job("jax_dynamic.py:masked")
-    options, _ = estimator().options(dynamic, [V5E, H100])
-    assert len(options) == 2 and all("was not checked" in option.note for option in options)
-    options, unable = estimator(check=True).options(dynamic, [V5E, H100])
-    assert not options and all("the compiler refuses jax_dynamic.py:masked" in u.reason and u.unlock for u in unable)
+    [option], _ = estimator().options(dynamic, [pool])
+    assert "was not checked" in option.note
+    options, [unable] = estimator(check=True).options(dynamic, [pool])
+    assert not options and "the compiler refuses jax_dynamic.py:masked" in unable.reason and unable.unlock
     monkeypatch.chdir(tmp_path)  # wherever the command runs
-    assert estimator().options(dynamic, [V5E, H100]) == ([], unable)
+    assert estimator().options(dynamic, [pool]) == ([], [unable])
 
 
+@pytest.mark.compiler("cuda")
+def test_a_pool_whose_compiler_is_missing_is_not_checked_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = versions.package_version
+    monkeypatch.setattr(versions, "package_version", lambda name: "" if name == "libtpu" else real(name))
+    options, [unable] = estimator(check=True).options(job("jax_dynamic.py:masked"), [V5E, H100])
+    [unchecked] = options
+    assert unchecked.pool == "v5e" and "not checked: XLA for TPU can't be used: libtpu" in unchecked.note
+    assert unable.pool == "h100" and "the compiler refuses" in unable.reason
+
+
+@pytest.mark.compiler("tpu")
 def test_what_was_compiled_is_timed_by_its_schedule() -> None:
     fits = job("jax_oom.py:under")
     told: list[str] = []
@@ -48,8 +62,9 @@ def test_what_was_compiled_is_timed_by_its_schedule() -> None:
     assert estimator().options(fits, [V5E])[0] == [checked]
 
 
-def test_a_program_that_cannot_be_imported_is_bad_input() -> None:
+@pytest.mark.parametrize("pool", BOTH)
+def test_a_program_that_cannot_be_imported_is_bad_input(pool: Pool) -> None:
     with pytest.raises(InputError, match="nothing_there"):
-        estimator(check=True).options(job("jax_oom.py:nothing_there"), [V5E])
+        estimator(check=True).options(job("jax_oom.py:nothing_there"), [pool])
     with pytest.raises(InputError, match="a file that exists"):
-        estimator().options(job("none.py:step"), [V5E])
+        estimator().options(job("none.py:step"), [pool])

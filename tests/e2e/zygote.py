@@ -1,0 +1,126 @@
+"""Commands without the second in which Python starts and imports: each runs in a fork of a process that has all loaded.
+
+What a command does is as in a process of its own: its arguments, folder, environment, streams, exit status and end. As a
+script it is that process: it reads requests, a line of JSON each, and answers with the exit status.
+"""
+
+import atexit
+import gc
+import json
+import os
+import pkgutil
+import random
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+# read when Python or a library starts: who changes these needs a process of its own
+AT_START = ("PYTHON", "LC_", "LANG", "TZ", "NUMBA_", "MPL")
+HEAVY = ("chipwise.bench.frameworks", "chipwise.compiled.programs", "chipwise.calibrate.__main__", "chipwise.compiled.worker",
+         "chipwise.numerics.torch", "chipwise.numerics.jax", "chipwise.__main__")  # import a framework, or are programs
+
+
+class Zygote:
+    """The process with everything loaded; started at the first command."""
+
+    def __init__(self):
+        self.process, self.started_with = None, {}
+
+    def run(self, words, cwd, env, timeout):
+        """The finished `chipwise WORDS`, or None if these variables take a process of their own."""
+        if self.process is None:
+            self.started_with = dict(os.environ)
+            self.process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            atexit.register(self.end)
+        if any(name.startswith(AT_START) and self.started_with.get(name) != env.get(name) for name in {*env, *self.started_with}):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            ask = {"words": words, "cwd": str(cwd), "env": dict(env), "out": str(out), "err": str(err)}
+            self.process.stdin.write(json.dumps(ask).encode() + b"\n")
+            self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], timeout)[0]:
+                self.end()
+                raise subprocess.TimeoutExpired(words, timeout)
+            status = int(self.process.stdout.readline())
+            return subprocess.CompletedProcess(words, status, *(path.read_bytes().decode() for path in (out, err)))
+
+    def end(self):
+        """End it, and what it runs."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+def load():
+    """Import whatever commands import, but for frameworks."""
+    import chipwise
+    from chipwise.catalog import load as catalog
+    from chipwise.cli.main import command as verbs
+
+    for module in pkgutil.walk_packages(chipwise.__path__, "chipwise."):
+        if not module.name.startswith(HEAVY):
+            import_module(module.name)
+    for name in ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "rich.table"):
+        import_module(name)
+    catalog()
+    verbs()
+    gc.collect()
+    gc.freeze()  # what is loaded stays shared with every fork
+
+
+def serve():
+    """Answer requests until nobody asks any more."""
+    answers = os.fdopen(os.dup(1), "w")
+    load()
+    for line in sys.stdin.buffer:
+        child = os.fork()
+        if child == 0:
+            os._exit(command(**json.loads(line)))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+def command(words, cwd, env, out, err):
+    """One command in this fork; its exit status."""
+    from chipwise.cli.main import main
+
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    random.seed()
+    files = (os.devnull, os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT)
+    for descriptor, (path, flags) in enumerate(files):
+        opened = os.open(path, flags, 0o600)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.argv, sys.path[0] = ["chipwise", *words], cwd
+    try:
+        main()
+        status = 0
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            status = 120  # as Python leaves then
+    return status
+
+
+if __name__ == "__main__":
+    serve()
