@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
-# a file's tests share what they start (a cluster, a database): one process has them all; more than four would want more memory
-PARALLEL := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+LOCKED := pyproject.toml requirements/build.txt requirements/run.txt
+# a file's tests share what they start (a cluster, a database): one process has them all. One more than there are cores, since
+# those of services mostly wait; more than four would want more memory
+PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist loadfile --no-loadscope-reorder
+FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test packages test-slow lint calibration compiled benchmarks scoreboard golden docs picture clean
+.PHONY: help demo test test-fast test-slow fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -17,15 +20,31 @@ demo: $(VENV)/installed ## Install chipwise, compare every chip on an example, r
 	$(BIN)/chipwise compare $(EXAMPLE)
 	@sh scripts/demo.sh $(BIN)/chipwise
 
-test: lint packages ## Run every check and every test but the slow ones; really compiles for TPUs and GPUs
+test: packages ## Run every check and every test but the slow ones; really compiles, for what this platform can have
+	@$(MAKE) --no-print-directory -j2 lint warm
 	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+
+test-fast: $(VENV)/installed-dev ## Run the tests of the edit loop: no compilers, no services, nothing that takes long
+	$(BIN)/python -m pytest -m "not slow and not compiler and not service and not thorough" $(PARALLEL) $(FAST)
+
+warm: $(VENV)/installed-dev # compiled by Numba once, before many processes want it
+	@$(BIN)/python scripts/warm.py
 
 packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev ## Run the tests that take minutes each
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
+
+fresh: ## Run .ci/run in a clone, with an empty home, temporary folder and caches
+	@sh scripts/fresh.sh
+
+lock: $(VENV)/installed-dev ## Renew the lock files in requirements/
+	$(BIN)/python scripts/lock.py
+
+platforms: $(VENV)/installed-dev ## Print what every extra resolves to on x86_64 and aarch64, Python 3.11 to 3.13
+	$(BIN)/python scripts/platforms.py
 
 lint: $(VENV)/installed-dev ## Run the linters and the type checker
 	$(BIN)/ruff check
@@ -42,7 +61,7 @@ compiled: $(VENV)/installed-dev ## Compile again the published rows whose kept s
 scoreboard: $(VENV)/installed-dev ## Score predictions against published rows, and draw the result
 	$(BIN)/python scripts/scoreboard.py
 
-benchmarks: $(VENV)/installed-dev ## Print CPU times, layouts timed and requests simulated per second, decisions, submissions and policies beside Gavel's
+benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and requests simulated per second, decisions, submissions and policies beside Gavel's
 	$(BIN)/python benchmarks/cli.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/layouts.py
 	$(BIN)/python benchmarks/check.py
@@ -68,13 +87,18 @@ picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips 
 $(BIN)/python:
 	@sh scripts/venv.sh $(VENV) $(PYTHON)
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(PIP) -e .
+$(VENV)/installed: $(LOCKED) | $(BIN)/python
+	$(PIP) --require-hashes -r requirements/build.txt -r requirements/run.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev]'
-	@touch $(VENV)/installed $@
+$(VENV)/installed-dev: $(VENV)/installed requirements/dev.txt
+	$(PIP) --no-build-isolation -c requirements/dev.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/installed-peers: $(VENV)/installed-dev
+	$(PIP) -e '.[peers]'
+	@touch $@
 
 clean: ## Remove what was made here
 	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
