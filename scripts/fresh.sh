@@ -1,11 +1,12 @@
 #!/bin/sh
 # Run a command (.ci/run if none is given) in a clone of this checkout on what looks like a fresh machine: an empty home,
 # temporary folder and caches, and no variable but what reaches the package registry. Fails if it leaves anything in the
-# temporary folder. Usage: scripts/fresh.sh [COMMAND...]
+# temporary folder. Usage: sh scripts/fresh.sh [COMMAND...]
 set -eu
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+chmod 755 "$folder" # PostgreSQL, which the tests start, runs as a user of its own
 mkdir "$folder/home" "$folder/t"
 git clone -q . "$folder/chipwise"
 

@@ -38,9 +38,10 @@ class Run:
     @classmethod
     def begin(cls) -> Run:
         """Make the folder and turn this process's environment, and so that of all it starts, towards it."""
-        base = tempfile.gettempdir()
-        folder = Path(tempfile.mkdtemp(prefix="cw", dir=base if len(base) <= LONGEST else "/tmp"))
-        folder.chmod(0o755)  # PostgreSQL and some tests run as other users
+        base = Path(tempfile.gettempdir())
+        shared = all(each.stat().st_mode & 0o001 for each in (base, *base.parents))  # PostgreSQL runs as another user
+        folder = Path(tempfile.mkdtemp(prefix="cw", dir=base if shared and len(str(base)) <= LONGEST else "/tmp"))
+        folder.chmod(0o755)
         (folder / "home").mkdir()
         os.environ |= {VARIABLE: str(folder), "TMPDIR": str(folder), "HOME": str(folder / "home"),
                        "ONEDNN_JIT_PROFILE": "0"}  # or it leaves a map of its code in /tmp for each process
