@@ -78,8 +78,8 @@ def processes(folder: Path) -> Iterator[tuple[int, str]]:
         with suppress(OSError):
             environment = (entry / "environ").read_bytes()
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            if not command:
-                continue  # ended, and not waited for by whoever started it
+            if not command or "multiprocessing.resource_tracker" in command:
+                continue  # ended, and not waited for by whoever started it; or Python's own, which ends with this process
             # Ray's processes write their titles over their environment, but keep their logs in the folder
             if mark in environment or inside in command or any(_opened(entry, inside)):
                 test = re.search(rb"PYTEST_CURRENT_TEST=([^\0]*)", environment)
