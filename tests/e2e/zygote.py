@@ -22,7 +22,8 @@ from pathlib import Path
 # read when Python or a library starts: who changes these needs a process of its own
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "NUMBA_", "MPL")
 HEAVY = ("chipwise.bench.frameworks", "chipwise.compiled.programs", "chipwise.calibrate.__main__", "chipwise.compiled.worker",
-         "chipwise.numerics.torch", "chipwise.numerics.jax", "chipwise.__main__")  # import a framework, or are programs
+         "chipwise.numerics.torch", "chipwise.numerics.jax", "chipwise.numerics.presets.torch", "chipwise.numerics.presets.jax",
+         "chipwise.route.engines.ray_", "chipwise.__main__")  # import a framework, or are programs
 
 
 class Zygote:
@@ -69,6 +70,7 @@ def load():
             import_module(module.name)
     for name in ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "rich.table"):
         import_module(name)
+    assert not {"torch", "jax", "ray"} & set(sys.modules), "what commands import themselves, in part in processes of their own"
     catalog()
     verbs()
     gc.collect()
