@@ -281,7 +281,7 @@ def test_a_node_that_loses_power_gives_its_job_to_another(engine, cluster, tmp_p
     nodes = {running(engine, f"u-{n}-1").where for n in (1, 2)}
     for node in nodes:
         cluster.kill_node(node)
-    assert ended(engine, "u-2-1", 180).state == "lost"
+    assert ended(engine, "u-2-1").state == "lost"
     for node in nodes:
         cluster.start_node(node)
     found = ended(engine, "u-1-1")

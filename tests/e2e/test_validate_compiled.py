@@ -64,6 +64,7 @@ def test_compiled_evidence_of_a_gpu_is_refused_with_the_reason():
     assert done.returncode == 2 and "TPU" in done.stderr
 
 
+@pytest.mark.compiler("tpu")
 @pytest.mark.slow
 def test_a_row_compiled_again_gives_the_kept_answer():
     kept = json.loads(good("validate", "--evidence", "compiled", "--row", ROW, "-o", "json"))["rows"][0]
@@ -73,6 +74,7 @@ def test_a_row_compiled_again_gives_the_kept_answer():
     assert again["compiled"]["compiler_bytes"] == pytest.approx(kept["compiled"]["compiler_bytes"], rel=0.03)
 
 
+@pytest.mark.compiler("tpu")
 @pytest.mark.slow
 def test_a_compiled_prediction_is_used_again_by_auto_and_in_a_comparison():
     made = json.loads(good("predict", *TINY, "--evidence", "compiled", "-o", "json"))
