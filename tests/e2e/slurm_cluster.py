@@ -262,9 +262,10 @@ class SlurmCluster:
             steps -= {os.getpid(), *mine}
             if not steps:
                 return
-            for pid in steps:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            for blow in (signal.SIGSTOP, signal.SIGKILL):  # all at once: a parent still alive would write of its child
+                for pid in steps:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, blow)
             time.sleep(0.05)
 
 
