@@ -11,11 +11,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 OLDEST = "3.11"
+EDITABLE = "editables>=0.5"  # what hatchling asks for besides when a checkout is installed with `pip install -e`
 # the platform's own
 LEFT = re.compile(r"(torch|triton|jax|jaxlib|jax-.+|libtpu|cuda-.+|nvidia-(?!ml-py).+)==")
 
@@ -43,7 +45,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         together, build = Path(folder, "together.txt"), Path(folder, "build.in")
         together.write_text(versions, encoding="utf-8")
-        build.write_text("hatchling>=1.27\neditables>=0.5\n", encoding="utf-8")  # as [build-system] of pyproject.toml
+        built_with = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+        build.write_text("\n".join([*built_with, EDITABLE]), encoding="utf-8")
         hashed = ("--generate-hashes", "-c", str(together))
         write("build.txt", "What chipwise is built with", compiled(str(build), *hashed))
         write("run.txt", "What chipwise runs on", compiled("pyproject.toml", *hashed))

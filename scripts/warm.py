@@ -13,12 +13,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-POLICIES = ("fastest", "cheapest", "cheapest-within-deadline", "least-energy", "balanced", "max-throughput-per-dollar",
-            "max-min-fair", "finish-time-fair")
 COMMANDS = (
     "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 4 --requests 500",
     "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 2 --disaggregate 2:2 --requests 500",
-    f"simulate examples/traces/mixed-day.yaml --pools examples/traces/mixed-pools.yaml --policy {','.join(POLICIES)}",
+    "simulate examples/traces/mixed-day.yaml --pools examples/traces/mixed-pools.yaml --policy {policies}",
     "simulate --neutral examples/traces/gavel-seed0 --policy max-throughput-per-dollar,max-min-fair,finish-time-fair",
     "jobs submit examples/jobs/llama-lora.yaml --pools examples/pools/local.yaml",
     "router run --pools examples/pools/local.yaml --policy cheapest-within-deadline --until-idle",
@@ -31,8 +29,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"CHIPWISE_DATA": folder, "CHIPWISE_LEDGER": str(Path(folder, "ledger.db"))}
         from chipwise.cli.main import run
+        from chipwise.route.policies import POLICIES
 
-        for command in COMMANDS:
+        for command in (each.format(policies=",".join(POLICIES)) for each in COMMANDS):
             out, err = io.StringIO(), io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 status = run(command.split())

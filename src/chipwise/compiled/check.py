@@ -123,7 +123,7 @@ def check(
             rows.append(answer(each, calibration, limits, progress, cache))
         except MissingCompiler as error:
             missing.append(error)
-            rows.append(Row(each, Refused.for_want_of(error)))
+            rows.append(Row(each, Refused.without_compiler(error)))
     if missing and len(missing) == len(rows):
         raise missing[0] if len({str(error) for error in missing}) == 1 else ChipwiseError(
             "; ".join(dict.fromkeys(map(str, missing))))

@@ -107,7 +107,7 @@ class Refused:
     passing: bool = False  # may not happen again: a crash, or an error of the user's own Python
 
     @classmethod
-    def for_want_of(cls, error: MissingCompiler) -> Refused:
+    def without_compiler(cls, error: MissingCompiler) -> Refused:
         """A target whose compiler is missing here, which says nothing of the program."""
         return cls("compiler", f"{error.compiler} can't be used: {error.problem}", change=error.unlock, passing=True)
 

@@ -146,7 +146,7 @@ def set_up(model: Model, chip: Chip, split: Split, precision: str, kv_precision:
                    slot=longest if stack.id in STATIC else 0.0, typical=typical)
 
 
-def as_taught(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
-    """The same replica by what other rows say of its stack: its parts are kernels' and stay."""
+def recalibrated(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
+    """The same replica with the stack's coefficients of another calibration; the times of its kernels stay."""
     named = labels(replica.chip, replica.stack, replica.model, replica.precision, release, load)
     return replace(replica, coefficients=coefficients(taught.effects, named))

@@ -14,7 +14,7 @@ from chipwise.predict.site import stack_for
 from chipwise.serving.estimates import correction
 from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, outcome
-from chipwise.serving.setup import Replica, as_taught, knobs_of, set_up
+from chipwise.serving.setup import Replica, knobs_of, recalibrated, set_up
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -56,8 +56,8 @@ def point_of(row: ServingRow) -> tuple[list[float], str, str]:
 
 def predict_serving_row(row: ServingRow, calibration: Calibration, taught: Taught,
                         replica: Replica | None = None) -> dict[str, Estimate]:
-    """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: its engine, if set up already."""
-    made = replica_of(row, calibration, taught) if replica is None else as_taught(
+    """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
+    made = replica_of(row, calibration, taught) if replica is None else recalibrated(
         replica, taught, row.release, LABELLED[row.load])
     found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}

@@ -84,7 +84,7 @@ def _outcome(jobs: list[Job], acc: Accelerators, compiles: bool,
         try:
             kept = kept_job(job)
         except MissingCompiler as error:
-            return (job, Refused.for_want_of(error)) if compiles else None
+            return (job, Refused.without_compiler(error)) if compiles else None
         if kept is not None:
             return job, kept
     if not compiles:
