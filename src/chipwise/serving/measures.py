@@ -96,7 +96,7 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
     inside = (finish > begin) & (finish <= end)
     later = run.gaps[run.sections].sum(axis=1)  # every token but a first one ends a gap
     tokens = (later if run.steady else later.sum(keepdims=True)) + np.histogram(run.first_s, run.edges)[0]
-    answered = np.histogram(finish, run.edges)[0]
+    answered = np.histogram(finish, run.edges)[0].astype(np.float64)
     good = _good(run, slo)
     whole = float(run.end_s - run.arrival_s[0])
     prefills = run.fleet.prefill.replicas if run.fleet.prefill is not None else 0
