@@ -156,8 +156,9 @@ def unsupported(case: Case) -> Refused | None:
         return case.refused(reason, change, "trace", primitive[1])
     library = re.search(r"operation (cu\w+)\(.*\) failed", text)
     if library:
-        reason = f"unsupported operation: tracing it asks NVIDIA's library ({library[1]}), which needs the GPU"
-        return case.refused(reason, "leave it out of the program that is checked", "trace", library[1])
+        reason = f"unsupported operation: tracing it asks NVIDIA's library ({library[1]}), which is missing here"
+        change = "install NVIDIA's CUDA libraries, as PyTorch's CUDA build does, or leave it out of what is checked"
+        return case.refused(reason, change, "trace", library[1])
     kernel = re.search(r"Unimplemented primitive in (Pallas \w+) lowering[^:]*: ([\w-]+)", text)
     if kernel:
         reason = f"unsupported operation: {kernel[2]} can't be used inside a {kernel[1]} kernel"
