@@ -66,7 +66,7 @@ def main() -> int:
     once()
     plain, watched, readings, reason = [], [], 0, ""
     for i in range(asked.rounds):
-        for sampled in ((True, False) if i % 2 else (False, True)):
+        for sampled in (True, False) if i % 2 else (False, True):
             if not sampled:
                 plain.append(once())
                 continue
@@ -75,16 +75,29 @@ def main() -> int:
             readings, reason = readings + len(window.readings), sampler.reason
     reading = reading_seconds(framework.device)
     ratio, noise = median(watched) / median(plain), median(plain[::2]) / median(plain[1::2])
-    found = {"device": framework.device.name, "framework": asked.framework, "hz": HZ, "rounds": asked.rounds,
-             "readings": readings, "reading_s": reading, "unread": reason, "plain_s": median(plain),
-             "watched_s": median(watched), "ratio": ratio, "ratio_of_plain_rounds": noise, "bar": BAR}
+    found = {
+        "device": framework.device.name,
+        "framework": asked.framework,
+        "hz": HZ,
+        "rounds": asked.rounds,
+        "readings": readings,
+        "reading_s": reading,
+        "unread": reason,
+        "plain_s": median(plain),
+        "watched_s": median(watched),
+        "ratio": ratio,
+        "ratio_of_plain_rounds": noise,
+        "bar": BAR,
+    }
     if asked.json:
         print(json.dumps(found))
     else:
         print(f"{found['device']}, {asked.framework}: a step of {median(plain) * 1e3:.3f} ms, {asked.rounds} rounds")
         print(f"one reading takes {reading * 1e6:.0f} us: {reading * HZ:.3%} of the time at {HZ:g} Hz")
-        print(f"with the sampler over without: {ratio:.4f} (bar {BAR}); without over without: {noise:.4f}; "
-              f"{readings} readings{', none read: ' + reason if reason else ''}")
+        print(
+            f"with the sampler over without: {ratio:.4f} (bar {BAR}); without over without: {noise:.4f}; "
+            f"{readings} readings{', none read: ' + reason if reason else ''}"
+        )
     return int(ratio > BAR)
 
 

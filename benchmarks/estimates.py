@@ -11,14 +11,25 @@ from chipwise.route.load import load_pools
 from chipwise.route.load.jobs import jobs_of
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKLOADS = ("llama-3.1-8b-pretrain", "llama-2-70b-lora", "resnet-50-imagenet", "mixtral-8x7b-pretrain",
-             "vit-b-16-imagenet", "dit-xl-2-imagenet")
+WORKLOADS = (
+    "llama-3.1-8b-pretrain",
+    "llama-2-70b-lora",
+    "resnet-50-imagenet",
+    "mixtral-8x7b-pretrain",
+    "vit-b-16-imagenet",
+    "dit-xl-2-imagenet",
+)
 ALIKE = 1000
 
 
 def job(workload: str, chips: int, name: str = "run") -> Job:
-    raw = {"name": name, "workload": f"examples/{workload}.yaml", "chips": chips, "command": ["train"],
-           "checkpoint": {"every": "30min"}}
+    raw = {
+        "name": name,
+        "workload": f"examples/{workload}.yaml",
+        "chips": chips,
+        "command": ["train"],
+        "checkpoint": {"every": "30min"},
+    }
     return jobs_of(raw, ROOT, 0.0)[0]
 
 

@@ -34,23 +34,46 @@ def instance(seed: int) -> Problem:
         price = 25.0 * fast * float(np.exp(rng.normal(0, 0.25)))
         speed[name] = fast
         quota = int(rng.integers(20, 90))
-        supplies += [Supply(f"{name} on demand", name, "ondemand", price, limit=quota),
-                     Supply(f"{name} 1 year", name, "year1", price * rng.uniform(0.6, 0.75), YEAR, limit=quota),
-                     Supply(f"{name} 3 years", name, "year3", price * rng.uniform(0.4, 0.55), 3 * YEAR, limit=quota)]
+        supplies += [
+            Supply(f"{name} on demand", name, "ondemand", price, limit=quota),
+            Supply(f"{name} 1 year", name, "year1", price * rng.uniform(0.6, 0.75), YEAR, limit=quota),
+            Supply(f"{name} 3 years", name, "year3", price * rng.uniform(0.4, 0.55), 3 * YEAR, limit=quota),
+        ]
         if k < 2:
             pools.append(Pool(f"{name} spot", f"chip{k}", "gpu", 8))
             supplies.append(Supply(f"{name} spot", f"{name} spot", "spot", price * 0.4, limit=quota))
             speed[f"{name} spot"] = fast
     pools.append(Pool("site", "chip1", "gpu", 8, "site", 3_000, 10_000, 0.1, 0.3))
     speed["site"] = 1.2
-    supplies.append(Supply("servers", "site", "owned", capex=300_000, resale=270_000, keeps=0.967, usd_period=2_500,
-                           rack_units=8, lead=3))
+    supplies.append(
+        Supply(
+            "servers",
+            "site",
+            "owned",
+            capex=300_000,
+            resale=270_000,
+            keeps=0.967,
+            usd_period=2_500,
+            rack_units=8,
+            lead=3,
+        )
+    )
     runs = [_run(rng, r, pools, speed) for r in range(RUNS)]
     services = [_service(rng, s, pools, speed) for s in range(SERVICES)]
-    limits = (Limit("power of the site", "kw", 200.0, ("servers",)),
-              Limit("budget of a month", "usd", 12e6), Limit("budget", "usd", 90e6, total=True))
-    return Problem(periods, (Block("base", 0.625), Block("peak", 0.375)), tuple(pools), tuple(supplies),
-                   tuple(runs), tuple(services), limits)
+    limits = (
+        Limit("power of the site", "kw", 200.0, ("servers",)),
+        Limit("budget of a month", "usd", 12e6),
+        Limit("budget", "usd", 90e6, total=True),
+    )
+    return Problem(
+        periods,
+        (Block("base", 0.625), Block("peak", 0.375)),
+        tuple(pools),
+        tuple(supplies),
+        tuple(runs),
+        tuple(services),
+        limits,
+    )
 
 
 def _run(rng: np.random.Generator, r: int, pools: list[Pool], speed: dict[str, float]) -> Run:
@@ -77,8 +100,11 @@ def _run(rng: np.random.Generator, r: int, pools: list[Pool], speed: dict[str, f
 def _service(rng: np.random.Generator, s: int, pools: list[Pool], speed: dict[str, float]) -> Service:
     start, growth, peak = rng.uniform(2, 12), rng.uniform(1.0, 1.06), rng.uniform(1.3, 2.5)
     load = tuple((start * growth**t, start * growth**t * peak) for t in range(MONTHS))
-    carries = tuple((p.id, speed[p.id] * float(rng.uniform(0.7, 1.3))) for p in pools
-                    if not p.id.endswith("spot") and rng.random() < 0.8)
+    carries = tuple(
+        (p.id, speed[p.id] * float(rng.uniform(0.7, 1.3)))
+        for p in pools
+        if not p.id.endswith("spot") and rng.random() < 0.8
+    )
     return Service(f"service {s}", load, carries, spare_share=0.1)
 
 
@@ -100,8 +126,11 @@ def main() -> None:
         offers, work = len(problem.supplies), len(problem.runs) + len(problem.services)
         size = f"{len(program.cost):,} columns ({sum(program.integer):,} whole), {len(program.low):,} rows"
         said = f"${found.usd:,.0f}, gap {found.gap:.2%}" if found else "infeasible"
-        print(f"seed {seed}: {MONTHS} months, {offers} offers, {work} workloads; {size}; "
-              f"{wall:.1f} s ({cpu:.1f} CPU s); {said}", flush=True)
+        print(
+            f"seed {seed}: {MONTHS} months, {offers} offers, {work} workloads; {size}; "
+            f"{wall:.1f} s ({cpu:.1f} CPU s); {said}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -51,8 +51,12 @@ def ours(work: Neutral, recompute_s: float) -> dict[str, Row]:
         runs: list[Result] = [replay(work, name, recompute_s) for _ in range(TIMES if name in COMPARABLE else 1)]
         last = runs[-1]
         found[name] = {k: float(getattr(last, k)) for k in FIELDS}
-        found[name] |= {"refused": len(last.refused), "cpu_s": median(r.cpu_s for r in runs),
-                        "worst_ratio": last.fairness.worst_ratio, "jain": last.fairness.jain}
+        found[name] |= {
+            "refused": len(last.refused),
+            "cpu_s": median(r.cpu_s for r in runs),
+            "worst_ratio": last.fairness.worst_ratio,
+            "jain": last.fairness.jain,
+        }
         found[name]["jobs_per_cpu_s"] = last.completed / found[name]["cpu_s"]
     return found
 
@@ -64,38 +68,48 @@ def bars(found: dict[str, dict[str, Row]], gavel: dict[str, Row], jobs: int) -> 
     cheap = min(r["cost_usd"] for r in gavel.values())
     for when, rows in found.items():
         held[f"sooner and cheaper than all of Gavel's, {when}"] = any(
-            r["completed"] == jobs and r["avg_jct_s"] < least and r["cost_usd"] < cheap for r in rows.values())
+            r["completed"] == jobs and r["avg_jct_s"] < least and r["cost_usd"] < cheap for r in rows.values()
+        )
         fair, other = rows["max-min-fair"], gavel["max_min_fairness_perf"]
-        held[f"max-min-fair, {when}"] = (fair["avg_jct_s"] <= other["avg_jct_incl_dropped_s"]
-                                         and fair["p99_jct_s"] <= other["p99_jct_s"])
+        held[f"max-min-fair, {when}"] = (
+            fair["avg_jct_s"] <= other["avg_jct_incl_dropped_s"] and fair["p99_jct_s"] <= other["p99_jct_s"]
+        )
     for name, other_name in COMPARABLE.items():
         rate = gavel[other_name]["jobs_total"] / gavel[other_name]["sim_cpu_s"]
         for when, rows in found.items():
             held[f"{FASTER:g} times the jobs a CPU second, {name}, {when}"] = (
-                rows[name]["jobs_per_cpu_s"] >= FASTER * rate)
+                rows[name]["jobs_per_cpu_s"] >= FASTER * rate
+            )
     return held
 
 
 def show(found: dict[str, dict[str, Row]], gavel: dict[str, Row]) -> None:
     """Tables."""
     if gavel:
-        print(f"{'Gavel':44}{'avg s':>9}{'+dropped':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}"
-              f"{'jobs/CPU s':>12}")
+        print(
+            f"{'Gavel':44}{'avg s':>9}{'+dropped':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}{'jobs/CPU s':>12}"
+        )
         for name, r in gavel.items():
-            print(f"{name:44}{r['avg_jct_s']:9,.0f}{r['avg_jct_incl_dropped_s']:9,.0f}{r['p99_jct_s']:10,.0f}"
-                  f"{r['cost_usd']:9.2f}{r['jobs_completed']:6.0f}{r['sim_cpu_s']:8.2f}"
-                  f"{r['jobs_total'] / r['sim_cpu_s']:12,.0f}")
+            print(
+                f"{name:44}{r['avg_jct_s']:9,.0f}{r['avg_jct_incl_dropped_s']:9,.0f}{r['p99_jct_s']:10,.0f}"
+                f"{r['cost_usd']:9.2f}{r['jobs_completed']:6.0f}{r['sim_cpu_s']:8.2f}"
+                f"{r['jobs_total'] / r['sim_cpu_s']:12,.0f}"
+            )
     for when, rows in found.items():
-        print(f"\n{'ours, ' + when:44}{'avg s':>9}{'median s':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}"
-              f"{'jobs/CPU s':>12}{'x Gavel':>9}{'worst':>7}{'Jain':>6}")
+        print(
+            f"\n{'ours, ' + when:44}{'avg s':>9}{'median s':>9}{'p99 s':>10}{'USD':>9}{'done':>6}{'CPU s':>8}"
+            f"{'jobs/CPU s':>12}{'x Gavel':>9}{'worst':>7}{'Jain':>6}"
+        )
         for name, r in rows.items():
             times = ""
             if gavel and name in COMPARABLE:
                 other = gavel[COMPARABLE[name]]
                 times = f"{r['jobs_per_cpu_s'] * other['sim_cpu_s'] / other['jobs_total']:.0f}"
-            print(f"{name:44}{r['avg_jct_s']:9,.0f}{r['median_jct_s']:9,.0f}{r['p99_jct_s']:10,.0f}{r['cost_usd']:9.2f}"
-                  f"{r['completed']:6.0f}{r['cpu_s']:8.4f}{r['jobs_per_cpu_s']:12,.0f}{times:>9}{r['worst_ratio']:7.2f}"
-                  f"{r['jain']:6.2f}")
+            print(
+                f"{name:44}{r['avg_jct_s']:9,.0f}{r['median_jct_s']:9,.0f}{r['p99_jct_s']:10,.0f}{r['cost_usd']:9.2f}"
+                f"{r['completed']:6.0f}{r['cpu_s']:8.4f}{r['jobs_per_cpu_s']:12,.0f}{times:>9}{r['worst_ratio']:7.2f}"
+                f"{r['jain']:6.2f}"
+            )
 
 
 def main() -> int:
@@ -103,8 +117,10 @@ def main() -> int:
     given = [a for a in sys.argv[1:] if not a.startswith("--")]
     folder = Path(given[0]) if given else FOLDER
     work, gavel = read(folder), theirs(folder)
-    found = {"an allocation at every change": ours(work, 0.0),
-             f"at most every {GAVEL_RECOMPUTE_S:,.0f} s": ours(work, GAVEL_RECOMPUTE_S)}
+    found = {
+        "an allocation at every change": ours(work, 0.0),
+        f"at most every {GAVEL_RECOMPUTE_S:,.0f} s": ours(work, GAVEL_RECOMPUTE_S),
+    }
     held = bars(found, gavel, len(work.jobs)) if gavel else {}
     if "--json" in sys.argv:
         print(json.dumps({"ours": found, "gavel": gavel, "bars": held}, indent=1))

@@ -72,7 +72,10 @@ class Rate:
             search_in(here, legal, acc.chip.usable_bytes * (1 - RESERVE))
             end = time.process_time()
             self.layouts, self.search, self.whole = (
-                self.layouts + len(legal), self.search + end - ready, self.whole + end - start)
+                self.layouts + len(legal),
+                self.search + end - ready,
+                self.whole + end - start,
+            )
             if self.layouts >= goal:
                 return
 
@@ -96,21 +99,40 @@ def peer_seconds(layouts: list[tuple[Layout, int]], model: Model) -> float:
 
     logging.disable(logging.CRITICAL)
     described = ModelConfig(
-        MODEL, model.layers, model.heads, model.d_model, model.vocab, SEQUENCE, model.kv_heads,
-        ffn_embed_dim=model.d_ff, expansion_ratio=model.d_ff / model.d_model,
+        MODEL,
+        model.layers,
+        model.heads,
+        model.d_model,
+        model.vocab,
+        SEQUENCE,
+        model.kv_heads,
+        ffn_embed_dim=model.d_ff,
+        expansion_ratio=model.d_ff / model.d_model,
     )
     # memory without end: nothing ends early, all is timed
     gpu = replace(get_gpu_config_by_name("h100-sxm-80gb"), mem_per_GPU_in_GB=1e6)
-    redo = {"none": ActivationRecomputation.NONE, "selective": ActivationRecomputation.SELECTIVE,
-            "full": ActivationRecomputation.FULL}
+    redo = {
+        "none": ActivationRecomputation.NONE,
+        "selective": ActivationRecomputation.SELECTIVE,
+        "full": ActivationRecomputation.FULL,
+    }
     start = time.process_time()
     for x, batch in layouts:
         LLMAnalysis(
-            described, gpu, DtypeConfig(), ParallelismConfig(x.tp, x.pp, x.dp), flops_efficiency=0.5,
+            described,
+            gpu,
+            DtypeConfig(),
+            ParallelismConfig(x.tp, x.pp, x.dp),
+            flops_efficiency=0.5,
             hbm_memory_efficiency=0.8,
         ).training(
-            int(x.micro_batch), batch // (x.dp * int(x.micro_batch)), batch, SEQUENCE,
-            activation_recomputation=redo[x.recompute], ds_zero=DSZeRO(x.zero), mlp_gated_linear_units=True,
+            int(x.micro_batch),
+            batch // (x.dp * int(x.micro_batch)),
+            batch,
+            SEQUENCE,
+            activation_recomputation=redo[x.recompute],
+            ds_zero=DSZeRO(x.zero),
+            mlp_gated_linear_units=True,
         )
     return (time.process_time() - start) / len(layouts)
 
@@ -149,18 +171,30 @@ def main() -> int:
     speed = {place: rate.layouts / rate.search for place, rate in rates.items()}
     ratio, same = speed[PLACES[0]] * peer, peer / ours
     if "--json" in sys.argv:
-        print(json.dumps({
-            "layouts_per_second": speed,
-            "with_enumeration": {place: r.layouts / r.whole for place, r in rates.items()},
-            "llm_analysis": version("llm-analysis"), "llm_analysis_per_second": 1 / peer,
-            "ratio_whole_space": ratio, "layouts_compared": len(sample), "ratio_same_layouts": same,
-        }, indent=2))
+        print(
+            json.dumps(
+                {
+                    "layouts_per_second": speed,
+                    "with_enumeration": {place: r.layouts / r.whole for place, r in rates.items()},
+                    "llm_analysis": version("llm-analysis"),
+                    "llm_analysis_per_second": 1 / peer,
+                    "ratio_whole_space": ratio,
+                    "layouts_compared": len(sample),
+                    "ratio_same_layouts": same,
+                },
+                indent=2,
+            )
+        )
     else:
         for place, rate in rates.items():
-            print(f"{MODEL} on {place}: {rate.layouts:,} layouts, {speed[place]:,.0f} per second and core"
-                  f" ({rate.layouts / rate.whole:,.0f} with enumeration)")
-        print(f"llm-analysis {version('llm-analysis')}: {1 / peer:,.0f} per second and core, one call each, on the"
-              f" {len(sample):,} layouts of {PLACES[0]} it can express")
+            print(
+                f"{MODEL} on {place}: {rate.layouts:,} layouts, {speed[place]:,.0f} per second and core"
+                f" ({rate.layouts / rate.whole:,.0f} with enumeration)"
+            )
+        print(
+            f"llm-analysis {version('llm-analysis')}: {1 / peer:,.0f} per second and core, one call each, on the"
+            f" {len(sample):,} layouts of {PLACES[0]} it can express"
+        )
         print(f"ratio on the same {len(sample):,} layouts (chipwise set-up included): {same:,.0f}x")
         print(f"ratio over the whole space (chipwise searching all layouts): {ratio:,.0f}x")
     return 0 if min(speed.values()) >= BAR and min(ratio, same) >= RATIO_BAR else 1

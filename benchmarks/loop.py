@@ -41,15 +41,19 @@ from chipwise.units import HOUR
 LM = {"precision": "bf16", "steps": 1000}
 WORK: dict[str, tuple[int, dict]] = {  # chips, workload; steps are scaled to hours below
     "llama-3.1-8b": (16, {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096}}),
-    "llama-3.1-8b-lora": (8, {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096,
-                                                                 "lora": {"rank": 16}}}),
+    "llama-3.1-8b-lora": (
+        8,
+        {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096, "lora": {"rank": 16}}},
+    ),
     "bert-large": (8, {"model": "bert-large", "train": {**LM, "global_batch": 256, "sequence": 512}}),
     "resnet-50": (8, {"model": "resnet-50", "train": {**LM, "global_batch": 1024}}),
     "vit-b/16": (8, {"model": "vit-b/16", "train": {**LM, "global_batch": 1024}}),
     "gpt2": (4, {"model": "gpt2", "train": {**LM, "global_batch": 64, "sequence": 1024}}),
     "dit-xl/2": (8, {"model": "dit-xl/2", "train": {**LM, "global_batch": 256}}),
-    "mixtral-8x7b-lora": (16, {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096,
-                                                                  "lora": {"rank": 16}}}),
+    "mixtral-8x7b-lora": (
+        16,
+        {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096, "lora": {"rank": 16}}},
+    ),
 }
 PRICES = {"list prices of one cloud (gcp)": "gcp", "h100 of a GPU cloud (runpod), TPUs of gcp": "runpod"}
 # deadlines after arrival, uniformly, but never sooner than twice the fastest run
@@ -62,24 +66,40 @@ LENGTH_H = (0.4, 3.0)  # hours of the fastest run, log-uniform
 
 def pools(h100_cloud: str) -> tuple[Pool, ...]:
     one = {"engine": "kubernetes", "terms": "ondemand"}
-    return pools_of({"pools": [
-        {**one, "name": "h100", "chip": "h100", "count": 32, "cloud": h100_cloud},
-        {**one, "name": "v5e", "chip": "v5e", "count": 64, "cloud": "gcp"},
-        {**one, "name": "v5p", "chip": "v5p", "count": 32, "cloud": "gcp"}]}, Path()).pools
+    return pools_of(
+        {
+            "pools": [
+                {**one, "name": "h100", "chip": "h100", "count": 32, "cloud": h100_cloud},
+                {**one, "name": "v5e", "chip": "v5e", "count": 64, "cloud": "gcp"},
+                {**one, "name": "v5p", "chip": "v5p", "count": 32, "cloud": "gcp"},
+            ]
+        },
+        Path(),
+    ).pools
 
 
 def kinds(where: tuple[Pool, ...]) -> list[tuple[Job, tuple, tuple]]:
     estimator, out = Estimator(), []
     for name, (chips, workload) in WORK.items():
-        [job] = jobs_of({"name": name.replace("/", "-"), "command": ["true"], "chips": chips, "workload": workload,
-                         "checkpoint": {"every": "15min", "restart": "3min"}}, Path(), 0.0)
+        [job] = jobs_of(
+            {
+                "name": name.replace("/", "-"),
+                "command": ["true"],
+                "chips": chips,
+                "workload": workload,
+                "checkpoint": {"every": "15min", "restart": "3min"},
+            },
+            Path(),
+            0.0,
+        )
         options, unable = estimator.options(job, where)
         out.append((job, tuple(options), tuple(unable)))
     return out
 
 
-def made(seed: int, jobs: int, where: tuple[Pool, ...], known: list[tuple[Job, tuple, tuple]],
-         due_h: tuple[float, float]) -> Trace:
+def made(
+    seed: int, jobs: int, where: tuple[Pool, ...], known: list[tuple[Job, tuple, tuple]], due_h: tuple[float, float]
+) -> Trace:
     """A trace: arrivals at random at a rate that keeps the cheapest pool busy and the others partly so."""
     dice, at, out = Random(f"loop/{seed}"), 0.0, []
     for i in range(jobs):
@@ -90,8 +110,15 @@ def made(seed: int, jobs: int, where: tuple[Pool, ...], known: list[tuple[Job, t
         scale = hours * HOUR / fastest
         after = max(dice.uniform(*due_h), SOONEST * hours) * HOUR
         due = at + after if dice.random() < PROMISED else inf
-        out.append(Arrival(f"{job.name}#{i}", at, replace(job, deadline=due), tuple(
-            replace(o, seconds=o.seconds.scaled(scale)) for o in options), unable))
+        out.append(
+            Arrival(
+                f"{job.name}#{i}",
+                at,
+                replace(job, deadline=due),
+                tuple(replace(o, seconds=o.seconds.scaled(scale)) for o in options),
+                unable,
+            )
+        )
     return Trace(f"seed {seed}", "jobs", in_order(out), where)
 
 
@@ -107,11 +134,16 @@ def by_price(view: View, *, of_job: bool, waits: bool, by_deadline: bool) -> Wis
 RANKINGS: dict[str, Policy] = {
     f"{'job' if of_job else 'chip'}-hour, {'waits' if waits else 'first with room'}, "
     f"{'by deadline' if due else 'in order'}": partial(by_price, of_job=of_job, waits=waits, by_deadline=due)
-    for of_job in (False, True) for waits in (False, True) for due in (False, True)}
+    for of_job in (False, True)
+    for waits in (False, True)
+    for due in (False, True)
+}
 OURS = "cheapest-within-deadline"
-ENDS = {"won": "costs less than the best ranking at as many missed deadlines or fewer",
-        "open": "costs more and misses fewer than any ranking",
-        "lost": "a ranking costs no more at as many missed or fewer"}
+ENDS = {
+    "won": "costs less than the best ranking at as many missed deadlines or fewer",
+    "open": "costs more and misses fewer than any ranking",
+    "lost": "a ranking costs no more at as many missed or fewer",
+}
 
 
 def figures(trace: Trace, name: str, policy: Policy, seed: int) -> Measures:
@@ -131,8 +163,10 @@ def main(seeds: int = 10, jobs: int = 100) -> None:
         print(f"\n{words}: " + ", ".join(f"{p.count} {p.name} at ${p.usd_chip_hour:.2f}" for p in where))
         for job, options, _ in known:
             least = min(o.usd for o in options)
-            print(f"  {job.name:18} USD over the cheapest: "
-                  + ", ".join(f"{o.pool}:{o.chips} {o.usd / least:.2f}" for o in options))
+            print(
+                f"  {job.name:18} USD over the cheapest: "
+                + ", ".join(f"{o.pool}:{o.chips} {o.usd / least:.2f}" for o in options)
+            )
         for when, due in DEADLINES.items():
             found = compared(f"{words}; deadlines {when}", seeds, jobs, where, known, due)
             print(f"  {told(found)}")
@@ -152,8 +186,14 @@ def judged(ours: Measures, best: Measures, others: list[Measures]) -> str:
     return "won" if ours.cost_usd < best.cost_usd and ours.deadline_misses <= best.deadline_misses else "open"
 
 
-def compared(words: str, seeds: int, jobs: int, where: tuple[Pool, ...], known: list[tuple[Job, tuple, tuple]],
-             due: tuple[float, float]) -> Counter[str]:
+def compared(
+    words: str,
+    seeds: int,
+    jobs: int,
+    where: tuple[Pool, ...],
+    known: list[tuple[Job, tuple, tuple]],
+    due: tuple[float, float],
+) -> Counter[str]:
     """One setting, seed by seed: how often ours won, lost, or neither."""
     print(f"\n{words}\n{'seed':>4}  {'ours':>9} missed  {'best ranking':>12} missed  {'less':>6}  which")
     sums: dict[str, list[float]] = {}
@@ -170,9 +210,12 @@ def compared(words: str, seeds: int, jobs: int, where: tuple[Pool, ...], known: 
         for m in (ours, extra, *others):
             both = sums.setdefault(m.policy, [0.0, 0.0])
             both[0], both[1] = both[0] + m.cost_usd, both[1] + m.deadline_misses
-        print(f"{seed:4}  {ours.cost_usd:9,.0f} {ours.deadline_misses:6}  {best.cost_usd:12,.0f} "
-              f"{best.deadline_misses:6}  {1 - ours.cost_usd / best.cost_usd:6.1%}  {best.policy}"
-              + ("" if end == "won" else f"  ({end})"), flush=True)
+        print(
+            f"{seed:4}  {ours.cost_usd:9,.0f} {ours.deadline_misses:6}  {best.cost_usd:12,.0f} "
+            f"{best.deadline_misses:6}  {1 - ours.cost_usd / best.cost_usd:6.1%}  {best.policy}"
+            + ("" if end == "won" else f"  ({end})"),
+            flush=True,
+        )
     print("sums over the seeds, USD and deadlines missed:")
     for name, (usd, missed) in sorted(sums.items(), key=lambda each: (each[1][1], each[1][0])):
         print(f"  {usd:10,.0f} {missed:5.0f}  {name}")

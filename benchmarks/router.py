@@ -40,9 +40,18 @@ class Site:
         self.rng = rng = np.random.default_rng(seed)
         self.speed = np.exp(rng.normal(0, 0.6, pools))
         price = 2.0 * self.speed * np.exp(rng.normal(0, 0.25, pools))
-        self.pools = [Pool(f"pool{p}", "local", f"chip{p}", "gpu", int(rng.choice([32, 64, 128])),
-                           usd_chip_hour=float(price[p]), interruptions=0.05 if p % 5 == 0 else 0.0)
-                      for p in range(pools)]
+        self.pools = [
+            Pool(
+                f"pool{p}",
+                "local",
+                f"chip{p}",
+                "gpu",
+                int(rng.choice([32, 64, 128])),
+                usd_chip_hour=float(price[p]),
+                interruptions=0.05 if p % 5 == 0 else 0.0,
+            )
+            for p in range(pools)
+        ]
         self.made = 0
 
     def job(self, now: float) -> Candidate:
@@ -55,11 +64,28 @@ class Site:
             if p and rng.random() < 0.2:
                 continue
             seconds = hours * 3600 / self.speed[p] * float(np.exp(rng.normal(0, 0.35)))
-            options.append(Option(pool.name, "gpu", chips, "", Estimate(seconds, seconds / spread, seconds * spread,
-                                  "modelled"), pool.usd_chip_hour * chips, 500.0 * chips))
+            options.append(
+                Option(
+                    pool.name,
+                    "gpu",
+                    chips,
+                    "",
+                    Estimate(seconds, seconds / spread, seconds * spread, "modelled"),
+                    pool.usd_chip_hour * chips,
+                    500.0 * chips,
+                )
+            )
         deadline = now + hours * 3600 * float(rng.uniform(2, 200))
-        return Candidate(f"job{self.made}", now, tuple(options), float(rng.choice([1, 1, 1, 2, 4])), deadline,
-                         restartable=bool(rng.random() < 0.7), every=1800.0, restart=120.0)
+        return Candidate(
+            f"job{self.made}",
+            now,
+            tuple(options),
+            float(rng.choice([1, 1, 1, 2, 4])),
+            deadline,
+            restartable=bool(rng.random() < 0.7),
+            every=1800.0,
+            restart=120.0,
+        )
 
 
 class Queue:
@@ -120,8 +146,10 @@ class Queue:
 
 def decision(args: argparse.Namespace) -> None:
     """Time of one event, by policy."""
-    print(f"decision: one event with {args.jobs:,} jobs queued for {args.pools} pools, {args.events} events, "
-          f"the first {DEPTH:,} have a turn")
+    print(
+        f"decision: one event with {args.jobs:,} jobs queued for {args.pools} pools, {args.events} events, "
+        f"the first {DEPTH:,} have a turn"
+    )
     steady: list[float] = []
     for name in (n for n in POLICIES if n not in SHARING):
         queue = Queue(Site(args.pools, args.seed), args.jobs)
@@ -139,9 +167,11 @@ def decision(args: argparse.Namespace) -> None:
             steady.append(_fixed())
         wall, cpu = (1e3 * np.array(part) for part in zip(*took, strict=True))
         p50, p99 = np.percentile(cpu, [50, 99])
-        print(f"  {name:26} p50 {np.percentile(wall, 50):6.2f} ms  p99 {np.percentile(wall, 99):6.2f} ms   "
-              f"(CPU p50 {p50:5.2f} p99 {p99:6.2f} ms; decisions an event: mean {np.mean(counts):.1f}, most "
-              f"{max(counts)}; {settling} in one while it settled)")
+        print(
+            f"  {name:26} p50 {np.percentile(wall, 50):6.2f} ms  p99 {np.percentile(wall, 99):6.2f} ms   "
+            f"(CPU p50 {p50:5.2f} p99 {p99:6.2f} ms; decisions an event: mean {np.mean(counts):.1f}, most "
+            f"{max(counts)}; {settling} in one while it settled)"
+        )
     p50, p99 = 1e3 * np.percentile(steady, [50, 99])
     print(f"  the same work every time   p50 {p50:6.2f} ms  p99 {p99:6.2f} ms   (what the machine itself adds)")
 
@@ -198,8 +228,9 @@ def _timed(what: str, policy: Policy, view: View) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=["decision", "lp", "ledger", []],
-                        help="all, where none is named")
+    parser.add_argument(
+        "sections", nargs="*", choices=["decision", "lp", "ledger", []], help="all, where none is named"
+    )
     for name, default in (("jobs", 10_000), ("pools", 20), ("events", 300), ("lp-jobs", 1_000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--ledger-url", default="", help="of a PostgreSQL; one of its own where none is given")

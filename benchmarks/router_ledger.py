@@ -35,6 +35,7 @@ def rate(step, count):
 def disk(folder):
     """How often a second the disk itself keeps a page: the most that one by one can reach on it."""
     with (Path(folder) / "page").open("wb", buffering=0) as page:
+
         def kept():
             page.write(bytes(4096))
             os.fsync(page.fileno())
@@ -62,9 +63,11 @@ def measure(name, url):
         changed = len(ledger.open_jobs())
         reading = changed / (time.perf_counter() - began)
         sound = ledger.check() == []
-    print(f"{name:11} one by one {one:8,.0f}/s   {BATCH} a transaction {many:8,.0f}/s (target {TARGET:,}: "
-          f"{'met' if many >= TARGET else 'MISSED'})   decided and handed over {steps:6,.0f}/s   "
-          f"read back {reading:9,.0f}/s   {'sound' if sound else 'NOT SOUND'}")
+    print(
+        f"{name:11} one by one {one:8,.0f}/s   {BATCH} a transaction {many:8,.0f}/s (target {TARGET:,}: "
+        f"{'met' if many >= TARGET else 'MISSED'})   decided and handed over {steps:6,.0f}/s   "
+        f"read back {reading:9,.0f}/s   {'sound' if sound else 'NOT SOUND'}"
+    )
     return many >= TARGET and sound
 
 

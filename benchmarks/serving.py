@@ -41,7 +41,11 @@ BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0, "search_cpu_s": 20.0}
 TOKENS = np.arange(8193)
 PACE = Pace(
     tokens_s=np.hypot(8e-3, 0.12e-3 * TOKENS),  # the weights' time, then the products'
-    context_s=1.5e-9, pair_s=5e-11, sequence_s=2e-6, watts_idle=4 * 120.0, watts_busy=4 * 650.0,
+    context_s=1.5e-9,
+    pair_s=5e-11,
+    sequence_s=2e-6,
+    watts_idle=4 * 120.0,
+    watts_busy=4 * 650.0,
 )
 FLEET = Fleet(PACE, kv_blocks=40_000, knobs=Knobs(most_sequences=256), replicas=8)
 OFFLINE = Serve(
@@ -98,10 +102,16 @@ def main() -> int:
     iterations = float(run.totals.iterations.sum())
     spent, held, chips = searched()
     found = {
-        "requests": REQUESTS, "requests_per_s": LOAD * capacity, "cpu_s": seconds,
-        "simulated_per_cpu_s": run.end_s / seconds, "requests_per_cpu_s": REQUESTS / seconds,
-        "ns_per_iteration": seconds / iterations * 1e9, "first_use_s": compiling, "loading_s": loading,
-        "search_cpu_s": spent, "search_chips": chips,
+        "requests": REQUESTS,
+        "requests_per_s": LOAD * capacity,
+        "cpu_s": seconds,
+        "simulated_per_cpu_s": run.end_s / seconds,
+        "requests_per_cpu_s": REQUESTS / seconds,
+        "ns_per_iteration": seconds / iterations * 1e9,
+        "first_use_s": compiling,
+        "loading_s": loading,
+        "search_cpu_s": spent,
+        "search_chips": chips,
     }
     if "--json" in sys.argv:
         print(json.dumps({**found, "bars": BARS}, indent=2))

@@ -24,8 +24,21 @@ LEFT = re.compile(r"(torch|triton|jax|jaxlib|jax-.+|libtpu|cuda-.+|nvidia-(?!ml-
 
 def compiled(*arguments: str) -> str:
     """What uv resolves, for all platforms and Pythons at once."""
-    line = [sys.executable, "-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", OLDEST, "--upgrade",
-            "--no-header", "--no-annotate", *arguments]
+    line = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "-q",
+        "--universal",
+        "--python-version",
+        OLDEST,
+        "--upgrade",
+        "--no-header",
+        "--no-annotate",
+        *arguments,
+    ]
     return subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

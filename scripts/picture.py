@@ -22,13 +22,18 @@ def main() -> None:
     """Compare a few chips and save the terminal as a picture."""
     work = load_workload(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
     found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], shipped())
-    console = Console(record=True, width=150, file=io.StringIO(), force_terminal=True, highlight=False,
-                      color_system="truecolor")
+    console = Console(
+        record=True, width=150, file=io.StringIO(), force_terminal=True, highlight=False, color_system="truecolor"
+    )
     draw(blocks(found), console)
     target = ROOT / "docs" / "img" / "compare.svg"
     target.parent.mkdir(parents=True, exist_ok=True)
-    console.save_svg(str(target), title=f"chipwise compare examples/llama-3.1-8b-pretrain.yaml --on {CHIPS}",
-                     theme=MONOKAI, unique_id="chipwise")
+    console.save_svg(
+        str(target),
+        title=f"chipwise compare examples/llama-3.1-8b-pretrain.yaml --on {CHIPS}",
+        theme=MONOKAI,
+        unique_id="chipwise",
+    )
     print(f"wrote {target.relative_to(ROOT)}")
 
 

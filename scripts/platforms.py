@@ -21,10 +21,28 @@ SHOWN = ("torch", "jax", "libtpu", "ray", "numba")
 
 def resolved(extra: str, machine: str, python: str) -> dict[str, str] | str:
     """Versions by package, or why there are none."""
-    line = [sys.executable, "-m", "uv", "pip", "compile", "-q", "pyproject.toml", "--no-header", "--no-annotate",
-            "--only-binary", ":all:", "--no-binary", "fire", "--python-version", python,
-            "--python-platform", f"{machine}-{GLIBC}", "-c", "requirements/dev.txt",
-            *(("--extra", extra) if extra else ())]
+    line = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "-q",
+        "pyproject.toml",
+        "--no-header",
+        "--no-annotate",
+        "--only-binary",
+        ":all:",
+        "--no-binary",
+        "fire",
+        "--python-version",
+        python,
+        "--python-platform",
+        f"{machine}-{GLIBC}",
+        "-c",
+        "requirements/dev.txt",
+        *(("--extra", extra) if extra else ()),
+    ]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         return " ".join(done.stderr.split())
@@ -40,8 +58,12 @@ def main() -> int:
     with ThreadPoolExecutor(4) as pool:
         for (extra, machine, python), found in zip(every, pool.map(lambda each: resolved(*each), every), strict=True):
             failed += isinstance(found, str)
-            told = found if isinstance(found, str) else f"{len(found):3d} packages; " + ", ".join(
-                f"{name} {found[name]}" for name in SHOWN if name in found)
+            told = (
+                found
+                if isinstance(found, str)
+                else f"{len(found):3d} packages; "
+                + ", ".join(f"{name} {found[name]}" for name in SHOWN if name in found)
+            )
             name = f"chipwise[{extra}]" if extra else "chipwise"
             print(f"{name:24s} {machine:8s} Python {python}: {told}", flush=True)
     print("every extra resolves everywhere" if not failed else f"{failed} do not resolve")

@@ -22,16 +22,24 @@ def main() -> None:
     target = ROOT / "docs" / "img" / "report.png"
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page_file = Path(folder) / "report.html"
-        subprocess.run([sys.executable, "-m", "chipwise", "report", EXAMPLE, "--on", CHIPS, "-o", str(page_file)],
-                       cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CHIPWISE_DATA": folder})
+        subprocess.run(
+            [sys.executable, "-m", "chipwise", "report", EXAMPLE, "--on", CHIPS, "-o", str(page_file)],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "CHIPWISE_DATA": folder},
+        )
         root = hasattr(os, "geteuid") and os.geteuid() == 0
         started = driver.chromium.launch(executable_path=browser(), args=["--no-sandbox"] if root else [])
         page = started.new_page(viewport={"width": WIDTH, "height": 900})
         page.goto(page_file.as_uri())
         end = page.locator("nav").bounding_box()
         assert end is not None
-        page.screenshot(path=str(target), full_page=True,
-                        clip={"x": 0, "y": 0, "width": WIDTH, "height": end["y"] + end["height"] + MARGIN})
+        page.screenshot(
+            path=str(target),
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": WIDTH, "height": end["y"] + end["height"] + MARGIN},
+        )
         started.close()
     print(f"wrote {target.relative_to(ROOT)}")
 

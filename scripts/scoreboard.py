@@ -38,16 +38,20 @@ def draw(result: Mapping[str, Any]) -> str:
     values = [v for r in rows for v in (r["observed"], r["predicted"])]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     summary = result["summary"]
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE + 2 * EDGE} {SIDE + 2 * EDGE}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        *_frame(low, high),
-        *(_dot(r, low, high) for r in rows),
-        _text(EDGE, 24, f"Predicted against published: {len(rows)} training steps", size=15),
-        _text(EDGE, 44, _words(summary)),
-        *(_legend(i, family) for i, family in enumerate(f for f in COLOURS if any(r["family"] == f for r in rows))),
-        "</svg>", ""])
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE + 2 * EDGE} {SIDE + 2 * EDGE}" '
+            'font-family="sans-serif" font-size="12">',
+            '<rect width="100%" height="100%" fill="white"/>',
+            *_frame(low, high),
+            *(_dot(r, low, high) for r in rows),
+            _text(EDGE, 24, f"Predicted against published: {len(rows)} training steps", size=15),
+            _text(EDGE, 44, _words(summary)),
+            *(_legend(i, family) for i, family in enumerate(f for f in COLOURS if any(r["family"] == f for r in rows))),
+            "</svg>",
+            "",
+        ]
+    )
 
 
 def _words(summary: Mapping[str, Any]) -> str:
@@ -76,7 +80,8 @@ def _frame(low: int, high: int) -> Sequence[str]:
         f'<rect x="{EDGE}" y="{EDGE}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#444"/>',
         _text(EDGE + SIDE / 2, EDGE + SIDE + 40, "published seconds per step", anchor="middle"),
         f'<g transform="rotate(-90 14 {EDGE + SIDE / 2})">'
-        + _text(14, EDGE + SIDE / 2, "predicted, its group left out of the fit", anchor="middle") + "</g>",
+        + _text(14, EDGE + SIDE / 2, "predicted, its group left out of the fit", anchor="middle")
+        + "</g>",
     ]
 
 
@@ -88,8 +93,9 @@ def _dot(row: Mapping[str, Any], low: int, high: int) -> str:
 
 def _legend(i: int, family: str) -> str:
     y = EDGE + 20 + 18 * i
-    return (f'<circle cx="{EDGE + 16}" cy="{y - 4}" r="4" fill="{COLOURS[family]}"/>'
-            + _text(EDGE + 26, y, family.upper()))
+    return f'<circle cx="{EDGE + 16}" cy="{y - 4}" r="4" fill="{COLOURS[family]}"/>' + _text(
+        EDGE + 26, y, family.upper()
+    )
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", size: int = 12) -> str:

@@ -15,10 +15,24 @@ def main() -> None:
     """Replay the example and draw it."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
-            [sys.executable, "-m", "chipwise", "simulate", "examples/traces/mixed-day.yaml", "--pools",
-             "examples/traces/mixed-pools.yaml", "--policy", "fastest,cheapest-within-deadline", "--plot",
-             "docs/img/simulate.svg"],
-            cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CHIPWISE_DATA": folder})
+            [
+                sys.executable,
+                "-m",
+                "chipwise",
+                "simulate",
+                "examples/traces/mixed-day.yaml",
+                "--pools",
+                "examples/traces/mixed-pools.yaml",
+                "--policy",
+                "fastest,cheapest-within-deadline",
+                "--plot",
+                "docs/img/simulate.svg",
+            ],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "CHIPWISE_DATA": folder},
+        )
 
 
 if __name__ == "__main__":

@@ -43,8 +43,12 @@ class Run:
         folder = Path(tempfile.mkdtemp(prefix="cw", dir=base if shared and len(str(base)) <= LONGEST else "/tmp"))
         folder.chmod(0o755)
         (folder / "home").mkdir()
-        os.environ |= {VARIABLE: str(folder), "TMPDIR": str(folder), "HOME": str(folder / "home"),
-                       "ONEDNN_JIT_PROFILE": "0"}  # or it leaves a map of its code in /tmp for each process
+        os.environ |= {
+            VARIABLE: str(folder),
+            "TMPDIR": str(folder),
+            "HOME": str(folder / "home"),
+            "ONEDNN_JIT_PROFILE": "0",
+        }  # or it leaves a map of its code in /tmp for each process
         for variable in USERS_OWN:
             os.environ.pop(variable, None)
         tempfile.tempdir = None  # asks the environment again
@@ -59,8 +63,11 @@ class Run:
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)
         found = [f"process {pid}: {words}" for pid, words in alive]
-        found += [f"in the temporary folder: {entry.name}{'/' * entry.is_dir()}" for entry in sorted(self.folder.iterdir())
-                  if not ALLOWED.fullmatch(entry.name)]
+        found += [
+            f"in the temporary folder: {entry.name}{'/' * entry.is_dir()}"
+            for entry in sorted(self.folder.iterdir())
+            if not ALLOWED.fullmatch(entry.name)
+        ]
         found += [f"shared memory: {name}" for name in sorted(shared_memory() - self.shared)]
         return found + [f"in the checkout: {name}" for name in sorted(untracked() - self.untracked)]
 
@@ -97,7 +104,9 @@ def shared_memory() -> set[str]:
     """Segments that no process has attached and objects of those that the tests start, by name."""
     with suppress(OSError):
         rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
-        objects = {entry.name for pattern in ("PostgreSQL*", "plasma*", "psm_*") for entry in Path("/dev/shm").glob(pattern)}
+        objects = {
+            entry.name for pattern in ("PostgreSQL*", "plasma*", "psm_*") for entry in Path("/dev/shm").glob(pattern)
+        }
         return {f"segment {row[1]}" for row in rows if row[6] == "0"} | objects
     return set()
 

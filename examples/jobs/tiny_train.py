@@ -17,8 +17,11 @@ folder.mkdir(parents=True, exist_ok=True)
 kept = folder / f"{os.environ.get('CHIPWISE_JOB', 'tiny').replace('/', '_')}.json"
 step = json.loads(kept.read_text())["step"] if kept.exists() else 0
 where = f"{os.environ.get('CHIPWISE_CHIPS', '1')} x {os.environ.get('CHIPWISE_CHIP', 'cpu')}"
-print(f"{os.environ.get('CHIPWISE_VARIANT', 'alone')} on {where}, {os.environ.get('CHIPWISE_LAYOUT', 'no layout')}:",
-      f"step {step} of {STEPS}", flush=True)
+print(
+    f"{os.environ.get('CHIPWISE_VARIANT', 'alone')} on {where}, {os.environ.get('CHIPWISE_LAYOUT', 'no layout')}:",
+    f"step {step} of {STEPS}",
+    flush=True,
+)
 while step < STEPS:
     time.sleep(SECONDS)
     step += 1

@@ -1,6 +1,6 @@
 """A JAX function whose result has as many rows as a mask has true values: XLA can't compile it.
 
-    chipwise check examples/programs/jax_dynamic.py:masked --on v5e:1
+chipwise check examples/programs/jax_dynamic.py:masked --on v5e:1
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """A JAX function in float64, which no TPU computes in hardware.
 
-    chipwise check examples/programs/jax_float64.py:solve --on v5e:1,h100:1
+chipwise check examples/programs/jax_float64.py:solve --on v5e:1,h100:1
 """
 
 from typing import Any

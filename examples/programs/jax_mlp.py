@@ -1,6 +1,6 @@
 """A JAX training step over a mesh: two layers, the batch and the weights sharded over one axis, as FSDP does.
 
-    chipwise check examples/programs/jax_mlp.py:train --on v5e:2x2,h100:8
+chipwise check examples/programs/jax_mlp.py:train --on v5e:2x2,h100:8
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """A momentum update that needs just more, or just less, memory than one TPU v5e has (15.75 GiB for programs).
 
-    chipwise check examples/programs/jax_oom.py:over --on v5e:1
-    chipwise check examples/programs/jax_oom.py:under --on v5e:1
-    chipwise check examples/programs/jax_oom.py:donated --on v5e:1
+chipwise check examples/programs/jax_oom.py:over --on v5e:1
+chipwise check examples/programs/jax_oom.py:under --on v5e:1
+chipwise check examples/programs/jax_oom.py:donated --on v5e:1
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """A Pallas kernel of one's own for TPUs: a tiled matmul with bias and ReLU fused in.
 
-    chipwise check examples/programs/jax_pallas.py:matmul --on v5e:1
+chipwise check examples/programs/jax_pallas.py:matmul --on v5e:1
 """
 
 from typing import Any

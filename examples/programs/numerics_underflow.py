@@ -20,8 +20,7 @@ steps = 100
 
 def model() -> nn.Module:
     """A perceptron with one hidden layer; chipwise sets the seed before it calls this."""
-    return nn.Sequential(OrderedDict(
-        hidden=nn.Linear(FEATURES, 32), tanh=nn.Tanh(), scores=nn.Linear(32, CLASSES)))
+    return nn.Sequential(OrderedDict(hidden=nn.Linear(FEATURES, 32), tanh=nn.Tanh(), scores=nn.Linear(32, CLASSES)))
 
 
 def loss(net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """A small residual network in plain PyTorch.
 
-    chipwise check examples/programs/torch_cnn.py:forward --on v5e:1
+chipwise check examples/programs/torch_cnn.py:forward --on v5e:1
 """
 
 import torch

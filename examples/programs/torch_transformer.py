@@ -1,7 +1,7 @@
 """A small decoder-only transformer in plain PyTorch: RMSNorm, rotary embeddings, causal attention, SwiGLU.
 
-    chipwise check examples/programs/torch_transformer.py:forward --on v5e:1
-    chipwise check examples/programs/torch_transformer.py:train --on v5e:2x2
+chipwise check examples/programs/torch_transformer.py:forward --on v5e:1
+chipwise check examples/programs/torch_transformer.py:train --on v5e:2x2
 """
 
 import torch

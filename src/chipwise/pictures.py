@@ -26,10 +26,22 @@ CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, BLACK)
 INK, FAINT, GRID = "#1f2a30", "#5a6670", "#e3e6e8"
 
 _STYLE: dict[str, Any] = {
-    "svg.hashsalt": "chipwise", "font.family": ["DejaVu Sans"], "font.size": 9,
-    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": FAINT, "xtick.color": INK, "ytick.color": INK,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
-    "grid.color": GRID, "grid.linewidth": 0.8, "legend.frameon": False, "figure.dpi": DPI, "savefig.dpi": DPI,
+    "svg.hashsalt": "chipwise",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "figure.dpi": DPI,
+    "savefig.dpi": DPI,
 }
 
 

@@ -140,9 +140,7 @@ def format_rate(rate: float, unit: str) -> str:
     return f"{_three(rate)} {unit}"
 
 
-def _number(
-    value: object, field: str, accepted: str, suffixes: dict[str, float], shown: object = None
-) -> float:
+def _number(value: object, field: str, accepted: str, suffixes: dict[str, float], shown: object = None) -> float:
     shown = value if shown is None else shown
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise InputError(field, shown, accepted)

@@ -40,15 +40,23 @@ class Outcome:
     runs: Counter = field(default_factory=Counter)  # starts by attempt
 
 
-def jobs(folder: Path, number: int, options: Sequence[Option], seconds: Sequence[float], seed: int = 0,
-         variants: Sequence[Variant] = (), **more) -> list[Submission]:
+def jobs(
+    folder: Path,
+    number: int,
+    options: Sequence[Option],
+    seconds: Sequence[float],
+    seed: int = 0,
+    variants: Sequence[Variant] = (),
+    **more,
+) -> list[Submission]:
     """Jobs that log what they do; `variants` name families, chips and so on, their commands are set here."""
     folder.mkdir(parents=True, exist_ok=True)
     draw, found = random.Random(seed), []
     for n in range(number):
         command = ("sh", "-c", SCRIPT, "job", str(folder / f"{n}.log"), f"{draw.choice(seconds):g}")
         own = tuple(Variant(v.name, v.family, v.chips, v.on, command) for v in variants) or (
-            Variant("cpu", "cpu", 1, command=command),)
+            Variant("cpu", "cpu", 1, command=command),
+        )
         found.append(Submission(Job(f"job-{n}", own, **more), tuple(options), ()))
     return found
 
@@ -64,8 +72,14 @@ class RouterProcess:
     def __init__(self, line: Sequence[str], log: Path, env: dict[str, str] | None = None) -> None:
         self.log, self.begun = log, log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
-            self.process = subprocess.Popen([str(word) for word in line], stdout=out, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+            self.process = subprocess.Popen(
+                [str(word) for word in line],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=env,
+                start_new_session=True,
+            )
 
     def said(self) -> str:
         """What this one has said."""
@@ -83,10 +97,21 @@ class RouterProcess:
         self.process.wait()
 
 
-def run(make_router_command: Callable[[int], Sequence[str]], ledger_url: str, submissions: Sequence[Submission],
-        kills: int, seed: int, hurt: Callable[[str], None] | None = None, *, folder: Path, logs: Path, routers: int = 1,
-        engine_attempts: Callable[[], set[str]] | None = None, limit: float = 3 * PATIENCE_S,
-        env: dict[str, str] | None = None) -> Outcome:
+def run(
+    make_router_command: Callable[[int], Sequence[str]],
+    ledger_url: str,
+    submissions: Sequence[Submission],
+    kills: int,
+    seed: int,
+    hurt: Callable[[str], None] | None = None,
+    *,
+    folder: Path,
+    logs: Path,
+    routers: int = 1,
+    engine_attempts: Callable[[], set[str]] | None = None,
+    limit: float = 3 * PATIENCE_S,
+    env: dict[str, str] | None = None,
+) -> Outcome:
     """Submit jobs, run routers on them, kill those at random at least `kills` times, and see what came of it.
 
     `make_router_command(n)`: the command line of the n-th router at work, which must leave when no job is open
@@ -189,18 +214,34 @@ def _judged(ledger, ids, logs, seconds, kills, said, engine_attempts):
         good = [a for a in by_job.get(row.id, ()) if a.state == "done"]
         if len(good) != 1:
             problems.append(f"job {row.id} has {len(good)} attempts that are done")
-        problems += [f"attempt {a.id} is done, and its program wrote {starts[a.id]} starts and {ends[a.id]} ends"
-                     for a in good if not 1 <= ends[a.id] <= starts[a.id] <= 1 + a.restarts]
+        problems += [
+            f"attempt {a.id} is done, and its program wrote {starts[a.id]} starts and {ends[a.id]} ends"
+            for a in good
+            if not 1 <= ends[a.id] <= starts[a.id] <= 1 + a.restarts
+        ]
     known = {a.id: a for a in attempts}
-    problems += [f"attempt {each} ran {n} times, and its engine started it again {known[each].restarts} times"
-                 for each, n in starts.items() if each in known and n > 1 + known[each].restarts]
+    problems += [
+        f"attempt {each} ran {n} times, and its engine started it again {known[each].restarts} times"
+        for each, n in starts.items()
+        if each in known and n > 1 + known[each].restarts
+    ]
     problems += [f"attempt {each} ran and is not in the ledger" for each in starts if each not in known]
-    problems += [f"attempt {each} is {known[each].state} and its program ran" for each in starts
-                 if each in known and known[each].state == "refused"]
+    problems += [
+        f"attempt {each} is {known[each].state} and its program ran"
+        for each in starts
+        if each in known and known[each].state == "refused"
+    ]
     problems += [f"attempt {a.id} is still {a.state}" for a in attempts if a.state in UNDER_WAY]
     if engine_attempts is not None:
         ran = engine_attempts()
         problems += [f"attempt {each} is on the engine and not in the ledger" for each in ran - set(known)]
         problems += [f"attempt {each} ran and the engine doesn't know it" for each in set(starts) - ran]
-    return Outcome(seconds, kills, dict(Counter(row.state for row in rows)), dict(Counter(a.state for a in attempts)),
-                   problems, said, starts)
+    return Outcome(
+        seconds,
+        kills,
+        dict(Counter(row.state for row in rows)),
+        dict(Counter(a.state for a in attempts)),
+        problems,
+        said,
+        starts,
+    )

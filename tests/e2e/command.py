@@ -56,7 +56,12 @@ def chipwise_here(*arguments, cwd=ROOT, env=None):
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
     words = [str(word) for word in arguments]
-    with chdir(cwd), patch.dict(os.environ, os.environ if env is None else env, clear=True), redirect_stdout(out), redirect_stderr(err):
+    with (
+        chdir(cwd),
+        patch.dict(os.environ, os.environ if env is None else env, clear=True),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         status = run(words)
     said = []
     for stream in (out, err):

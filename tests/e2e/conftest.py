@@ -10,7 +10,8 @@ import pytest
 from scratch import ROOT, VARIABLE
 
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
+    filter(None, [str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH")])
+)
 
 # programs of users: imported by worker processes only, since some need jax or torch and some end the process
 collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]

@@ -22,10 +22,16 @@ from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
 # object, method, how often it has been called by then: every word that changes the ledger, the folders or the engine
-POINTS = [*(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "engine_health")),
-          ("ledger", "handed_over", 2), ("ledger", "end", 2), ("ledger", "decide", 2),
-          *(("engine", name, 1) for name in ("submit", "list", "capacity")), ("engine", "submit", 3),
-          ("module", "write_launch", 1), ("module", "bury", 1)]
+POINTS = [
+    *(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "engine_health")),
+    ("ledger", "handed_over", 2),
+    ("ledger", "end", 2),
+    ("ledger", "decide", 2),
+    *(("engine", name, 1) for name in ("submit", "list", "capacity")),
+    ("engine", "submit", 3),
+    ("module", "write_launch", 1),
+    ("module", "bury", 1),
+]
 
 
 AT_ONCE = 3
@@ -72,7 +78,9 @@ def router(folder, url, point=None, when=""):
         for module in (handing, reconcile):
             if hasattr(module, method):
                 setattr(module, method, deadly(getattr(module, method), state))
-    return Router(ledger, {"local": engine}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0)
+    return Router(
+        ledger, {"local": engine}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0
+    )
 
 
 def forked(call):
@@ -94,7 +102,9 @@ def tried(folder, point, when):
     url = str(folder / "ledger.db")
     with open_ledger(url) as ledger:
         found = chaos.jobs(folder / "logs", 4, [chaos.option("near", 0.2), chaos.option("far", 0.3)], (0.0, 0.1))
-        bad = chaos.jobs(folder / "bad", 1, [chaos.option("near", 0.2)], (0.0,))[0]  # refused by the engine, so it is buried
+        bad = chaos.jobs(folder / "bad", 1, [chaos.option("near", 0.2)], (0.0,))[
+            0
+        ]  # refused by the engine, so it is buried
         ids = ledger.submit(found, time.time())
         refused = ledger.submit([refusable(bad)], time.time()) if point[1] == "bury" else []
     status = forked(lambda: run(router(folder, url, point, when), 0.05, until_idle=True))
@@ -102,11 +112,17 @@ def tried(folder, point, when):
     with open_ledger(url) as ledger:
         ran = {seen.attempt for seen in LocalEngine(folder / "state" / ledger.uid).list()}
         outcome = chaos._judged(ledger, ids, folder / "logs", 0.0, 1, "", lambda: ran)
-        problems = outcome.problems + [f"{each} is {ledger.job(each).state}" for each in refused
-                                       if ledger.job(each).state not in ("parked", "waiting")]
+        problems = outcome.problems + [
+            f"{each} is {ledger.job(each).state}"
+            for each in refused
+            if ledger.job(each).state not in ("parked", "waiting")
+        ]
     problems += [] if healthy == 0 else [f"the healthy router left with {healthy}"]
-    return {"point": [*point, when], "killed": os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,
-            "problems": problems}
+    return {
+        "point": [*point, when],
+        "killed": os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,
+        "problems": problems,
+    }
 
 
 def refusable(submission):

@@ -20,7 +20,15 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.now, self.jobs, self.attempts, self.keys, self.closed, self.seen_change, self.board = 1e9, {}, {}, {}, set(), 0.0, {}
+        self.now, self.jobs, self.attempts, self.keys, self.closed, self.seen_change, self.board = (
+            1e9,
+            {},
+            {},
+            {},
+            set(),
+            0.0,
+            {},
+        )
 
     @initialize()
     def begin(self):
@@ -62,7 +70,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.now += seconds  # clocks of two routers differ: it may go back
 
-    @rule(key=st.sampled_from(["", "", "a", "b\x00", "\ud800"]), name=st.sampled_from(["x", "y"]), router=st.sampled_from(["r1", "r2"]))
+    @rule(
+        key=st.sampled_from(["", "", "a", "b\x00", "\ud800"]),
+        name=st.sampled_from(["x", "y"]),
+        router=st.sampled_from(["r1", "r2"]),
+    )
     def submit(self, key, name, router):
         one = submission(name, key)
         if key and self.keys.get(key, (None, name))[1] != name:
@@ -73,25 +85,56 @@ class LedgerMachine(RuleBasedStateMachine):
             assert first == second == self.keys.get(key, (first, name))[0]
             self.keys[key] = (first, name)
         for job_id in {first, second} - set(self.jobs):
-            self.jobs[job_id] = {"state": "waiting", "spent": 0.0, "failures": 0, "failed_at": None, "not_before": 0.0, "cancel": False, "done": 0.0}
+            self.jobs[job_id] = {
+                "state": "waiting",
+                "spent": 0.0,
+                "failures": 0,
+                "failed_at": None,
+                "not_before": 0.0,
+                "cancel": False,
+                "done": 0.0,
+            }
             assert self.ledger.job(job_id).job == job(name, key)
 
-    @rule(picks=st.lists(st.tuples(st.integers(0, 30), st.sampled_from(sorted(POOLS))), min_size=1, max_size=8), router=st.sampled_from(["r1", "r2"]),
-          down=st.sampled_from([0, 0, 0, 3]))
+    @rule(
+        picks=st.lists(st.tuples(st.integers(0, 30), st.sampled_from(sorted(POOLS))), min_size=1, max_size=8),
+        router=st.sampled_from(["r1", "r2"]),
+        down=st.sampled_from([0, 0, 0, 3]),
+    )
     def decide_starts(self, picks, router, down):
         room = {pool: count - down for pool, count in POOLS.items()}
         wanted = [(self.any_job(at), pool) for at, pool in picks]
-        begun = self.ledgers[router].decide(router, "fastest", [start(job_id, pool) for job_id, pool in wanted], self.now, LEASE, room)
+        begun = self.ledgers[router].decide(
+            router, "fastest", [start(job_id, pool) for job_id, pool in wanted], self.now, LEASE, room
+        )
         expected = []
         for job_id, pool in wanted:
             chips = {"h100": 2, "v5e": 4}[pool]
-            held = sum({"h100": 2, "v5e": 4}[r["pool"]] for r in self.attempts.values() if r["pool"] == pool and r["state"] in UNDER_WAY)
+            held = sum(
+                {"h100": 2, "v5e": 4}[r["pool"]]
+                for r in self.attempts.values()
+                if r["pool"] == pool and r["state"] in UNDER_WAY
+            )
             row = self.jobs.get(job_id)
-            if row is None or row["state"] != "waiting" or row["not_before"] > self.now or pool in self.closed or held + chips > room[pool]:
+            if (
+                row is None
+                or row["state"] != "waiting"
+                or row["not_before"] > self.now
+                or pool in self.closed
+                or held + chips > room[pool]
+            ):
                 continue
             number = 1 + sum(r["job"] == job_id for r in self.attempts.values())
             name = f"{self.ledger.uid}-{job_id}-{number}"
-            self.attempts[name] = {"job": job_id, "pool": pool, "state": "intended", "engine_id": "", "router": router, "lease": self.now + LEASE, "stop": ""}
+            self.attempts[name] = {
+                "job": job_id,
+                "pool": pool,
+                "state": "intended",
+                "engine_id": "",
+                "router": router,
+                "lease": self.now + LEASE,
+                "stop": "",
+            }
             row["state"] = "active"
             expected.append(name)
         assert [a.id for a in begun] == expected and all(a.option in options() for a in begun)
@@ -99,14 +142,23 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(at=st.integers(0, 30), pool=st.sampled_from(sorted(POOLS)), kind=st.sampled_from(["wait", "stop"]))
     def decide_others(self, at, pool, kind):
         job_id = self.any_job(at)
-        assert self.ledger.decide("r1", "fastest", [Decision(job_id, kind, pool, reason=f"full at {self.now}")], self.now, LEASE, POOLS) == []
+        assert (
+            self.ledger.decide(
+                "r1", "fastest", [Decision(job_id, kind, pool, reason=f"full at {self.now}")], self.now, LEASE, POOLS
+            )
+            == []
+        )
         if kind == "stop" and (name := self.under_way(job_id)) and not self.attempts[name]["stop"]:
             self.attempts[name]["stop"] = "preempt"
 
     @rule(router=st.sampled_from(["r1", "r2"]))
     def take(self, router):
         taken = {a.id for a in self.ledgers[router].take(router, self.now, LEASE)}
-        due = {n for n, a in self.attempts.items() if a["state"] in UNDER_WAY and (a["router"] == router or a["lease"] < self.now)}
+        due = {
+            n
+            for n, a in self.attempts.items()
+            if a["state"] in UNDER_WAY and (a["router"] == router or a["lease"] < self.now)
+        }
         assert taken == due
         for name in due:
             self.attempts[name] |= {"router": router, "lease": self.now + LEASE}
@@ -134,14 +186,28 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.seen(name, what, self.now)
         row |= {"state": {"pending": "submitted", "running": "running"}[state], "engine_id": f"e-{name}"}
 
-    @rule(at=st.integers(0, 30), state=st.sampled_from(sorted(ENDS)), then=st.sampled_from(["legal", "legal", "waiting", *JOB_STEPS]), spent=st.floats(0, 1e6),
-          done=st.floats(0, 1), wait=st.sampled_from([0.0, 20.0]), pick=st.integers(0, 2))
+    @rule(
+        at=st.integers(0, 30),
+        state=st.sampled_from(sorted(ENDS)),
+        then=st.sampled_from(["legal", "legal", "waiting", *JOB_STEPS]),
+        spent=st.floats(0, 1e6),
+        done=st.floats(0, 1),
+        wait=st.sampled_from([0.0, 20.0]),
+        pick=st.integers(0, 2),
+    )
     def end(self, at, state, then, spent, done, wait, pick):
         after = sorted(AFTER[state])[-1 - pick % len(AFTER[state])] if then == "legal" else then
         name = self.any_attempt(at)
         row = self.attempts.get(name)
         call = (self.ledger.end, name, state, self.now)
-        more = {"exit_code": 1, "reason": "why\x00\ud800", "spent": spent, "done": done, "next": after, "not_before": self.now + wait}
+        more = {
+            "exit_code": 1,
+            "reason": "why\x00\ud800",
+            "spent": spent,
+            "done": done,
+            "next": after,
+            "not_before": self.now + wait,
+        }
         if row is not None and row["state"] == state:
             assert call[0](*call[1:], **more) is False
             return
@@ -152,12 +218,26 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         assert call[0](*call[1:], **more) is True
         row |= {"state": state, "stop": ""}
-        owner |= {"state": becomes, "spent": owner["spent"] + spent, "failures": owner["failures"] + (state == "failed"), "cancel": False,
-                  "failed_at": (row["pool"], {"h100": "gpu", "v5e": "tpu"}[row["pool"]]) if state in FAULT else None,
-                  "not_before": self.now + wait, "done": 1.0 if state == "done" else max(owner["done"], done)}
+        owner |= {
+            "state": becomes,
+            "spent": owner["spent"] + spent,
+            "failures": owner["failures"] + (state == "failed"),
+            "cancel": False,
+            "failed_at": (row["pool"], {"h100": "gpu", "v5e": "tpu"}[row["pool"]]) if state in FAULT else None,
+            "not_before": self.now + wait,
+            "done": 1.0 if state == "done" else max(owner["done"], done),
+        }
 
-    @rule(at=st.integers(0, 30), pool=st.sampled_from(sorted(POOLS)), state=st.sampled_from(sorted(ENDS)), spent=st.floats(0, 1e6), done=st.floats(0, 1),
-          wait=st.sampled_from([0.0, 20.0]), asked=st.sampled_from([False, False, True]), pick=st.sampled_from([0, 0, 0, 1, 2]))
+    @rule(
+        at=st.integers(0, 30),
+        pool=st.sampled_from(sorted(POOLS)),
+        state=st.sampled_from(sorted(ENDS)),
+        spent=st.floats(0, 1e6),
+        done=st.floats(0, 1),
+        wait=st.sampled_from([0.0, 20.0]),
+        asked=st.sampled_from([False, False, True]),
+        pick=st.sampled_from([0, 0, 0, 1, 2]),
+    )
     def try_one(self, at, pool, state, spent, done, wait, asked, pick):
         """A whole attempt, so that jobs have many; some are cancelled while it runs."""
         before = set(self.attempts)
@@ -198,7 +278,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def park_or_revise(self, at, action):
         job_id = self.any_job(at)
         row = self.jobs.get(job_id)
-        call = (self.ledger.park, job_id, "fits nowhere\x00", self.now) if action == "park" else (self.ledger.revise, job_id, options(), (), self.now)
+        call = (
+            (self.ledger.park, job_id, "fits nowhere\x00", self.now)
+            if action == "park"
+            else (self.ledger.revise, job_id, options(), (), self.now)
+        )
         if row is None or row["state"] != "waiting":
             self.refused(*call)
             return
@@ -229,7 +313,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.ledger.check() == []
         for row in self.ledger.jobs():
             model = self.jobs[row.id]
-            assert (row.state, row.failures, row.failed_at, row.cancel) == tuple(model[k] for k in ("state", "failures", "failed_at", "cancel"))
+            assert (row.state, row.failures, row.failed_at, row.cancel) == tuple(
+                model[k] for k in ("state", "failures", "failed_at", "cancel")
+            )
             assert abs(row.spent - model["spent"]) <= 1e-9 * (1 + row.spent) and row.done == model["done"]
         found = {a.id: (a.state, a.stop, a.router) for a in self.ledger.attempts()}
         assert found == {name: (a["state"], a["stop"], a["router"]) for name, a in self.attempts.items()}

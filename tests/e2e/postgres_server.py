@@ -16,9 +16,14 @@ SERVER = "postgres"  # the system's user: PostgreSQL refuses to run as root
 
 def binary(name):
     """A program of PostgreSQL's. Without it the tests fail: a ledger that was not tried is not known to work."""
-    places = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *map(Path, os.environ["PATH"].split(":"))]
+    places = [
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+        *map(Path, os.environ["PATH"].split(":")),
+    ]
     found = next((place / name for place in places if (place / name).is_file()), None)
-    assert found is not None, f"{name} is missing: install PostgreSQL, e.g. apt-get install postgresql (scripts/packages.sh)"
+    assert found is not None, (
+        f"{name} is missing: install PostgreSQL, e.g. apt-get install postgresql (scripts/packages.sh)"
+    )
     return str(found)
 
 
@@ -35,7 +40,17 @@ class PostgresServer:
     def start(self):
         """Start it, and wait until it answers."""
         # listens on no address: only those who can reach the folder can reach it
-        line = [binary("postgres"), "-D", self.data, "-k", self.folder, "-c", "listen_addresses=", "-c", "max_connections=40"]
+        line = [
+            binary("postgres"),
+            "-D",
+            self.data,
+            "-k",
+            self.folder,
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "max_connections=40",
+        ]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(line, stdout=log, stderr=log, cwd=self.folder, **self.as_user)
         until = time.monotonic() + PATIENCE_S
@@ -56,7 +71,9 @@ class PostgresServer:
         return f"postgresql://{USER}:hunter2@/{name}?host={self.folder}"
 
     def _run(self, name, *arguments):
-        subprocess.run([binary(name), *map(str, arguments)], check=True, capture_output=True, cwd=self.folder, **self.as_user)
+        subprocess.run(
+            [binary(name), *map(str, arguments)], check=True, capture_output=True, cwd=self.folder, **self.as_user
+        )
 
 
 @contextmanager

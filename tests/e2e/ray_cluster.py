@@ -35,14 +35,26 @@ class RayCluster:
         self.scratch = str(short_folder("r"))
         Path(self.scratch, "ray").mkdir()  # Ray's default folder, into which it writes but which it does not make
         self.log = Path(self.scratch, "cluster.log").open("wb")  # noqa: SIM115
-        env = os.environ | {"RAY_TMPDIR": self.scratch, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "NODE_KEY_WORD": "from the node",
-                            "NODE_OTHER_WORD": "of another job", "NODE_TOKEN": "of nobody", "NODE_PLAIN": "for all",
-                            # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
-                            "RAY_health_check_period_ms": "1000",
-                            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's outer address for 127.0.0.1
-        self.process = subprocess.Popen([sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,
-                                        start_new_session=True)
+        env = os.environ | {
+            "RAY_TMPDIR": self.scratch,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_DEDUP_LOGS": "0",
+            "NODE_KEY_WORD": "from the node",
+            "NODE_OTHER_WORD": "of another job",
+            "NODE_TOKEN": "of nobody",
+            "NODE_PLAIN": "for all",
+            # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
+            "RAY_health_check_period_ms": "1000",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        }  # or Ray takes the machine's outer address for 127.0.0.1
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, str(self.port), json.dumps(nodes), self.scratch],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=env,
+            start_new_session=True,
+        )
         try:
             self.pids = self._answer()
         except Exception:
@@ -97,12 +109,22 @@ def main(port: int, nodes: dict, scratch: str) -> None:
     from ray.cluster_utils import Cluster
 
     common = {"node_ip_address": HOST, "temp_dir": scratch, "object_store_memory": 80 * 2**20}
-    cluster = Cluster(initialize_head=True, head_node_args={
-        "num_cpus": 2, "include_dashboard": False, "gcs_server_port": port, "ray_client_server_port": free_port(), **common})
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 2,
+            "include_dashboard": False,
+            "gcs_server_port": port,
+            "ray_client_server_port": free_port(),
+            **common,
+        },
+    )
     running = {}
 
     def add(name):
-        running[name] = cluster.add_node(wait=False, num_cpus=2, **nodes[name], **{k: v for k, v in common.items() if k != "temp_dir"})
+        running[name] = cluster.add_node(
+            wait=False, num_cpus=2, **nodes[name], **{k: v for k, v in common.items() if k != "temp_dir"}
+        )
 
     for name in nodes:
         add(name)

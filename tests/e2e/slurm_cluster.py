@@ -25,8 +25,12 @@ from chipwise.route.engines.slurm import SlurmEngine
 from patience import PATIENCE_S, until
 from scratch import short_folder
 
-NODES = {"h200-0": ("gpu", "h200", 8), "h200-1": ("gpu", "h200", 8),
-         "v5e-0": ("tpu", "v5e", 4), "v5e-1": ("tpu", "v5e", 4)}
+NODES = {
+    "h200-0": ("gpu", "h200", 8),
+    "h200-1": ("gpu", "h200", 8),
+    "v5e-0": ("tpu", "v5e", 4),
+    "v5e-1": ("tpu", "v5e", 4),
+}
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
 
 CONF = """\
@@ -108,7 +112,9 @@ class SlurmCluster:
         sbin = [p for p in ("/usr/sbin", "/sbin") if p not in os.environ.get("PATH", "").split(os.pathsep)]
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "SQUEUE", "SINFO"))},
-            "SLURM_CONF": str(self.conf), "PATH": os.pathsep.join([os.environ.get("PATH", ""), *sbin])}
+            "SLURM_CONF": str(self.conf),
+            "PATH": os.pathsep.join([os.environ.get("PATH", ""), *sbin]),
+        }
 
     # life
 
@@ -131,9 +137,19 @@ class SlurmCluster:
         key.chmod(0o400)
         run = self.scratch / "run"
         run.chmod(0o755)  # munged refuses a folder that others may write
-        self._daemon("munged", ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={run}/munge.sock",
-                                f"--pid-file={run}/munged.pid", f"--log-file={self.scratch}/log/munged.log",
-                                f"--seed-file={run}/munged.seed"])
+        self._daemon(
+            "munged",
+            [
+                "munged",
+                "--foreground",
+                "--force",
+                f"--key-file={key}",
+                f"--socket={run}/munge.sock",
+                f"--pid-file={run}/munged.pid",
+                f"--log-file={self.scratch}/log/munged.log",
+                f"--seed-file={run}/munged.seed",
+            ],
+        )
         until(lambda: (run / "munge.sock").exists(), "munged made no socket")
         self._daemon("slurmctld", ["slurmctld", "-D"])
         for node in self.nodes:
@@ -183,8 +199,9 @@ class SlurmCluster:
                 if daemon.poll() is not None:
                     log = self.scratch / "log" / f"{name}.out"
                     raise RuntimeError(f"{name} ended with {daemon.returncode}: {log.read_text()[-2000:]}")
-            done = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %T"], env=self.environment, capture_output=True,
-                                  text=True)
+            done = subprocess.run(
+                ["sinfo", "-h", "-N", "-o", "%N %T"], env=self.environment, capture_output=True, text=True
+            )
             states = dict(line.split() for line in done.stdout.splitlines())
             return wanted <= {n for n, state in states.items() if state in ("idle", "mixed", "allocated")}
 
@@ -208,12 +225,23 @@ class SlurmCluster:
         ports = free_ports(1 + len(self.nodes))
         host = socket.gethostname().split(".")[0]
         user = pwd.getpwuid(os.getuid()).pw_name
-        lines = [CONF.format(name=f"pools{os.getpid()}", host=host, user=user, scratch=self.scratch, port=ports[0],
-                             min_job_age=self.min_job_age) + self.extra.replace("{scratch}", str(self.scratch))]
+        lines = [
+            CONF.format(
+                name=f"pools{os.getpid()}",
+                host=host,
+                user=user,
+                scratch=self.scratch,
+                port=ports[0],
+                min_job_age=self.min_job_age,
+            )
+            + self.extra.replace("{scratch}", str(self.scratch))
+        ]
         gres = []
         for (node, (kind, of, count)), port in zip(self.nodes.items(), ports[1:], strict=True):
-            lines.append(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=20000 "
-                         f"Gres={kind}:{of}:{count} Feature={kind},{of}")
+            lines.append(
+                f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=20000 "
+                f"Gres={kind}:{of}:{count} Feature={kind},{of}"
+            )
             for i in range(count):
                 (self.scratch / "dev" / f"{of}_{i}").touch()
             gres.append(f"NodeName={node} Name={kind} Type={of} File={self.scratch}/dev/{of}_[0-{count - 1}]")
@@ -228,8 +256,15 @@ class SlurmCluster:
     def _daemon(self, name, argv):
         out = (self.scratch / "log" / f"{name}.out").open("ab")
         with out:
-            self.daemons[name] = subprocess.Popen(argv, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
-                                                  stderr=out, cwd="/", start_new_session=True)
+            self.daemons[name] = subprocess.Popen(
+                argv,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd="/",
+                start_new_session=True,
+            )
 
     def _end(self, name):
         daemon = self.daemons.pop(name)
@@ -252,7 +287,9 @@ class SlurmCluster:
                     continue
                 with suppress(OSError, ValueError, IndexError):
                     parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                    if int(entry.name) not in mine and any(str(fd.readlink()) == log for fd in (entry / "fd").iterdir()):
+                    if int(entry.name) not in mine and any(
+                        str(fd.readlink()) == log for fd in (entry / "fd").iterdir()
+                    ):
                         steps.add(int(entry.name))
             grown = True
             while grown:

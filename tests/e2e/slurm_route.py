@@ -19,13 +19,35 @@ class Site:
         self.pools, self.url = folder / "pools.yaml", str(folder / "ledger.db")
         address = {"python": sys.executable}
         # JSON is YAML
-        self.pools.write_text(json.dumps({
-            "folder": str(folder / "shared"), "engines": {"slurm": {"conf": str(cluster.conf), "timeout": 30}},
-            "pools": [
-                {"name": "v5e", "engine": "slurm", "chip": "v5e", "count": v5e, "shapes": list(shapes), "terms": "owned", "price": 0.6,
-                 "address": {"partition": "tpu", **address}},
-                {"name": "h200", "engine": "slurm", "chip": "h200", "count": h200, "terms": "owned", "price": 1.8,
-                 "address": {"partition": "gpu", "chips_per_node": 8, **address}}]}))
+        self.pools.write_text(
+            json.dumps(
+                {
+                    "folder": str(folder / "shared"),
+                    "engines": {"slurm": {"conf": str(cluster.conf), "timeout": 30}},
+                    "pools": [
+                        {
+                            "name": "v5e",
+                            "engine": "slurm",
+                            "chip": "v5e",
+                            "count": v5e,
+                            "shapes": list(shapes),
+                            "terms": "owned",
+                            "price": 0.6,
+                            "address": {"partition": "tpu", **address},
+                        },
+                        {
+                            "name": "h200",
+                            "engine": "slurm",
+                            "chip": "h200",
+                            "count": h200,
+                            "terms": "owned",
+                            "price": 1.8,
+                            "address": {"partition": "gpu", "chips_per_node": 8, **address},
+                        },
+                    ],
+                }
+            )
+        )
 
     def submit(self, *jobs):
         """Hand jobs in; their ids."""
@@ -42,11 +64,27 @@ class Site:
 
     def router(self, *more, policy="fastest"):
         """A router's process."""
-        line = [sys.executable, "-m", "chipwise", "router", "run", "--pools", str(self.pools), "--policy", policy,
-                "--ledger", self.url, "--interval", "0.2s", *more]
+        line = [
+            sys.executable,
+            "-m",
+            "chipwise",
+            "router",
+            "run",
+            "--pools",
+            str(self.pools),
+            "--policy",
+            policy,
+            "--ledger",
+            self.url,
+            "--interval",
+            "0.2s",
+            *more,
+        ]
         log = (self.folder / "router.log").open("ab")
         with log:
-            return subprocess.Popen(line, cwd=ROOT, env=self.cluster.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(
+                line, cwd=ROOT, env=self.cluster.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def row(self, job):
         """A job as the ledger has it."""
@@ -60,7 +98,7 @@ class Site:
 
     def output(self, attempt):
         """What an attempt's program printed."""
-        found, = (self.folder / "shared").rglob(f"attempts/{attempt.id}/output")
+        (found,) = (self.folder / "shared").rglob(f"attempts/{attempt.id}/output")
         return found.read_text()
 
     def over(self, *jobs):
@@ -69,8 +107,10 @@ class Site:
 
     def running(self, job):
         """Wait until a job runs; its attempt."""
-        return until(lambda: next((a for a in self.attempts(job) if a.state == "running"), None),
-                     lambda: f"{job} does not run: {self.log()}")
+        return until(
+            lambda: next((a for a in self.attempts(job) if a.state == "running"), None),
+            lambda: f"{job} does not run: {self.log()}",
+        )
 
     def log(self):
         """The last words of the routers."""

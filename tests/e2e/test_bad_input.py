@@ -13,8 +13,14 @@ from chipwise.cli import main
 
 COMPARE = ("compare", EXAMPLE, "--on", "h100")
 PREDICT = ("predict", EXAMPLE, "--on", "h100:64")
-CONFIG = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2,
-          "intermediate_size": 1024, "vocab_size": 1000}
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_hidden_layers": 2,
+    "intermediate_size": 1024,
+    "vocab_size": 1000,
+}
 
 CASES = {
     "no argument": (("compare",), "Missing argument 'WORKLOAD'"),
@@ -42,10 +48,15 @@ CASES = {
     "axes that do not multiply": ((*PREDICT, "--layout", "tp=2,dp=2"), "dp(2) * tp(2) != chips(64)"),
     "a layout without meaning": ((*PREDICT, "--layout", "tq=2"), "--layout"),
     "a layout that does not fit": ((*PREDICT, "--layout", "dp=64,mbs=16,recompute=none"), "does not fit"),
-    "layers that pp does not divide": (("predict", EXAMPLE, "--on", "h100:40", "--batch", "1000", "--layout", "pp=5"), "layers"),
+    "layers that pp does not divide": (
+        ("predict", EXAMPLE, "--on", "h100:40", "--batch", "1000", "--layout", "pp=5"),
+        "layers",
+    ),
     "a precision the chip lacks": (("predict", EXAMPLE, "--on", "a100-80gb:64", "--precision", "fp8"), "has no fp8"),
-    "a batch that no layout divides": (("predict", "resnet-50", "--steps", "9", "--batch", "7", "--on", "h100:64"),
-                                       "nearest global batch"),
+    "a batch that no layout divides": (
+        ("predict", "resnet-50", "--steps", "9", "--batch", "7", "--on", "h100:64"),
+        "nearest global batch",
+    ),
     "a batch of nothing": ((*COMPARE, "--batch", "0"), "train.global_batch: 0"),
     "a negative batch": ((*COMPARE, "--batch", "-3"), "train.global_batch: -3"),
     "a batch that is no number": ((*COMPARE, "--batch", "nan"), "'nan'"),
@@ -71,10 +82,16 @@ CASES = {
     "a preset without a batch": (("compare", "llama-3.1-8b", "--tokens", "1T", "--sequence", "8192"), "--batch"),
     "a preset without a length": (("compare", "llama-3.1-8b", "--batch", "8", "--sequence", "8192"), "--tokens"),
     "a preset with nothing": (("compare", "llama-3.1-8b"), "missing: --batch, --sequence, --tokens or --steps"),
-    "a vision preset with nothing": (("layouts", "resnet-50", "--on", "h100:8"), "missing: --batch, --samples or --steps"),
+    "a vision preset with nothing": (
+        ("layouts", "resnet-50", "--on", "h100:8"),
+        "missing: --batch, --samples or --steps",
+    ),
     "samples and steps": ((*COMPARE, "--samples", "1M", "--steps", "5"), "not both"),
     "adapters of no rank": ((*PREDICT, "--lora", "0"), "train.lora.rank: 0"),
-    "adapters of a cnn": (("predict", "resnet-50", "--steps", "9", "--batch", "64", "--lora", "8", "--on", "h100:8"), "train.lora"),
+    "adapters of a cnn": (
+        ("predict", "resnet-50", "--steps", "9", "--batch", "64", "--lora", "8", "--on", "h100:8"),
+        "train.lora",
+    ),
     "no model of that name to list": (("models", "zzz"), "model: 'zzz'"),
     "a preset without a sequence": (("compare", "llama-3.1-8b", "--batch", "8", "--tokens", "1T"), "--sequence"),
     "a path that isn't there": (("compare", "nowhere.yaml"), "a file that exists"),
@@ -83,10 +100,27 @@ CASES = {
     "an output in no folder": ((*COMPARE, "--out", "no/such/folder/x"), "can be written"),
     "an output that is a folder": ((*COMPARE, "--out", "."), "can be written"),
     "no layouts to show": (("layouts", EXAMPLE, "--on", "h100:8", "--top", "0"), "--top"),
-    "too large a model for the chips": (("predict", "llama-3.1-405b", "--steps", "1", "--batch", "64", "--sequence", "8192",
-                                         "--on", "h100:8"), "the smallest that holds it is h100:"),
-    "a model that fits nowhere": (("compare", "llama-3.1-405b", "--steps", "1", "--batch", "64", "--sequence", "8192",
-                                   "--chips", "8", "--on", "h100,v5e,v5p"), "the smallest of each that hold it are h100:"),
+    "too large a model for the chips": (
+        ("predict", "llama-3.1-405b", "--steps", "1", "--batch", "64", "--sequence", "8192", "--on", "h100:8"),
+        "the smallest that holds it is h100:",
+    ),
+    "a model that fits nowhere": (
+        (
+            "compare",
+            "llama-3.1-405b",
+            "--steps",
+            "1",
+            "--batch",
+            "64",
+            "--sequence",
+            "8192",
+            "--chips",
+            "8",
+            "--on",
+            "h100,v5e,v5p",
+        ),
+        "the smallest of each that hold it are h100:",
+    ),
 }
 
 
@@ -140,7 +174,11 @@ def test_a_bad_file_is_one_line(name, tmp_path):
 @pytest.mark.parametrize("verb", ["predict", "layouts"])
 def test_a_verb_that_trains_says_who_serves(verb, tmp_path):
     (tmp_path / "served.yaml").write_text("model: gpt2\nserve: {input: 10, output: 10, arrival: {rate: 1}}")
-    refused((verb, "served.yaml", "--on", "h100:8"), "`chipwise serving` and `chipwise compare` take a serve section", tmp_path)
+    refused(
+        (verb, "served.yaml", "--on", "h100:8"),
+        "`chipwise serving` and `chipwise compare` take a serve section",
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize("name", ["large.yaml", "large.json"])
@@ -152,14 +190,19 @@ def test_a_file_of_200_mb_is_one_line(name, tmp_path):
 
 def test_an_unwritable_stdout_is_one_line(tmp_path):
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "chipwise", "chips"], stdout=full, stderr=subprocess.PIPE, text=True,
-                              check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "chipwise", "chips"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "output" in done.stderr
 
 
 def test_a_closed_pipe_is_silent():
-    with subprocess.Popen([sys.executable, "-m", "chipwise", "chips", "-o", "json"], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        [sys.executable, "-m", "chipwise", "chips", "-o", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
         running.stdout.readline()
         running.stdout.close()
         said = running.stderr.read()

@@ -70,14 +70,40 @@ def test_a_run_does_not_regress_against_itself(measured):
 
 
 def test_json_on_stdout_is_the_bench_file(tmp_path):
-    done = chipwise("bench", "kernels", "--suite-size", "tiny", "--device", "cpu", "--frameworks", "torch", "--seconds", "5", "-o", "json", env=ENV)
+    done = chipwise(
+        "bench",
+        "kernels",
+        "--suite-size",
+        "tiny",
+        "--device",
+        "cpu",
+        "--frameworks",
+        "torch",
+        "--seconds",
+        "5",
+        "-o",
+        "json",
+        env=ENV,
+    )
     (tmp_path / "out.json").write_text(done.stdout)
     assert read(tmp_path / "out.json").points and "not kept" in done.stderr
 
 
 def test_no_accelerator_and_none_asked_for_runs_on_the_cpu_and_says_so():
-    text = good("bench", "kernels", "--suite-size", "tiny", "--points", "--frameworks", "torch", env={**ENV, "TPU_ACCELERATOR_TYPE": ""})
-    assert "no accelerator found: this measures the CPU; its figures say nothing about a GPU or TPU" in text or "cuda" in text
+    text = good(
+        "bench",
+        "kernels",
+        "--suite-size",
+        "tiny",
+        "--points",
+        "--frameworks",
+        "torch",
+        env={**ENV, "TPU_ACCELERATOR_TYPE": ""},
+    )
+    assert (
+        "no accelerator found: this measures the CPU; its figures say nothing about a GPU or TPU" in text
+        or "cuda" in text
+    )
 
 
 def test_the_file_describes_itself(measured):
@@ -90,7 +116,9 @@ def test_the_file_describes_itself(measured):
 def test_ctrl_c_keeps_what_is_done(tmp_path):
     out = tmp_path / "out.json"
     # every suite through both frameworks: however slow this process is, that one is not through when it is interrupted
-    with running("bench", "all", "--suite-size", "tiny", "--device", "cpu", "--frameworks", "torch,jax", "--out", out, env=ENV) as process:
+    with running(
+        "bench", "all", "--suite-size", "tiny", "--device", "cpu", "--frameworks", "torch,jax", "--out", out, env=ENV
+    ) as process:
         seen = ""
         while "2/" not in seen and process.poll() is None:
             seen = process.stderr.readline()
@@ -104,33 +132,64 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
 def test_a_killed_run_leaves_a_draft_that_can_be_read(tmp_path):
     out = tmp_path / "out.json"
     draft = tmp_path / "out.json.part"
-    with running("bench", "all", "--suite-size", "tiny", "--device", "cpu", "--frameworks", "torch,jax", "--out", out,
-                 env=ENV | {"TMPDIR": str(tmp_path)},  # where a killed process leaves its folder
-                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with running(
+        "bench",
+        "all",
+        "--suite-size",
+        "tiny",
+        "--device",
+        "cpu",
+        "--frameworks",
+        "torch,jax",
+        "--out",
+        out,
+        env=ENV | {"TMPDIR": str(tmp_path)},  # where a killed process leaves its folder
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         while not draft.exists() and process.poll() is None:
             time.sleep(0.05)
     assert not out.exists() and read(draft).complete is False
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (("kernels", "--device", "abacus"), "--device: 'abacus' is not accepted; expected one of auto, cuda, tpu, rocm, cpu"),
-    (("kernels", "--frameworks", "mxnet"), "--frameworks: 'mxnet'"),
-    (("kernels", "--frameworks", ","), "--frameworks"),
-    (("kernels", "--suite-size", "huge"), "--suite-size: 'huge'"),
-    (("kernels", "--quick", "--suite-size", "full"), "--suite-size"),
-    (("kernels", "--seconds", "0"), "--seconds"),
-    (("kernels", "--seconds", "soon"), "--seconds"),
-    (("kernels", "-o", "xml"), "one of table, json"),
-    (("kernel",), "No such command 'kernel'"),
-    ((), "Missing command"),
-    (("show", "absent.json"), "No such file"),
-    (("show", "README.md"), "whole JSON"),
-    (("show", str(EXAMPLE), "--framework", "mxnet"), "--framework"),
-    (("diff", str(EXAMPLE), "absent.json"), "absent.json"),
-    (("diff", str(EXAMPLE), str(LATER), "--fail-above", "-1"), "--fail-above"),
-    (("roofline", str(EXAMPLE), "--plot", "r.gif"), "--plot"),
-    (("kernels", "--device", "cpu", "--suite-size", "tiny", "--frameworks", "torch", "--out", "no/such/folder/out.json"), "--out"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (
+            ("kernels", "--device", "abacus"),
+            "--device: 'abacus' is not accepted; expected one of auto, cuda, tpu, rocm, cpu",
+        ),
+        (("kernels", "--frameworks", "mxnet"), "--frameworks: 'mxnet'"),
+        (("kernels", "--frameworks", ","), "--frameworks"),
+        (("kernels", "--suite-size", "huge"), "--suite-size: 'huge'"),
+        (("kernels", "--quick", "--suite-size", "full"), "--suite-size"),
+        (("kernels", "--seconds", "0"), "--seconds"),
+        (("kernels", "--seconds", "soon"), "--seconds"),
+        (("kernels", "-o", "xml"), "one of table, json"),
+        (("kernel",), "No such command 'kernel'"),
+        ((), "Missing command"),
+        (("show", "absent.json"), "No such file"),
+        (("show", "README.md"), "whole JSON"),
+        (("show", str(EXAMPLE), "--framework", "mxnet"), "--framework"),
+        (("diff", str(EXAMPLE), "absent.json"), "absent.json"),
+        (("diff", str(EXAMPLE), str(LATER), "--fail-above", "-1"), "--fail-above"),
+        (("roofline", str(EXAMPLE), "--plot", "r.gif"), "--plot"),
+        (
+            (
+                "kernels",
+                "--device",
+                "cpu",
+                "--suite-size",
+                "tiny",
+                "--frameworks",
+                "torch",
+                "--out",
+                "no/such/folder/out.json",
+            ),
+            "--out",
+        ),
+    ],
+)
 def test_bad_input_is_one_line_and_exit_2(arguments, words):
     done = chipwise("bench", *arguments, env=ENV)
     assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
@@ -150,7 +209,7 @@ def test_a_device_asked_for_and_absent_is_one_line(device):
 
 def test_a_truncated_file_and_another_schema_are_one_line(tmp_path):
     text = EXAMPLE.read_text(encoding="utf-8")
-    (tmp_path / "cut.json").write_text(text[:len(text) // 2])
+    (tmp_path / "cut.json").write_text(text[: len(text) // 2])
     (tmp_path / "later.json").write_text(text.replace("chipwise.bench/1", "chipwise.bench/9"))
     for name, words in (("cut.json", "whole JSON"), ("later.json", "it says 'chipwise.bench/9'")):
         done = chipwise("bench", "show", tmp_path / name)
@@ -161,7 +220,9 @@ def test_a_packed_file_is_read_as_it_is(tmp_path):
     write(read(EXAMPLE), tmp_path / "cpu.json.gz")
     assert (tmp_path / "cpu.json.gz").read_bytes()[:2] == b"\x1f\x8b"
     assert good("bench", "show", tmp_path / "cpu.json.gz") == good("bench", "show", EXAMPLE)
-    assert good("bench", "diff", EXAMPLE, tmp_path / "cpu.json.gz", "--fail-above", "0").rstrip().endswith("exit status 0")
+    assert (
+        good("bench", "diff", EXAMPLE, tmp_path / "cpu.json.gz", "--fail-above", "0").rstrip().endswith("exit status 0")
+    )
 
 
 def test_a_packed_file_that_breaks_off_is_one_line(tmp_path):
@@ -185,7 +246,10 @@ def test_the_runs_shipped_are_whole_and_of_one_chip():
 def test_a_regression_leaves_with_1():
     done = chipwise("bench", "diff", EXAMPLE, LATER, "--fail-above", "5")
     assert done.returncode == 1 and done.stdout.rstrip().endswith("exit status 1")
-    assert json.loads(chipwise("bench", "diff", EXAMPLE, LATER, "--fail-above", "5", "-o", "json").stdout)["regressions"] > 0
+    assert (
+        json.loads(chipwise("bench", "diff", EXAMPLE, LATER, "--fail-above", "5", "-o", "json").stdout)["regressions"]
+        > 0
+    )
 
 
 def test_the_roofline_is_drawn(tmp_path):
@@ -200,23 +264,42 @@ def test_the_schema_is_printed():
 
 def test_heavy_packages_are_not_imported_for_help():
     code = "import sys, chipwise.cli.main; print([n for n in ('numpy', 'torch', 'jax', 'matplotlib', 'pydantic') if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=ENV, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=ENV, capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def keys(value, out):
     if isinstance(value, dict):
         for key, inside in value.items():
             out.add(key)
-            keys({} if key in ("environment", "frameworks", "settings", "flops_per_s_by_dtype", "stated_flops_per_s_by_dtype") else inside, out)
+            keys(
+                {}
+                if key
+                in ("environment", "frameworks", "settings", "flops_per_s_by_dtype", "stated_flops_per_s_by_dtype")
+                else inside,
+                out,
+            )
     elif isinstance(value, list):
         for inside in value:
             keys(inside, out)
     return out
 
 
-@pytest.mark.parametrize("arguments", [
-    ("show", EXAMPLE), ("show", PACKED), ("diff", EXAMPLE, LATER, "--fail-above", "1e6"), ("roofline", PACKED),
-    ("kernels", "--device", "cpu", "--suite-size", "tiny", "--frameworks", "torch", "--points")], ids=lambda a: a[0])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", EXAMPLE),
+        ("show", PACKED),
+        ("diff", EXAMPLE, LATER, "--fail-above", "1e6"),
+        ("roofline", PACKED),
+        ("kernels", "--device", "cpu", "--suite-size", "tiny", "--frameworks", "torch", "--points"),
+    ],
+    ids=lambda a: a[0],
+)
 def test_every_key_of_the_json_is_documented(arguments):
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("json.md", "bench-file.md")]
     found = keys(json.loads(good("bench", *arguments, "-o", "json", env=ENV)), set())

@@ -16,8 +16,16 @@ from chipwise.validate.bench_rows import point_of
 
 BENCH = ROOT / "examples" / "bench"
 FIRST, CPU, HELD_OUT = BENCH / "h200-1.json.gz", BENCH / "cpu.json", BENCH / "h200-held-out.csv"
-BARS = {"gemm": 0.08, "sdpa_fwd": 0.12, "sdpa_fwdbwd": 0.12, "train": 0.08, "prefill": 0.10, "decode": 0.10,
-        "resnet50_train": 0.12, "peak_memory": 0.08}  # mean relative errors, at most
+BARS = {
+    "gemm": 0.08,
+    "sdpa_fwd": 0.12,
+    "sdpa_fwdbwd": 0.12,
+    "train": 0.08,
+    "prefill": 0.10,
+    "decode": 0.10,
+    "resnet50_train": 0.12,
+    "peak_memory": 0.08,
+}  # mean relative errors, at most
 FITTED = ("kernels", "steps")
 
 
@@ -69,7 +77,9 @@ def test_a_file_becomes_a_calibration_for_each_framework(calibrated):
 def test_every_part_says_its_points_and_its_error(calibrated):
     torch = calibrated[0]["calibrations"][0]
     assert {"gemm/bf16", "gemm/fp8", "sdpa_fwd/bf16", "copy/bf16"} <= set(torch["kernels"])
-    assert {"train/bf16", "train/bf16/compiled", "prefill/bf16", "decode/bf16", "resnet50_train/bf16"} <= set(torch["steps"])
+    assert {"train/bf16", "train/bf16/compiled", "prefill/bf16", "decode/bf16", "resnet50_train/bf16"} <= set(
+        torch["steps"]
+    )
     for name, found in (item for part in FITTED for item in torch[part].items()):
         assert found["points"] >= 1 and (found["error"] is None or 0 <= found["error"] < 1), name
     assert torch["kernels"]["gemm/bf16"]["error"] < 0.10 and torch["steps"]["train/bf16"]["error"] < 0.10
@@ -78,7 +88,11 @@ def test_every_part_says_its_points_and_its_error(calibrated):
 def test_one_framework_is_fitted_where_it_is_named(tmp_path, env):
     text = good("calibrate", "bench", FIRST, "--framework", "jax", "--folder", tmp_path / "kept", env=env)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["h200-jax-2026-11-15.json"]
-    assert "h200 with jax, from h200-1.json.gz of 2026-11-15\n" in text and "with torch" not in text and "too few to tell" in text
+    assert (
+        "h200 with jax, from h200-1.json.gz of 2026-11-15\n" in text
+        and "with torch" not in text
+        and "too few to tell" in text
+    )
 
 
 def test_the_data_folder_keeps_it_unless_a_folder_is_named_and_predictions_use_it(tmp_path, env):
@@ -87,7 +101,10 @@ def test_the_data_folder_keeps_it_unless_a_folder_is_named_and_predictions_use_i
     assert [path.name for path in kept.iterdir()] == ["h200-torch-2026-11-15.json"]
     ask = ("validate", "--rows", HELD_OUT, "--on", "h200", "-o", "json")
     assert json.loads(good(*ask, env=env))["source"].startswith(f"{FIRST.name}; what it lacks from ")
-    assert json.loads(good(*ask, env=with_data(tmp_path / "none")))["source"] == "h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"
+    assert (
+        json.loads(good(*ask, env=with_data(tmp_path / "none")))["source"]
+        == "h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"
+    )
 
 
 def test_a_broken_calibration_of_the_user_is_one_line(tmp_path, env):
@@ -103,7 +120,7 @@ def broken_files(folder):
     """Bench files that can't be used, with a part of the line that says why."""
     whole = gzip.decompress(FIRST.read_bytes()).decode()
     contents = {
-        "cut.json": (whole[:len(whole) // 2].encode(), "whole JSON"),
+        "cut.json": (whole[: len(whole) // 2].encode(), "whole JSON"),
         "cut.json.gz": (FIRST.read_bytes()[:50_000], "a bench file that can be read"),
         "later.json": (whole.replace("chipwise.bench/1", "chipwise.bench/9", 1).encode(), "it says 'chipwise.bench/9'"),
         "other.json": (b'{"a": 1}', "a bench file (schema chipwise.bench/1)"),
@@ -122,18 +139,36 @@ def test_a_bench_file_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp
     refused(after_a_good_one, "whole JSON", tmp_path / "data")
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ((), "Missing argument 'FILE...'"),
-    (("absent.json",), "'absent.json' is not accepted; expected a bench file that can be read (No such file"),
-    ((CPU,), "bench file: 'cpu.json' is not accepted; expected one measured on an accelerator (it is of a CPU"),
-    ((CPU, "--chip", "h200"), "bench file: 'cpu.json' is not accepted"),
-    ((FIRST, CPU), "bench file: 'cpu.json' is not accepted"),
-    ((FIRST, FIRST), "FILE: "),
-    ((FIRST, "--chip", "h100"), "--chip: 'h100' is not accepted; expected h200"),
-    ((FIRST, "--chip", "zzz"), "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
-    ((FIRST, "--framework", "mxnet"), "--framework: 'mxnet' is not accepted; expected one with usable points: torch, jax"),
-    ((FIRST, "-o", "xml"), "one of table, json"),
-], ids=["no file", "a missing file", "a CPU's file", "a CPU called a chip", "a CPU beside a chip", "a file twice", "another chip", "an unknown chip", "an unknown framework", "a format"])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ((), "Missing argument 'FILE...'"),
+        (("absent.json",), "'absent.json' is not accepted; expected a bench file that can be read (No such file"),
+        ((CPU,), "bench file: 'cpu.json' is not accepted; expected one measured on an accelerator (it is of a CPU"),
+        ((CPU, "--chip", "h200"), "bench file: 'cpu.json' is not accepted"),
+        ((FIRST, CPU), "bench file: 'cpu.json' is not accepted"),
+        ((FIRST, FIRST), "FILE: "),
+        ((FIRST, "--chip", "h100"), "--chip: 'h100' is not accepted; expected h200"),
+        ((FIRST, "--chip", "zzz"), "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
+        (
+            (FIRST, "--framework", "mxnet"),
+            "--framework: 'mxnet' is not accepted; expected one with usable points: torch, jax",
+        ),
+        ((FIRST, "-o", "xml"), "one of table, json"),
+    ],
+    ids=[
+        "no file",
+        "a missing file",
+        "a CPU's file",
+        "a CPU called a chip",
+        "a CPU beside a chip",
+        "a file twice",
+        "another chip",
+        "an unknown chip",
+        "an unknown framework",
+        "a format",
+    ],
+)
 def test_bad_input_is_one_line_and_nothing_is_written(arguments, words, tmp_path, env):
     refused(chipwise("calibrate", "bench", *arguments, cwd=tmp_path, env=env), words, tmp_path / "data")
     assert list(tmp_path.iterdir()) == []
@@ -160,13 +195,20 @@ def test_no_row_held_out_taught_the_calibration(held_out):
     assert {row["evidence"] for row in held_out["rows"]} == {"modelled"}
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ((), "--on: '' is not accepted; expected the chip that the flat rows are of, such as h200"),
-    (("--on", "h20"), "'h20' is not accepted; expected a known name"),
-    (("--on", "a100-80gb"), "a100-80gb was never measured"),
-    (("--on", "a100-80gb"), "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`"),
-    (("--on", "h200", "--rows", "validation/rows/kernels.csv"), "files of one kind"),
-], ids=["no chip", "an unknown chip", "a chip never measured", "what to run", "rows of two kinds"])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ((), "--on: '' is not accepted; expected the chip that the flat rows are of, such as h200"),
+        (("--on", "h20"), "'h20' is not accepted; expected a known name"),
+        (("--on", "a100-80gb"), "a100-80gb was never measured"),
+        (
+            ("--on", "a100-80gb"),
+            "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`",
+        ),
+        (("--on", "h200", "--rows", "validation/rows/kernels.csv"), "files of one kind"),
+    ],
+    ids=["no chip", "an unknown chip", "a chip never measured", "what to run", "rows of two kinds"],
+)
 def test_flat_rows_that_cannot_be_scored_are_one_line(arguments, words, tmp_path, env):
     done = chipwise("validate", "--rows", HELD_OUT, *arguments, env=env)
     refused(done, words, tmp_path / "data")

@@ -107,7 +107,8 @@ def test_a_gpu_is_checked_with_no_gpu_and_its_memory_is_compared():
 def test_a_program_too_large_for_a_card_compiles_but_does_not_fit(tmp_path):
     (tmp_path / "large.py").write_text(
         "import jax, jax.numpy as jnp\n\n\ndef make():\n"
-        "    return (lambda x: x * 2), (jax.ShapeDtypeStruct((14, 2**30), jnp.float32),)\n")
+        "    return (lambda x: x * 2), (jax.ShapeDtypeStruct((14, 2**30), jnp.float32),)\n"
+    )
     done = chipwise("check", "large.py:make", "--on", "h100:1", "-o", "json", cwd=tmp_path)
     assert done.returncode == 1
     (row,) = json.loads(done.stdout)["rows"]

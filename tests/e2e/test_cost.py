@@ -51,9 +51,18 @@ def test_a_service_is_billed_by_the_month(served):
 
 def test_the_table_has_every_section():
     said = good(*TRAIN)
-    for words in ("What h100:64 is paid for", "Checkpoints, failures and interruptions on h100:64", "Commitments for h100:64",
-                  "On-premises h100:64", "Against the cheapest of every cloud", "Port to v5p:4x4x4: 16 engineer-weeks",
-                  "What matters most to", "Assumptions", "v5p is not sold", "* marks stale prices"):
+    for words in (
+        "What h100:64 is paid for",
+        "Checkpoints, failures and interruptions on h100:64",
+        "Commitments for h100:64",
+        "On-premises h100:64",
+        "Against the cheapest of every cloud",
+        "Port to v5p:4x4x4: 16 engineer-weeks",
+        "What matters most to",
+        "Assumptions",
+        "v5p is not sold",
+        "* marks stale prices",
+    ):
         assert words in said, words
 
 
@@ -90,8 +99,9 @@ def test_focus_rows_of_a_commitment_tell_used_hours_from_idle_ones_and_read_back
     term = json.loads(good(*ask, "-o", "json"))["statements"][0]["terms"][0]
     rows = [row for row in csv.DictReader(io.StringIO(path.read_text())) if row["ServiceCategory"] == "Compute"]
     hours = {row["CommitmentDiscountStatus"] or row["ChargeCategory"]: float(row["PricingQuantity"]) for row in rows}
-    assert hours == pytest.approx({"Purchase": term["chip_hours"], "Used": 0.75 * term["chip_hours"],
-                                   "Unused": 0.25 * term["chip_hours"]})
+    assert hours == pytest.approx(
+        {"Purchase": term["chip_hours"], "Used": 0.75 * term["chip_hours"], "Unused": 0.25 * term["chip_hours"]}
+    )
     found = read_focus([path], years=3).rows[0]
     assert found.prices[3] / found.chips == pytest.approx(term["source"]["usd_per_chip_hour"])
 
@@ -110,8 +120,10 @@ def test_a_chip_without_a_price_is_said_to_have_none():
 
 def test_own_prices_come_first(tmp_path):
     path = tmp_path / "own.csv"
-    path.write_text("chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,date,source\n"
-                    "h100,aws,us-east-1,p5.48xlarge,8,8.00,,2026-11-01,contract\n")
+    path.write_text(
+        "chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,date,source\n"
+        "h100,aws,us-east-1,p5.48xlarge,8,8.00,,2026-11-01,contract\n"
+    )
     said = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--prices", path, "-o", "json"))
     first = said["statements"][0]["terms"][0]
     assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws" and first["source"]["own"]
@@ -119,8 +131,15 @@ def test_own_prices_come_first(tmp_path):
 
 def test_a_check_file_takes_the_port_away(tmp_path):
     path = tmp_path / "check.json"
-    path.write_text(json.dumps({"command": "check", "program": "p.py", "rows": [
-        {"accelerators": {"chip": "v5p"}, "compiles": True, "refused": None}]}))
+    path.write_text(
+        json.dumps(
+            {
+                "command": "check",
+                "program": "p.py",
+                "rows": [{"accelerators": {"chip": "v5p"}, "compiles": True, "refused": None}],
+            }
+        )
+    )
     said = json.loads(good("cost", EXAMPLE, "--on", "v5p:64", "--framework", "pytorch", "--check", path, "-o", "json"))
     port = said["statements"][0]["port"]
     assert port["weeks"] == 0 and "compiled the program" in port["reasons"][0]
@@ -133,18 +152,46 @@ def test_out_writes_the_file_whole(tmp_path):
 
 
 BAD = {
-    "--utilisation 0": "--utilisation", "--utilisation 1.5": "--utilisation", "--utilisation nan": "--utilisation",
-    "--years 0": "--years", "--years -3": "--years", "--site mars": "--site", "--energy-price -1": "--energy-price",
-    "--pue 0.9": "--pue", "--pue nan": "--pue", "--cloud nowhere": "--cloud", "--cloud gcp --region mars": "--region",
-    "--offer gcp": "--offer", "--offer gcp/us-central1/a3-highgpu-9g": "--offer", "--framework mxnet": "--framework",
-    "--custom-kernels rust:1": "--custom-kernels", "--runs 0": "--runs", "--runs -2": "--runs", "--epochs 0": "--epochs",
-    "--draws 5": "--draws", "--seed -1": "--seed", "--set foo=1": "--set", "--set interest": "--set",
-    "--set interest=-1": "--set interest", "--set utilisation=0": "--set utilisation", "--set interest=x": "--set",
-    "--years -1 --terms spot": "--years", "--years 1e-9": "--years", "--set interest=5": "--set interest",
-    "--set staff_usd_year=1e300": "--set staff_usd_year", "--energy-price 1e300": "--energy-price",
-    "--runs inf": "--runs", "--set utilisation=0.5 --utilisation 0.8": "--utilisation",
-    "--check nothing.json": "file", "-o yaml": "--output", "--now-on h999": "chip", "--chips 0": "chips",
-    "--rate 5": "--rate", "--terms rent": "--terms", "--terms ,": "--terms", "--evidence guess": "--evidence",
+    "--utilisation 0": "--utilisation",
+    "--utilisation 1.5": "--utilisation",
+    "--utilisation nan": "--utilisation",
+    "--years 0": "--years",
+    "--years -3": "--years",
+    "--site mars": "--site",
+    "--energy-price -1": "--energy-price",
+    "--pue 0.9": "--pue",
+    "--pue nan": "--pue",
+    "--cloud nowhere": "--cloud",
+    "--cloud gcp --region mars": "--region",
+    "--offer gcp": "--offer",
+    "--offer gcp/us-central1/a3-highgpu-9g": "--offer",
+    "--framework mxnet": "--framework",
+    "--custom-kernels rust:1": "--custom-kernels",
+    "--runs 0": "--runs",
+    "--runs -2": "--runs",
+    "--epochs 0": "--epochs",
+    "--draws 5": "--draws",
+    "--seed -1": "--seed",
+    "--set foo=1": "--set",
+    "--set interest": "--set",
+    "--set interest=-1": "--set interest",
+    "--set utilisation=0": "--set utilisation",
+    "--set interest=x": "--set",
+    "--years -1 --terms spot": "--years",
+    "--years 1e-9": "--years",
+    "--set interest=5": "--set interest",
+    "--set staff_usd_year=1e300": "--set staff_usd_year",
+    "--energy-price 1e300": "--energy-price",
+    "--runs inf": "--runs",
+    "--set utilisation=0.5 --utilisation 0.8": "--utilisation",
+    "--check nothing.json": "file",
+    "-o yaml": "--output",
+    "--now-on h999": "chip",
+    "--chips 0": "chips",
+    "--rate 5": "--rate",
+    "--terms rent": "--terms",
+    "--terms ,": "--terms",
+    "--evidence guess": "--evidence",
 }
 
 
@@ -166,8 +213,13 @@ def test_an_offer_of_another_chip_leaves_the_terms_missing():
     assert "h100 has no public price in list prices of the catalog, aws/us-east-1/p4d.24xlarge alone" in said
 
 
-@pytest.mark.parametrize("checked, costed", [
-    pytest.param("v5e:2x2", "v5e:256", marks=pytest.mark.compiler("tpu")), pytest.param("h100:4", "h100:64", marks=pytest.mark.compiler("cuda"))])
+@pytest.mark.parametrize(
+    "checked, costed",
+    [
+        pytest.param("v5e:2x2", "v5e:256", marks=pytest.mark.compiler("tpu")),
+        pytest.param("h100:4", "h100:64", marks=pytest.mark.compiler("cuda")),
+    ],
+)
 def test_a_real_check_is_read_back(tmp_path, checked, costed):
     path = tmp_path / "check.json"
     chipwise("check", "examples/programs/jax_mlp.py:train", "--on", checked, "-o", "json", "--out", path)
@@ -178,8 +230,12 @@ def test_a_real_check_is_read_back(tmp_path, checked, costed):
 
 
 def test_a_deadline_and_a_count_choose_the_chips():
-    chips = {flag: json.loads(good("cost", EXAMPLE, "--on", "h100", *flag.split(), "-o", "json"))["statements"][0]["accelerators"]["count"]
-             for flag in ("--chips 128", "--deadline 60d")}
+    chips = {
+        flag: json.loads(good("cost", EXAMPLE, "--on", "h100", *flag.split(), "-o", "json"))["statements"][0][
+            "accelerators"
+        ]["count"]
+        for flag in ("--chips 128", "--deadline 60d")
+    }
     assert chips["--chips 128"] == 128 and chips["--deadline 60d"] >= 256
 
 
@@ -190,10 +246,21 @@ def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
         assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
 
 
-@pytest.mark.parametrize(("typed", "offered"), [
-    ("--offer aws/us-east-1/p5.4", "aws/us-east-1/p5.48xlarge"), ("--region us-central", "us-central1"), ("--cloud la", "lambda")])
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("--offer aws/us-east-1/p5.4", "aws/us-east-1/p5.48xlarge"),
+        ("--region us-central", "us-central1"),
+        ("--cloud la", "lambda"),
+    ],
+)
 def test_clouds_regions_and_offers_complete_in_the_shell(typed, offered):
-    env = {**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"chipwise cost x {typed}", "COMP_CWORD": "4"}
+    env = {
+        **os.environ,
+        "_CHIPWISE_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"chipwise cost x {typed}",
+        "COMP_CWORD": "4",
+    }
     assert offered in chipwise(env=env).stdout.split()
 
 

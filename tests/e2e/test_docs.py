@@ -13,8 +13,12 @@ from chipwise.cli.main import GROUPS, VERBS
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import CUT, pages, run, shown
 
-COMMANDS = [pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
-            for page in pages() for each in shown(page) if each.command.startswith("chipwise ")]
+COMMANDS = [
+    pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
+    for page in pages()
+    for each in shown(page)
+    if each.command.startswith("chipwise ")
+]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -74,8 +78,31 @@ def keys(value, out):
     return out
 
 
-NAMES = {"by_chip", "by_family", "by_source", "not_eligible", "refusals", "parts_seconds", "collectives_seconds", "memory_bytes", "refused_splits", "figures",
-         "by_class_seconds", "by_source_seconds", "by_metric", "by_mode", "latencies_seconds", "hidden_seconds", "versions", "options", "dims", "set", "split_usd", "costs", "mix"}  # whose keys are names
+NAMES = {
+    "by_chip",
+    "by_family",
+    "by_source",
+    "not_eligible",
+    "refusals",
+    "parts_seconds",
+    "collectives_seconds",
+    "memory_bytes",
+    "refused_splits",
+    "figures",
+    "by_class_seconds",
+    "by_source_seconds",
+    "by_metric",
+    "by_mode",
+    "latencies_seconds",
+    "hidden_seconds",
+    "versions",
+    "options",
+    "dims",
+    "set",
+    "split_usd",
+    "costs",
+    "mix",
+}  # whose keys are names
 
 
 def without_names(value):
@@ -84,19 +111,46 @@ def without_names(value):
     return [without_names(v) for v in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("arguments", [
-    ("compare", EXAMPLE, "--on", "h100,v100"), ("predict", EXAMPLE, "--on", "h100:64"), ("layouts", EXAMPLE, "--on", "h100:64"),
-    ("chips", "v5e"), ("prices", "--on", "v5e"), ("models", "gpt2"), ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
-    ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
-    ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
-    ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"), ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
-    *(pytest.param(("check", "examples/programs/jax_mlp.py:train", "--on", on, "--tune", "--tune-limit", "2"), marks=pytest.mark.compiler(family))
-      for on, family in (("v5e:2x2", "tpu"), ("h100:4", "cuda"))), ("doctor",),
-    ("simulate", "examples/traces/mixed-day.yaml", "--pools", "examples/traces/mixed-pools.yaml", "--policy", "cheapest"),
-    ("fleet", "plan", "examples/fleet/mixed.yaml"), ("fleet", "plan", "examples/fleet/too-much.yaml"),
-], ids=lambda a: a[0])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", EXAMPLE, "--on", "h100,v100"),
+        ("predict", EXAMPLE, "--on", "h100:64"),
+        ("layouts", EXAMPLE, "--on", "h100:64"),
+        ("chips", "v5e"),
+        ("prices", "--on", "v5e"),
+        ("models", "gpt2"),
+        ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
+        ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
+        ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
+        ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"),
+        ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
+        *(
+            pytest.param(
+                ("check", "examples/programs/jax_mlp.py:train", "--on", on, "--tune", "--tune-limit", "2"),
+                marks=pytest.mark.compiler(family),
+            )
+            for on, family in (("v5e:2x2", "tpu"), ("h100:4", "cuda"))
+        ),
+        ("doctor",),
+        (
+            "simulate",
+            "examples/traces/mixed-day.yaml",
+            "--pools",
+            "examples/traces/mixed-pools.yaml",
+            "--policy",
+            "cheapest",
+        ),
+        ("fleet", "plan", "examples/fleet/mixed.yaml"),
+        ("fleet", "plan", "examples/fleet/too-much.yaml"),
+    ],
+    ids=lambda a: a[0],
+)
 def test_every_key_of_the_json_is_documented(arguments):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-    missing = [key for key in sorted(keys(without_names(json.loads(good(*arguments, "-o", "json"))), set()))
-               if f"`{key}`" not in page]
+    missing = [
+        key
+        for key in sorted(keys(without_names(json.loads(good(*arguments, "-o", "json"))), set()))
+        if f"`{key}`" not in page
+    ]
     assert not missing

@@ -14,12 +14,20 @@ import yaml
 from command import ROOT, chipwise
 
 SMALL: dict[str, Any] = {
-    "name": "small", "start": "2030-01", "months": 3,
+    "name": "small",
+    "start": "2030-01",
+    "months": 3,
     "workloads": [
-        {"name": "run", "workload": str(ROOT / "examples" / "llama-2-70b-lora.yaml"),
-         "train": {"deadline": "2030-02", "chips": [8]}},
-        {"name": "search", "workload": str(ROOT / "examples" / "bert-serve.yaml"),
-         "serve": {"rate": 5000, "peak": 2, "peak_hours": 6}},
+        {
+            "name": "run",
+            "workload": str(ROOT / "examples" / "llama-2-70b-lora.yaml"),
+            "train": {"deadline": "2030-02", "chips": [8]},
+        },
+        {
+            "name": "search",
+            "workload": str(ROOT / "examples" / "bert-serve.yaml"),
+            "serve": {"rate": 5000, "peak": 2, "peak_hours": 6},
+        },
     ],
     "candidates": [{"chip": "h100", "clouds": ["gcp"]}, {"chip": "v5e", "terms": ["ondemand"], "quota": 16}],
 }
@@ -50,7 +58,12 @@ def test_the_json_holds_the_plan_and_what_it_rests_on(record: dict[str, Any]) ->
     assert {s["service"] for s in plan["services"]} == {"search"}
     assert [a["name"] for a in record["alternatives"]] == ["GPU only", "TPU only", "best mix"]
     assert [s["name"] for s in record["sensitivity"]] == [
-        "demand +20 %", "demand -20 %", "prices +20 %", "prices -20 %", "bad end of all intervals"]
+        "demand +20 %",
+        "demand -20 %",
+        "prices +20 %",
+        "prices -20 %",
+        "bad end of all intervals",
+    ]
     bad = record["sensitivity"][-1]["plan"]
     assert bad is None or bad["usd"] >= plan["usd"] * (1 - 0.01)  # to the gap
     assert all(s["source"] for s in record["supplies"])
@@ -62,8 +75,10 @@ def test_every_workload_of_the_plan_gets_advice_on_its_network_and_storage(recor
     assert set(advice) == {"run", "search"} and all(a["words"] for a in advice.values())
     run, search = advice["run"], advice["search"]
     assert run["storage"]["checkpoint_bytes"] > 0 and run["network"]["source"]
-    assert run["network"]["enough"] == (not run["network"]["crosses"] or run["network"]["has_bytes_per_second"]
-                                        >= run["network"]["needed_bytes_per_second"])
+    assert run["network"]["enough"] == (
+        not run["network"]["crosses"]
+        or run["network"]["has_bytes_per_second"] >= run["network"]["needed_bytes_per_second"]
+    )
     assert search["storage"]["weights_bytes"] > 0 and not search["network"]["crosses"]
 
 
@@ -91,8 +106,15 @@ def test_focus_rows_add_up_to_what_is_paid_within_the_plan(tmp_path: Path, recor
 def test_the_table_names_supplies_workloads_and_the_gap(tmp_path: Path) -> None:
     done = chipwise("fleet", "plan", demand(tmp_path), "--no-sensitivity", "--cautious")
     assert done.returncode == 0, done.stderr
-    for words in ("no plan is cheaper by more than", "What runs where", "search", "GPU only", "TPU only", "best mix",
-                  "the bad end of each interval"):
+    for words in (
+        "no plan is cheaper by more than",
+        "What runs where",
+        "search",
+        "GPU only",
+        "TPU only",
+        "best mix",
+        "the bad end of each interval",
+    ):
         assert words in done.stdout
 
 
@@ -110,7 +132,9 @@ def test_the_picture_is_drawn_and_refused_where_there_is_no_plan(tmp_path: Path)
     text = out.read_text(encoding="utf-8")
     assert "chips, the most at once" in text and "US dollars paid" in text
     out.unlink()
-    done = chipwise("fleet", "plan", demand(tmp_path, lambda raw: raw.update(limits={"budget": 100})), "--plot", str(out))
+    done = chipwise(
+        "fleet", "plan", demand(tmp_path, lambda raw: raw.update(limits={"budget": 100})), "--plot", str(out)
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("chipwise: --plot:")
     assert not out.exists()
@@ -129,8 +153,9 @@ def below_zero(raw: dict[str, Any]) -> None:
 
 
 def in_euros(raw: dict[str, Any]) -> None:
-    raw["offers"] = [{"name": "deal", "chip": "h100", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 2,
-                      "currency": "EUR"}]
+    raw["offers"] = [
+        {"name": "deal", "chip": "h100", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 2, "currency": "EUR"}
+    ]
 
 
 def overlap(raw: dict[str, Any]) -> None:
@@ -166,22 +191,29 @@ def other_kind(raw: dict[str, Any]) -> None:
     raw["workloads"][0]["workload"] = str(ROOT / "examples" / "bert-serve.yaml")
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (no_quota, "candidates[0].quota: 0 is not accepted; expected at least 8 chips, one unit: v5e is the only chip that search"),
-    (no_price, "offers[0].usd_chip_hour: 'nothing' is not accepted"),
-    (below_zero, "offers[0].usd_chip_hour: -2 is not accepted; expected a price of more than 0"),
-    (in_euros, "offers[0].currency: 'EUR' is not accepted; expected USD, or a rate for it"),
-    (overlap, "existing[1]: 'c from 2030-02 to beyond' is not accepted"),
-    (gap, "workloads[1].serve.rates: 'nothing for 2030-02' is not accepted"),
-    (past, "start: '2020-01' is not accepted"),
-    (before, "workloads[0].train.deadline: '2029-12' is not accepted"),
-    (unknown, "candidates[0].chip: 'h1oo' is not accepted"),
-    (odd_chips, "existing[0].chips: 12 is not accepted; expected a multiple of 8"),
-    (no_workload, "workloads[0].workload file:"),
-    (other_kind, "workloads[0].workload workload:"),
-])
-def test_bad_demands_are_one_line_and_write_nothing(tmp_path: Path, change: Callable[[dict[str, Any]], None],
-                                                   words: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            no_quota,
+            "candidates[0].quota: 0 is not accepted; expected at least 8 chips, one unit: v5e is the only chip that search",
+        ),
+        (no_price, "offers[0].usd_chip_hour: 'nothing' is not accepted"),
+        (below_zero, "offers[0].usd_chip_hour: -2 is not accepted; expected a price of more than 0"),
+        (in_euros, "offers[0].currency: 'EUR' is not accepted; expected USD, or a rate for it"),
+        (overlap, "existing[1]: 'c from 2030-02 to beyond' is not accepted"),
+        (gap, "workloads[1].serve.rates: 'nothing for 2030-02' is not accepted"),
+        (past, "start: '2020-01' is not accepted"),
+        (before, "workloads[0].train.deadline: '2029-12' is not accepted"),
+        (unknown, "candidates[0].chip: 'h1oo' is not accepted"),
+        (odd_chips, "existing[0].chips: 12 is not accepted; expected a multiple of 8"),
+        (no_workload, "workloads[0].workload file:"),
+        (other_kind, "workloads[0].workload workload:"),
+    ],
+)
+def test_bad_demands_are_one_line_and_write_nothing(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
     out = tmp_path / "plan.json"
     done = chipwise("fleet", "plan", demand(tmp_path, change), "-o", "json", "--out", str(out))
     assert done.returncode == 2
@@ -191,10 +223,15 @@ def test_bad_demands_are_one_line_and_write_nothing(tmp_path: Path, change: Call
     assert not out.exists()
 
 
-@pytest.mark.parametrize(("flags", "words"), [
-    (("--gap", "2"), "--gap: 2.0 is not accepted"), (("--time-limit", "soon"), "--time-limit: 'soon' is not accepted"),
-    (("--time-limit", "0"), "--time-limit:"), (("-o", "xml"), "--output: 'xml' is not accepted"),
-])
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--gap", "2"), "--gap: 2.0 is not accepted"),
+        (("--time-limit", "soon"), "--time-limit: 'soon' is not accepted"),
+        (("--time-limit", "0"), "--time-limit:"),
+        (("-o", "xml"), "--output: 'xml' is not accepted"),
+    ],
+)
 def test_bad_flags_are_one_line(tmp_path: Path, flags: tuple[str, str], words: str) -> None:
     done = chipwise("fleet", "plan", demand(tmp_path), *flags)
     assert done.returncode == 2

@@ -12,9 +12,15 @@ pytestmark = pytest.mark.service
 CALM = settings(deadline=None, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize(("kind", "examples"), [
-    ("sqlite", 25), ("postgresql", 10), pytest.param("sqlite", 150, marks=pytest.mark.slow),
-    pytest.param("postgresql", 60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "examples"),
+    [
+        ("sqlite", 25),
+        ("postgresql", 10),
+        pytest.param("sqlite", 150, marks=pytest.mark.slow),
+        pytest.param("postgresql", 60, marks=pytest.mark.slow),
+    ],
+)
 def test_any_steps_in_any_order_leave_the_ledger_sound(kind, examples, tmp_path, request):
     if kind == "sqlite":
         run(lambda n: str(tmp_path / f"{n}.db"), examples)

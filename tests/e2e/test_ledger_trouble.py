@@ -37,7 +37,9 @@ def server():
 
 def told(done):
     """The one line of a command that was refused."""
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+    assert (
+        done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+    ), done.stderr
     return done.stderr
 
 
@@ -69,7 +71,7 @@ def test_a_damaged_ledger_says_so_and_how_to_rescue_it(tmp_path):
     filled(path)
     data = bytearray(path.read_bytes())
     for page in range(4096, len(data), 4096):
-        data[page:page + 200] = b"\xa5" * 200
+        data[page : page + 200] = b"\xa5" * 200
     path.write_bytes(data)
     line = told(chipwise("jobs", "list", "--ledger", path))
     assert "damaged" in line and ".recover" in line and "left as it is" in line
@@ -85,8 +87,15 @@ def test_a_ledger_on_a_network_file_system_stays_with_one_machine(tmp_path):
 
 
 def test_network_file_systems_are_told_by_the_longest_mount():
-    mounts = "\n".join(("1 0 8:1 / / rw - ext4 /dev/sda1 rw", "2 1 0:2 / /net rw shared:1 - nfs4 fs:/ rw", "3 2 8:2 / /net/disk rw - xfs /dev/sdb rw",
-                        "4 1 0:3 / /a\\040b rw - cifs //fs/x rw", "nonsense"))
+    mounts = "\n".join(
+        (
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw",
+            "2 1 0:2 / /net rw shared:1 - nfs4 fs:/ rw",
+            "3 2 8:2 / /net/disk rw - xfs /dev/sdb rw",
+            "4 1 0:3 / /a\\040b rw - cifs //fs/x rw",
+            "nonsense",
+        )
+    )
     found = [shared(Path(path), mounts) for path in ("/x", "/net/x", "/net/disk/x", "/network/x", "/a b/x")]
     assert found == ["", "nfs4", "", "", "cifs"]
     assert shared(Path("/x"), "") == ""
@@ -103,7 +112,10 @@ def test_a_ledger_of_another_version_is_not_touched(tmp_path):
 def test_a_ledger_that_another_process_keeps_locked_is_waited_for_and_then_given_up(tmp_path):
     path = tmp_path / "ledger.db"
     filled(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(Ledger(SQLite(path, True, busy_s=0.2))) as ledger:
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        closing(Ledger(SQLite(path, True, busy_s=0.2))) as ledger,
+    ):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="held it locked for too long; nothing was written and nothing is lost"):
             ledger.submit([submission()], 1.0)
@@ -132,19 +144,21 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
         place.mkdir(mode=0o555)
         place.chmod(0o555)
         program = textwrap.dedent(f"""
-            import os, sys; sys.path[:0] = {[str(ROOT / 'src'), *sys.path]!r}
+            import os, sys; sys.path[:0] = {[str(ROOT / "src"), *sys.path]!r}
             from chipwise.route.ledger import LedgerError, open_ledger
             if os.geteuid() == 0:
                 os.setgroups([])
                 os.setgid(65534)
                 os.setuid(65534)
             try:
-                open_ledger({str(place / 'ledger.db')!r})
+                open_ledger({str(place / "ledger.db")!r})
             except LedgerError as error:
                 sys.exit(str(error))
         """)
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and "can't be opened for writing" in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert (
+            done.returncode == 1 and "can't be opened for writing" in done.stderr and "Traceback" not in done.stderr
+        ), done.stderr
         assert list(place.iterdir()) == []
 
 
@@ -172,13 +186,25 @@ except LedgerError as error:
 def test_a_full_disk_loses_nothing_that_was_promised(how, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = how == "a small disk" and os.geteuid() == 0 and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False).returncode == 0
+    mounted = (
+        how == "a small disk"
+        and os.geteuid() == 0
+        and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
     try:
         url = str(disk / "ledger.db")
         program = FILL.format(path=[str(ROOT / "src"), str(ROOT / "tests" / "e2e")], url=url)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-                              preexec_fn=None if mounted else _small)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+            preexec_fn=None if mounted else _small,
+        )
         assert done.returncode == 1 and "full" in done.stderr and "Traceback" not in done.stderr, done.stderr
         assert "nothing is lost" in done.stderr or "what was committed is kept" in done.stderr
         if mounted:
@@ -199,7 +225,11 @@ def test_a_postgresql_that_goes_away_midway_loses_nothing_and_is_found_again(ser
             db.run("UPDATE jobs SET reason = 'half a step'")
             server.stop()
             db.all("SELECT id FROM jobs")
-        assert "hunter2" not in str(gone.value) and "what was committed is kept" in str(gone.value) and "\n" not in str(gone.value)
+        assert (
+            "hunter2" not in str(gone.value)
+            and "what was committed is kept" in str(gone.value)
+            and "\n" not in str(gone.value)
+        )
         with pytest.raises(LedgerError):
             ledger.jobs()
         line = told(chipwise("jobs", "list", "--ledger", url))
@@ -216,7 +246,10 @@ def test_a_router_whose_postgresql_was_restarted_between_two_steps_notices_nothi
         assert ledger.submit([submission()], 1.0) == ["1"]
 
 
-@pytest.mark.parametrize("url", ["mysql://ann:hunter2@db/x", "postgresql://ann:hunter2@127.0.0.1:1/x", "postgresql://ann:hunter2@/x?host=/nowhere"])
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://ann:hunter2@db/x", "postgresql://ann:hunter2@127.0.0.1:1/x", "postgresql://ann:hunter2@/x?host=/nowhere"],
+)
 def test_a_url_that_leads_nowhere_is_one_line_without_its_password(url):
     line = told(chipwise("jobs", "list", "--ledger", url))
     assert "hunter2" not in line
@@ -229,7 +262,9 @@ def _crowd(url, number, barrier, queue):
         ids += ledger.submit([submission(f"own {number}")], 1.0)
         made = []
         for job_id in map(str, range(1, 6)):
-            made += [a.id for a in ledger.decide(f"r{number}", "fastest", [start(job_id)], 2.0, 30.0, {**POOLS, "h100": 4})]
+            made += [
+                a.id for a in ledger.decide(f"r{number}", "fastest", [start(job_id)], 2.0, 30.0, {**POOLS, "h100": 4})
+            ]
         queue.put((ids[0], made))
 
 
@@ -247,7 +282,11 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
     made = [attempt for _, theirs in said for attempt in theirs]
     assert len({job for job, _ in said}) == 1 and len(made) == len(set(made)) == 2  # four chips are two jobs of two
     with open_ledger(url) as ledger:
-        assert ledger.check() == [] and len(ledger.jobs()) == 5 and {a.id for a in ledger.attempts(under_way=True)} == set(made)
+        assert (
+            ledger.check() == []
+            and len(ledger.jobs()) == 5
+            and {a.id for a in ledger.attempts(under_way=True)} == set(made)
+        )
 
 
 def _opens(files, number, barrier, queue):

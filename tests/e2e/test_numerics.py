@@ -51,8 +51,11 @@ def test_tiny_gradients_fail_in_fp16_and_pass_with_scaling_and_in_bf16():
     answers = {each["recipe"]: each for each in found["recipes"]}
     assert answers["fp16"]["answer"] == "unsafe" and answers["fp16+dynamic"]["answer"] == "safe"
     assert all(each["how"] == "emulated" for each in found["recipes"]) or "native" in str(found["notes"])
-    lost = {(each["layer"], each["values"]): each["underflows"] / each["elements"]
-            for each in answers["fp16"]["layers"] if each["elements"]}
+    lost = {
+        (each["layer"], each["values"]): each["underflows"] / each["elements"]
+        for each in answers["fp16"]["layers"]
+        if each["elements"]
+    }
     assert lost["scores", "gradients"] > 0.5
     assert answers["fp16+dynamic"]["runs"][0]["scale"][0] == 65536.0
 
@@ -155,7 +158,9 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     here.mkdir()
     text = GOOD.replace("    yield", f"    open({str(started)!r}, 'w').close()\n    yield")
     (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-    with running("numerics", "../mine.py", "--steps", "1000000", "--out", "out.txt", "--plot", "curves.png", cwd=here) as process:
+    with running(
+        "numerics", "../mine.py", "--steps", "1000000", "--out", "out.txt", "--plot", "curves.png", cwd=here
+    ) as process:
         while not started.exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -166,5 +171,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
 
 def test_the_help_needs_no_framework():
     code = "import sys, chipwise.cli.main; print([m for m in ('numpy', 'torch', 'jax', 'sklearn', 'matplotlib') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ, cwd=ROOT
+    )
     assert done.stdout.strip() == "[]"

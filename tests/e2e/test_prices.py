@@ -64,7 +64,10 @@ def test_own_prices_are_used_by_every_verb_that_prices_and_each_says_so(tmp_path
     own = cheap(tmp_path)
     said = "own prices (1 offers and 0 commitments of own.csv) over list prices of the catalog"
     compared = good("compare", EXAMPLE, "--on", "h100:64", "--prices", own)
-    assert f"prices: {said}; used for h100 on gcp" in compared and "$0.10/h (gcp, us-central1, 2026-10-31, own price)" in compared
+    assert (
+        f"prices: {said}; used for h100 on gcp" in compared
+        and "$0.10/h (gcp, us-central1, 2026-10-31, own price)" in compared
+    )
     served = good("compare", SERVED, "--on", "h100", "--prices", own)
     assert f"prices: {said}; used for h100 on gcp" in served
     predicted = good("predict", EXAMPLE, "--on", "h100:64", "--prices", own)
@@ -78,7 +81,11 @@ def test_own_prices_are_used_by_every_verb_that_prices_and_each_says_so(tmp_path
 def test_records_tell_own_prices_from_list_prices(tmp_path):
     own = cheap(tmp_path)
     predicted = json.loads(good("predict", EXAMPLE, "--on", "h100:64", "--prices", own, "-o", "json"))
-    assert predicted["ondemand"]["own"] and predicted["ondemand"]["usd_per_chip_hour"] == 0.1 and "own.csv" in predicted["prices"]
+    assert (
+        predicted["ondemand"]["own"]
+        and predicted["ondemand"]["usd_per_chip_hour"] == 0.1
+        and "own.csv" in predicted["prices"]
+    )
     assert json.loads(good("predict", EXAMPLE, "--on", "h100:64", "-o", "json"))["ondemand"]["own"] is False
     offers = json.loads(good("chips", "h100", "--prices", own, "-o", "json"))["chips"][0]["offers"]
     assert [o["own"] for o in offers].count(True) == 1 and offers[0]["own"]
@@ -98,7 +105,9 @@ def test_another_currency_takes_a_rate_from_a_flag_or_the_environment(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text(f"{HEAD},currency\nh100,gcp,us-central1,own-8,8,0.80,,2026-10-31,EUR\n", encoding="utf-8")
     assert "0.20+" in good("prices", "--on", "h100", "--prices", path, "--fx", "EUR=2")
-    assert "0.20+" in good("prices", "--on", "h100", "--prices", path, env={**os.environ, "CHIPWISE_FX": "GBP=1.3,EUR=2"})
+    assert "0.20+" in good(
+        "prices", "--on", "h100", "--prices", path, env={**os.environ, "CHIPWISE_FX": "GBP=1.3,EUR=2"}
+    )
 
 
 def test_prices_from_a_skypilot_catalog_are_prices_of_ones_own(tmp_path):
@@ -111,9 +120,14 @@ def test_prices_from_a_skypilot_catalog_are_prices_of_ones_own(tmp_path):
     assert "by the time of the file; --date says another" in guessed
 
 
-@pytest.mark.parametrize(("name", "more", "chip", "usd"), [
-    ("aws", ("--years", "1"), "h100", 46.784 / 8), ("gcp", (), "v5p", 3.36),
-    ("azure-eur", ("--years", "3", "--fx", "EUR=1.08"), "h100", 9.72)])
+@pytest.mark.parametrize(
+    ("name", "more", "chip", "usd"),
+    [
+        ("aws", ("--years", "1"), "h100", 46.784 / 8),
+        ("gcp", (), "v5p", 3.36),
+        ("azure-eur", ("--years", "3", "--fx", "EUR=1.08"), "h100", 9.72),
+    ],
+)
 def test_prices_from_a_focus_bill_are_what_was_paid(name, more, chip, usd, tmp_path):
     out = tmp_path / "own.csv"
     shown = good("prices", "import", "focus", FOCUS[name], *more, "--out", out)
@@ -124,8 +138,9 @@ def test_prices_from_a_focus_bill_are_what_was_paid(name, more, chip, usd, tmp_p
 
 def test_every_key_of_an_imports_json_is_documented(tmp_path):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-    document = json.loads(good("prices", "import", "focus", FOCUS["aws"], "--years", "1", "--out", tmp_path / "own.csv", "-o",
-                               "json"))
+    document = json.loads(
+        good("prices", "import", "focus", FOCUS["aws"], "--years", "1", "--out", tmp_path / "own.csv", "-o", "json")
+    )
     keys = {*document, *document["own_prices"][0], *document["left_out"][0]}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
     assert document["rows_read"] == 10 and document["rows_used"] == 5
@@ -150,30 +165,53 @@ CASES = {
     "no file of that name": (("prices", "--prices", "nowhere.csv"), "a file that exists"),
     "a folder": (("prices", "--prices", "."), "not a folder"),
     "a bill as own prices": (("prices", "--prices", FOCUS["aws"]), "the column chip"),
-    "own prices for a comparison": (("compare", EXAMPLE, "--on", "h100", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for a comparison": (
+        ("compare", EXAMPLE, "--on", "h100", "--prices", "nowhere.csv"),
+        "a file that exists",
+    ),
     "own prices for a service": (("compare", SERVED, "--on", "h100", "--prices", "nowhere.csv"), "a file that exists"),
-    "own prices for a prediction": (("predict", EXAMPLE, "--on", "h100:64", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for a prediction": (
+        ("predict", EXAMPLE, "--on", "h100:64", "--prices", "nowhere.csv"),
+        "a file that exists",
+    ),
     "own prices for chips": (("chips", "--prices", "nowhere.csv"), "a file that exists"),
     "a rate that is none": (("prices", "--fx", "EUR"), "--fx: 'EUR'"),
     "a negative rate": (("prices", "--prices", OWN, "--fx", "EUR=-1"), "--fx: 'EUR=-1'"),
-    "an option before the import": (("prices", "--on", "h100", "import", "focus", FOCUS["aws"], "--out", "x.csv"),
-                                    "nothing before import"),
+    "an option before the import": (
+        ("prices", "--on", "h100", "import", "focus", FOCUS["aws"], "--out", "x.csv"),
+        "nothing before import",
+    ),
     "an import of nothing": (("prices", "import", "focus", "--out", "x.csv"), "Missing argument"),
     "an import to nowhere": (("prices", "import", "focus", FOCUS["gcp"]), "--out"),
-    "an import into no folder": (("prices", "import", "focus", FOCUS["gcp"], "--out", "no/such/x.csv"), "can be written"),
+    "an import into no folder": (
+        ("prices", "import", "focus", FOCUS["gcp"], "--out", "no/such/x.csv"),
+        "can be written",
+    ),
     "an import of no kind": (("prices", "import", "cur", "bill.csv"), "No such command 'cur'"),
     "a bill that isn't there": (("prices", "import", "focus", "nowhere.csv", "--out", "x.csv"), "a file that exists"),
     "a bill with commitments of no length": (("prices", "import", "focus", FOCUS["aws"], "--out", "x.csv"), "--years"),
-    "commitments of two years": (("prices", "import", "focus", FOCUS["aws"], "--years", "2", "--out", "x.csv"), "1 or 3"),
-    "a bill in euros": (("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", "x.csv"),
-                        "focus-azure-eur.csv line 2 BillingCurrency: 'EUR'"),
+    "commitments of two years": (
+        ("prices", "import", "focus", FOCUS["aws"], "--years", "2", "--out", "x.csv"),
+        "1 or 3",
+    ),
+    "a bill in euros": (
+        ("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", "x.csv"),
+        "focus-azure-eur.csv line 2 BillingCurrency: 'EUR'",
+    ),
     "own prices as a bill": (("prices", "import", "focus", OWN, "--out", "x.csv"), "the column BillingCurrency"),
-    "own prices as a catalog": (("prices", "import", "skypilot", OWN, "--cloud", "gcp", "--out", "x.csv"),
-                                "the column InstanceType"),
+    "own prices as a catalog": (
+        ("prices", "import", "skypilot", OWN, "--cloud", "gcp", "--out", "x.csv"),
+        "the column InstanceType",
+    ),
     "a catalog of no cloud": (("prices", "import", "skypilot", OWN, "--out", "x.csv"), "--cloud"),
-    "a date that is none": (("prices", "import", "skypilot", SKYPILOT[0], "--date", "today", "--out", "x.csv"), "--date"),
-    "a date to come": (("prices", "import", "skypilot", SKYPILOT[0], "--date", "2099-01-01", "--out", "x.csv"),
-                       "not after today"),
+    "a date that is none": (
+        ("prices", "import", "skypilot", SKYPILOT[0], "--date", "today", "--out", "x.csv"),
+        "--date",
+    ),
+    "a date to come": (
+        ("prices", "import", "skypilot", SKYPILOT[0], "--date", "2099-01-01", "--out", "x.csv"),
+        "not after today",
+    ),
 }
 
 
@@ -202,11 +240,21 @@ def test_a_bad_row_of_own_prices_is_named_by_file_row_and_field(case, tmp_path):
 
 
 def test_a_currency_without_a_rate_is_one_line(tmp_path):
-    (tmp_path / "own.csv").write_text(f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,EUR\n", encoding="utf-8")
+    (tmp_path / "own.csv").write_text(
+        f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,EUR\n", encoding="utf-8"
+    )
     refused(("compare", EXAMPLE, "--on", "h100", "--prices", "own.csv"), "own.csv line 2 currency: 'EUR'", tmp_path)
 
 
 def test_no_line_looks_like_a_prompt(tmp_path):
     said = good("prices", "--on", "h100") + good(
-        "prices", "import", "focus", str(ROOT / "examples" / "prices" / "focus-aws.csv"), "--years", "1", "--out", tmp_path / "own.csv")
+        "prices",
+        "import",
+        "focus",
+        str(ROOT / "examples" / "prices" / "focus-aws.csv"),
+        "--years",
+        "1",
+        "--out",
+        tmp_path / "own.csv",
+    )
     assert not [line for line in said.splitlines() if line.startswith("$ ")]  # pages take such lines for commands

@@ -45,8 +45,24 @@ UID = "u7"
 NODES = {
     "h200-0": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-0"}},
     "h200-1": {"resources": {"chips": 8}, "labels": {"pool": "h200", "node": "h200-1"}},
-    "v5e-0": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "1"}},
-    "v5e-1": {"resources": {"chips": 4}, "labels": {"pool": "v5e", "ray.io/tpu-slice-name": "s", "ray.io/tpu-topology": "2x4", "ray.io/tpu-worker-id": "0"}},
+    "v5e-0": {
+        "resources": {"chips": 4},
+        "labels": {
+            "pool": "v5e",
+            "ray.io/tpu-slice-name": "s",
+            "ray.io/tpu-topology": "2x4",
+            "ray.io/tpu-worker-id": "1",
+        },
+    },
+    "v5e-1": {
+        "resources": {"chips": 4},
+        "labels": {
+            "pool": "v5e",
+            "ray.io/tpu-slice-name": "s",
+            "ray.io/tpu-topology": "2x4",
+            "ray.io/tpu-worker-id": "0",
+        },
+    },
 }
 
 
@@ -78,14 +94,28 @@ def engine(pools):
 def launch(tmp_path, pools):
     made = []
 
-    def make(script, pool="h200", chips=1, name="", topology="", shared=True, secrets=(), time_limit=None, environment=None):
+    def make(
+        script, pool="h200", chips=1, name="", topology="", shared=True, secrets=(), time_limit=None, environment=None
+    ):
         number = len(made) + 1
         attempt = f"{UID}-{name or os.urandom(4).hex()}-{number}"
         folder = tmp_path / attempt
-        variant = Variant("only", pools[pool].family, chips, command=(sys.executable, "-c", script), secrets=tuple(secrets))
+        variant = Variant(
+            "only", pools[pool].family, chips, command=(sys.executable, "-c", script), secrets=tuple(secrets)
+        )
         option = Option(pool, "only", chips, topology, Estimate(60.0, 50.0, 70.0, "measured"), 1.0, 1.0)
-        one = Launch(attempt, 1, "j", Job("j", (variant,)), variant, pools[pool], option, folder,
-                     {"CHIPWISE_ATTEMPT": attempt, **(environment or {})}, time_limit)
+        one = Launch(
+            attempt,
+            1,
+            "j",
+            Job("j", (variant,)),
+            variant,
+            pools[pool],
+            option,
+            folder,
+            {"CHIPWISE_ATTEMPT": attempt, **(environment or {})},
+            time_limit,
+        )
         if shared:
             write_launch(one)
         made.append(one)
@@ -219,7 +249,12 @@ def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_atte
         link = next(iter(engine._links.values()))
         for _ in range(20):
             one = launch("open('ran', 'a').write('x')", shared=False)  # no claim to lean on
-            one = replace(one, variant=replace(one.variant, command=(sys.executable, "-c", f"open({str(one.folder)!r} + '.ran', 'a').write('x')")))
+            one = replace(
+                one,
+                variant=replace(
+                    one.variant, command=(sys.executable, "-c", f"open({str(one.folder)!r} + '.ran', 'a').write('x')")
+                ),
+            )
             killer = threading.Timer(chance.uniform(0, 0.08), link.driver.kill)
             killer.start()
             try:
@@ -238,8 +273,10 @@ def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_atte
 
 
 def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(engine, launch):
-    script = ("import signal, sys, time\ndef save(*_):\n    open('saved', 'w').close()\n    sys.exit(143)\n"
-              "signal.signal(signal.SIGTERM, save)\nopen('up', 'w').close()\ntime.sleep(600)")
+    script = (
+        "import signal, sys, time\ndef save(*_):\n    open('saved', 'w').close()\n    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, save)\nopen('up', 'w').close()\ntime.sleep(600)"
+    )
     one = launch(script)
     identity = engine.submit(one)
     waiting(one.folder / "up")
@@ -257,7 +294,9 @@ def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(en
 
 
 def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
-    with pytest.raises(EngineRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"):
+    with pytest.raises(
+        EngineRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"
+    ):
         engine.submit(launch("", chips=24))
     stray = Pool("b200", "ray", "b200", "gpu", 8, address=(*pools["h200"].address[:2], ("label", "pool=b200")))
     one = launch("")
@@ -275,10 +314,12 @@ def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
 
 
 def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, launch):
-    script = ("import os, pathlib\nf = pathlib.Path(os.environ['CHIPWISE_FOLDER'])\n"
-              "names = ('RANK', 'WORLD', 'HOSTS')\n"
-              "(f / ('told' + os.environ['CHIPWISE_RANK'])).write_text(' '.join(os.environ['CHIPWISE_' + n] for n in names) "
-              "+ ' ' + os.environ['TPU_WORKER_ID'])\n")
+    script = (
+        "import os, pathlib\nf = pathlib.Path(os.environ['CHIPWISE_FOLDER'])\n"
+        "names = ('RANK', 'WORLD', 'HOSTS')\n"
+        "(f / ('told' + os.environ['CHIPWISE_RANK'])).write_text(' '.join(os.environ['CHIPWISE_' + n] for n in names) "
+        "+ ' ' + os.environ['TPU_WORKER_ID'])\n"
+    )
     one = launch(script, "v5e", 8, topology="2x4")
     one.environment["CHIPWISE_FOLDER"] = str(one.folder)
     (one.folder / "launch.json").unlink()
@@ -294,7 +335,9 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, 
     assert (seen.state, seen.exit_code, seen.where) == (DONE, 0, "127.0.0.1,127.0.0.1"), seen
     assert (one.folder / "told0").read_text() == "0 2 127.0.0.1,127.0.0.1 0"
     assert (one.folder / "told1").read_text() == "1 2 127.0.0.1,127.0.0.1 1"
-    failing = launch("import os, sys, time\nif os.environ['CHIPWISE_RANK'] == '1': sys.exit(5)\ntime.sleep(600)", "v5e", 8)
+    failing = launch(
+        "import os, sys, time\nif os.environ['CHIPWISE_RANK'] == '1': sys.exit(5)\ntime.sleep(600)", "v5e", 8
+    )
     engine.submit(failing)
     seen = until(engine, failing, ENDED)
     assert (seen.state, seen.exit_code) == (FAILED, 5) and "host 1" in seen.reason
@@ -303,7 +346,9 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, 
 
 
 def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(engine, launch):
-    one = launch("import os, time; open('pids.new', 'w').write(f'{os.getppid()} {os.getpid()}'); os.rename('pids.new', 'pids'); time.sleep(600)")
+    one = launch(
+        "import os, time; open('pids.new', 'w').write(f'{os.getppid()} {os.getpid()}'); os.rename('pids.new', 'pids'); time.sleep(600)"
+    )
     engine.submit(one)
     shim, program = map(int, waiting(one.folder / "pids").read_text().split())
     os.kill(shim, signal.SIGKILL)
@@ -316,8 +361,12 @@ def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(engine,
 
 
 def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(engine, launch):
-    one = launch("import os; assert os.environ['NODE_KEY_WORD'] == 'from the node' and os.environ['NODE_PLAIN']; "
-                 "assert not {'NODE_OTHER_WORD', 'NODE_TOKEN'} & set(os.environ)", secrets=["NODE_KEY_WORD"], shared=False)
+    one = launch(
+        "import os; assert os.environ['NODE_KEY_WORD'] == 'from the node' and os.environ['NODE_PLAIN']; "
+        "assert not {'NODE_OTHER_WORD', 'NODE_TOKEN'} & set(os.environ)",
+        secrets=["NODE_KEY_WORD"],
+        shared=False,
+    )
     engine.submit(one)
     seen = until(engine, one, ENDED)
     assert seen.state == DONE and "not seen from the node" in seen.reason
@@ -325,7 +374,9 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     engine.submit(two)
     seen = until(engine, two, ENDED)
     assert seen.state == FAILED and "NO_SUCH_SECRET" in seen.reason
-    with pytest.raises(EngineRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"):
+    with pytest.raises(
+        EngineRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"
+    ):
         engine.submit(launch("", secrets=["NODE_TOKEN"]))
     slow = launch("import time; time.sleep(600)", time_limit=1.0)
     engine.submit(slow)
@@ -349,7 +400,11 @@ def test_words_reach_the_program_byte_for_byte(engine, launch, tmp_path, shared)
 
 
 def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, engine, launch, pools):
-    gang = launch("import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)", "h200", 16)
+    gang = launch(
+        "import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)",
+        "h200",
+        16,
+    )
     engine.submit(gang)
     until(engine, gang, RUNNING)
     pids = [int(waiting(gang.folder / f"pid{rank}").read_text() or 0) for rank in (0, 1)]
@@ -361,7 +416,9 @@ def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(clus
         while left := [pid for pid in pids if pid and alive(pid)]:
             assert time.time() < end, left
             time.sleep(0.2)
-        while (room := engine.capacity([pools["h200"]])["h200"]).down != 8:  # Ray misses a node after some health checks
+        while (
+            room := engine.capacity([pools["h200"]])["h200"]
+        ).down != 8:  # Ray misses a node after some health checks
             assert time.time() < end, room
             time.sleep(0.2)
         room = free_at_last(engine, pools["h200"], 8)
@@ -381,7 +438,9 @@ def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(clus
 
 @pytest.mark.slow  # Ray starts a server of its own for each client: tens of seconds on a busy machine
 def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
-    at = tuple((k, f"ray://127.0.0.1:{cluster.pids['client']}" if k == "address" else v) for k, v in pools["h200"].address)
+    at = tuple(
+        (k, f"ray://127.0.0.1:{cluster.pids['client']}" if k == "address" else v) for k, v in pools["h200"].address
+    )
     far = Pool("h200", "ray", "h200", "gpu", 16, address=at)
     engine = RayEngine([far], UID)
     try:
@@ -392,7 +451,21 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
         assert patiently(lambda: until(engine, one, ENDED)).state == DONE
         assert patiently(lambda: engine.capacity([far]))["h200"].total == 16
         with pytest.raises(EngineRefused, match="on hosts of their own"):
-            patiently(lambda: engine.submit(Launch("u7-x-1", 1, "j", one.job, one.variant, far, Option("h200", "only", 99, "", one.option.seconds, 1.0, 1.0), one.folder, {})))
+            patiently(
+                lambda: engine.submit(
+                    Launch(
+                        "u7-x-1",
+                        1,
+                        "j",
+                        one.job,
+                        one.variant,
+                        far,
+                        Option("h200", "only", 99, "", one.option.seconds, 1.0, 1.0),
+                        one.folder,
+                        {},
+                    )
+                )
+            )
     finally:
         engine.close()
 
@@ -451,9 +524,35 @@ class Site:
         self.folder = folder
         ray = {"address": cluster.address, "resource": "chips"}
         self.pools = folder / "pools.yaml"
-        self.pools.write_text(json.dumps({"folder": str(folder / "shared"), "engines": {"ray": ray}, "pools": [  # JSON is YAML
-            {"name": "v5e", "engine": "ray", "chip": "v5e", "count": 8, "shapes": ["2x4"], "terms": "owned", "price": 0.6, "address": {"label": {"pool": "v5e"}}},
-            {"name": "h200", "engine": "ray", "chip": "h200", "count": 16, "terms": "owned", "price": 1.8, "address": {"label": {"pool": "h200"}}}]}))
+        self.pools.write_text(
+            json.dumps(
+                {
+                    "folder": str(folder / "shared"),
+                    "engines": {"ray": ray},
+                    "pools": [  # JSON is YAML
+                        {
+                            "name": "v5e",
+                            "engine": "ray",
+                            "chip": "v5e",
+                            "count": 8,
+                            "shapes": ["2x4"],
+                            "terms": "owned",
+                            "price": 0.6,
+                            "address": {"label": {"pool": "v5e"}},
+                        },
+                        {
+                            "name": "h200",
+                            "engine": "ray",
+                            "chip": "h200",
+                            "count": 16,
+                            "terms": "owned",
+                            "price": 1.8,
+                            "address": {"label": {"pool": "h200"}},
+                        },
+                    ],
+                }
+            )
+        )
         self.ledger = str(folder / "ledger.db")
         self.options = ("--pools", self.pools, "--ledger", self.ledger)
 
@@ -478,8 +577,23 @@ class Site:
     @contextmanager
     def router(self):
         with (self.folder / "router.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", "chipwise", "router", "run", *map(str, self.options), "--policy", "fastest", "--interval", "0.5s"],
-                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "chipwise",
+                    "router",
+                    "run",
+                    *map(str, self.options),
+                    "--policy",
+                    "fastest",
+                    "--interval",
+                    "0.5s",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         try:
             yield process
         finally:
@@ -490,11 +604,20 @@ class Site:
 @pytest.mark.slow
 def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_when_its_node_dies(cluster, tmp_path):
     site = Site(cluster, tmp_path)
-    hold = site.submit(name="hold", variants={"tpu": {"chips": 8, "command": ["sleep", "600"]}}, estimates={"tpu": "600s"})
+    hold = site.submit(
+        name="hold", variants={"tpu": {"chips": 8, "command": ["sleep", "600"]}}, estimates={"tpu": "600s"}
+    )
     with site.router() as router:
         site.until(hold, "running")
-        mine = site.submit(name="mine", variants={"tpu": {"chips": 8, "command": ["echo", "tpu words"]}, "gpu": {"chips": 8, "command": ["sleep", "600"]}},
-                           estimates={"tpu": "10s", "gpu": "30s"}, checkpoint={"folder": str(tmp_path / "kept"), "every": "1s"})
+        mine = site.submit(
+            name="mine",
+            variants={
+                "tpu": {"chips": 8, "command": ["echo", "tpu words"]},
+                "gpu": {"chips": 8, "command": ["sleep", "600"]},
+            },
+            estimates={"tpu": "10s", "gpu": "30s"},
+            checkpoint={"folder": str(tmp_path / "kept"), "every": "1s"},
+        )
         (attempt,) = site.until(mine, "running")
         assert (attempt.pool, attempt.variant) == ("h200", "gpu")
         router.kill()  # the work must not notice
@@ -509,17 +632,29 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
             first, second = site.until(mine, "done")
         finally:
             cluster.say("add", where)
-    assert (first.state, first.pool, second.state, second.pool, second.variant) == ("lost", "h200", "done", "v5e", "tpu")
+    assert (first.state, first.pool, second.state, second.pool, second.variant) == (
+        "lost",
+        "h200",
+        "done",
+        "v5e",
+        "tpu",
+    )
     (output,) = (tmp_path / "shared").rglob(f"attempts/{second.id}/output")
     assert output.read_text() == "tpu words\n"
     told = good("jobs", "explain", mine, *site.options[2:])
-    assert ("its node has died" in told or "watches over the program" in told) and "as gpu" in told  # whichever is seen first
+    assert (
+        "its node has died" in told or "watches over the program" in told
+    ) and "as gpu" in told  # whichever is seen first
 
 
 def held_node(site):
     """The name of the node on which a job of 8 chips runs: the one whose chips are all taken."""
     link = RayLink(json.loads(site.pools.read_text())["engines"]["ray"]["address"])
-    taken = {node["labels"]["node"] for node in link.ask("nodes") if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")}
+    taken = {
+        node["labels"]["node"]
+        for node in link.ask("nodes")
+        if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")
+    }
     link.close()
     (name,) = taken
     return name

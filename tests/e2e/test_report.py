@@ -23,8 +23,11 @@ pytestmark = pytest.mark.service
 
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 SERVE = str(ROOT / "examples" / "llama-3.1-70b-serve.yaml")
-COMMANDS = {"training": (EXAMPLE, "--on", "h100,h200,b200,v5p,v6e,mi300x"), "service": (SERVE, "--on", "h100,h200,v6e"),
-            "pipeline": (str(ROOT / "examples" / "gpt3-175b-pretrain.yaml"), "--on", "h100,h200")}  # its layouts are long words
+COMMANDS = {
+    "training": (EXAMPLE, "--on", "h100,h200,b200,v5p,v6e,mi300x"),
+    "service": (SERVE, "--on", "h100,h200,v6e"),
+    "pipeline": (str(ROOT / "examples" / "gpt3-175b-pretrain.yaml"), "--on", "h100,h200"),
+}  # its layouts are long words
 PRINTED = round((210 - 2 * 16) / 25.4 * 96)  # pixels that the margins of A4 leave
 CONTRAST = 4.5  # of WCAG 2, level AA
 
@@ -118,7 +121,9 @@ def test_wide_tables_scroll_inside_their_box_and_can_be_reached_by_keyboard(open
 
 def test_headings_go_down_in_order_and_links_lead_to_sections(opened):
     page, _, _ = opened
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].filter(h => h.offsetParent).map(h => +h.tagName[1])")
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].filter(h => h.offsetParent).map(h => +h.tagName[1])"
+    )
     assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
     links = page.locator("nav a")
     assert links.count() >= 5
@@ -126,8 +131,14 @@ def test_headings_go_down_in_order_and_links_lead_to_sections(opened):
         target = links.nth(i).get_attribute("href")
         links.nth(i).click()
         assert page.evaluate("location.hash") == target
-        assert page.evaluate("h => { const r = document.querySelector(h).getBoundingClientRect(); return r.top < innerHeight && r.bottom > 0; }", target)
-    assert all(url.startswith("http") for url in page.evaluate("[...document.querySelectorAll('a:not([href^=\"#\"])')].map(a => a.href)"))
+        assert page.evaluate(
+            "h => { const r = document.querySelector(h).getBoundingClientRect(); return r.top < innerHeight && r.bottom > 0; }",
+            target,
+        )
+    assert all(
+        url.startswith("http")
+        for url in page.evaluate("[...document.querySelectorAll('a:not([href^=\"#\"])')].map(a => a.href)")
+    )
 
 
 def test_text_stands_out_from_what_lies_behind_it(opened):
@@ -167,8 +178,16 @@ def test_a_demand_file_is_planned_and_reported(tmp_path):
     said = good("report", tmp_path / "next-year.yaml", "-o", tmp_path / "plan.html")
     html = (tmp_path / "plan.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert said.splitlines()[0] in html and "plan.html: " in said
-    for words in ("<h1>next-year</h1>", "Fleet plan", "pre-training &amp; &lt;i&gt;more", "GPU only", "demand +20 %", "Prices used", "us-average",
-                  "Every time is a value with a 90 % interval"):
+    for words in (
+        "<h1>next-year</h1>",
+        "Fleet plan",
+        "pre-training &amp; &lt;i&gt;more",
+        "GPU only",
+        "demand +20 %",
+        "Prices used",
+        "us-average",
+        "Every time is a value with a 90 % interval",
+    ):
         assert words in html
     for flag, value in (("--on", "h100"), ("--deadline", "30d"), ("--batch", "8"), ("--evidence", "auto")):
         done = chipwise("report", tmp_path / "next-year.yaml", flag, value, "-o", tmp_path / "other.html")
@@ -177,7 +196,10 @@ def test_a_demand_file_is_planned_and_reported(tmp_path):
 
 
 def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_path):
-    (tmp_path / "short.yaml").write_text(DEMAND.replace("quota: 512", "quota: 8").replace("  - {chip: h100}\n", "").partition("on_premises")[0], encoding="utf-8")
+    (tmp_path / "short.yaml").write_text(
+        DEMAND.replace("quota: 512", "quota: 8").replace("  - {chip: h100}\n", "").partition("on_premises")[0],
+        encoding="utf-8",
+    )
     assert "No plan meets this demand" in good("report", tmp_path / "short.yaml", "-o", tmp_path / "plan.html")
     assert "What has to give way" in (tmp_path / "plan.html").read_text(encoding="utf-8")
 
@@ -199,11 +221,24 @@ def test_a_pdf_has_the_decision_on_its_first_page_and_all_sections_after_it(prin
     _, reader = printed
     pages = [flat(sheet.extract_text()) for sheet in reader.pages]
     assert 4 <= len(pages) <= 15
-    assert "Pick " in pages[0] and "What would flip it" in pages[0] and "Figure 1." in pages[0] and "Comparison" not in pages[0]
+    assert (
+        "Pick " in pages[0]
+        and "What would flip it" in pages[0]
+        and "Figure 1." in pages[0]
+        and "Comparison" not in pages[0]
+    )
     assert "1 Comparison" in pages[1]
     whole = " ".join(pages)
-    for words in ("What it costs", "Rent or buy", "Cost against time", "Sensitivity", "Evidence and error bars", "Assumptions and sources",
-                  "Prices used", "interval held"):
+    for words in (
+        "What it costs",
+        "Rent or buy",
+        "Cost against time",
+        "Sensitivity",
+        "Evidence and error bars",
+        "Assumptions and sources",
+        "Prices used",
+        "interval held",
+    ):
         assert words in whole
     assert f"page {len(pages)} of {len(pages)}" in pages[-1]
 
@@ -231,8 +266,11 @@ def test_nothing_is_wider_than_the_printed_page(name, reports, chromium):
     page = chromium.new_page(viewport={"width": PRINTED, "height": 1000})
     page.emulate_media(media="print")
     page.goto(reports[name].as_uri())
-    wide = page.evaluate("w => [...document.querySelectorAll('table, figure, p, li')].filter(e => e.getBoundingClientRect().right > w + 1)"
-                         ".map(e => e.tagName + ' ' + e.textContent.slice(0, 50))", PRINTED)
+    wide = page.evaluate(
+        "w => [...document.querySelectorAll('table, figure, p, li')].filter(e => e.getBoundingClientRect().right > w + 1)"
+        ".map(e => e.tagName + ' ' + e.textContent.slice(0, 50))",
+        PRINTED,
+    )
     assert wide == [] and not page.locator("nav").is_visible()
     page.close()
 
@@ -274,15 +312,24 @@ def test_options_that_a_demand_file_decides_are_refused_beside_it(option, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("named, words", [(None, "apt-get install chromium"), ("/no/browser", "CHIPWISE_BROWSER"), (shutil.which("false"), "made no PDF")])
+@pytest.mark.parametrize(
+    "named, words",
+    [(None, "apt-get install chromium"), ("/no/browser", "CHIPWISE_BROWSER"), (shutil.which("false"), "made no PDF")],
+)
 def test_without_a_browser_a_pdf_is_one_line_and_nothing_is_written(named, words, tmp_path):
     env = {**os.environ, "PATH": str(tmp_path)}
     env.pop("CHIPWISE_BROWSER", None)
     if named:
         env["CHIPWISE_BROWSER"] = named
     done = chipwise("report", EXAMPLE, "--on", "h100", "-o", "report.pdf", cwd=tmp_path, env=env)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr and not list(tmp_path.iterdir())
-    assert "report.pdf: " in good("report", EXAMPLE, "--on", "h100", "-o", "report.pdf", cwd=tmp_path) if named is None else True
+    assert (
+        done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr and not list(tmp_path.iterdir())
+    )
+    assert (
+        "report.pdf: " in good("report", EXAMPLE, "--on", "h100", "-o", "report.pdf", cwd=tmp_path)
+        if named is None
+        else True
+    )
 
 
 def test_an_old_report_is_replaced_whole(tmp_path):

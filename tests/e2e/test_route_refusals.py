@@ -25,8 +25,12 @@ TRACE = ("examples/traces/mixed-day.yaml", "--pools", "examples/traces/mixed-poo
 def at(tmp_path):
     """Runs chipwise with data of the test's own; what it says."""
     (tmp_path / "data").mkdir()
-    env = {**os.environ, "CHIPWISE_DATA": str(tmp_path / "data"), "CHIPWISE_POOLS": POOLS,
-           "CHIPWISE_LEDGER": str(tmp_path / "data" / "ledger.db")}
+    env = {
+        **os.environ,
+        "CHIPWISE_DATA": str(tmp_path / "data"),
+        "CHIPWISE_POOLS": POOLS,
+        "CHIPWISE_LEDGER": str(tmp_path / "data" / "ledger.db"),
+    }
 
     def run(*arguments, status=0):
         done = chipwise_here(*arguments, env=env)
@@ -85,7 +89,9 @@ def test_of_several_files_the_wrong_one_is_named(at, tmp_path):
     assert f"{bad}: retries: -1" in at("jobs", "submit", HELLO, bad, status=2)
     bad.write_text("name: [\n")
     assert str(bad) in at("jobs", "submit", HELLO, bad, status=2)
-    assert "none.yaml'" in at("jobs", "submit", HELLO, tmp_path / "none.yaml", status=2)  # the end of a long path is shown
+    assert "none.yaml'" in at(
+        "jobs", "submit", HELLO, tmp_path / "none.yaml", status=2
+    )  # the end of a long path is shown
     assert jobs(at) == []
 
 
@@ -111,10 +117,18 @@ def test_the_end_of_a_failed_attempts_output_is_shown(at, tmp_path):
     assert "Output" not in at("jobs", "show", job)
 
 
-@pytest.mark.parametrize(("address", "said"), [
-    ((("foo", "1"),), "'foo' is not accepted; expected one of cluster, cwd, ids"),
-    ((("ids", "0,0"),), "each once"), ((("ids", "a,b"),), "whole numbers"), ((("ids", "0,"),), "whole numbers"),
-    ((("ids", "3"),), "2 ids"), ((("ids", "3,4,5"),), "2 ids"), ((("cwd", "/nope"),), "a folder of this machine")])
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ((("foo", "1"),), "'foo' is not accepted; expected one of cluster, cwd, ids"),
+        ((("ids", "0,0"),), "each once"),
+        ((("ids", "a,b"),), "whole numbers"),
+        ((("ids", "0,"),), "whole numbers"),
+        ((("ids", "3"),), "2 ids"),
+        ((("ids", "3,4,5"),), "2 ids"),
+        ((("cwd", "/nope"),), "a folder of this machine"),
+    ],
+)
 def test_an_address_that_the_local_engine_cannot_use_is_refused(tmp_path, address, said):
     with pytest.raises(InputError, match=said) as caught:
         engines_of([Pool("a", "local", "h100", "gpu", 2, address=address)], {"local": tmp_path}, "uid")
@@ -177,12 +191,20 @@ def test_a_drained_pool_is_why_a_job_waits(at, tmp_path):
     assert "  here is drained: waits\n" in said and "working chips" not in said and "waits: here" not in said
 
 
-@pytest.mark.parametrize(("variant", "said"), [
-    ("layout: tp=banana", "variants.gpu.layout tp: 'banana'"), ("layout: tp=7", "variants.gpu.layout: 'tp=7'"),
-    ("program: nope.py", "variants.gpu.program: 'nope.py'"), ("program: 'nope.py:f'", "variants.gpu.program: 'nope.py:f'")])
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [
+        ("layout: tp=banana", "variants.gpu.layout tp: 'banana'"),
+        ("layout: tp=7", "variants.gpu.layout: 'tp=7'"),
+        ("program: nope.py", "variants.gpu.program: 'nope.py'"),
+        ("program: 'nope.py:f'", "variants.gpu.program: 'nope.py:f'"),
+    ],
+)
 def test_what_a_variant_cannot_have_is_named_as_in_the_file(variant, said):
-    text = ("name: a\nworkload: {model: gpt2, train: {steps: 10, global_batch: 64, sequence: 1024}}\n"
-            f"variants: {{gpu: {{chips: 8, command: [a], {variant}}}}}\n")
+    text = (
+        "name: a\nworkload: {model: gpt2, train: {steps: 10, global_batch: 64, sequence: 1024}}\n"
+        f"variants: {{gpu: {{chips: 8, command: [a], {variant}}}}}\n"
+    )
     (job,) = load_jobs(text, 0.0)
     with pytest.raises(ChipwiseError) as caught:
         admit(job, *estimator().options(job, [Pool("h100", "local", "h100", "gpu", 8)]), 0.0)

@@ -32,7 +32,17 @@ def place(tmp_path):
 
 
 def line(place, *more, policy="fastest"):
-    return ("router", "run", "--pools", place / "pools.yaml", "--ledger", place / "ledger.db", "--policy", policy, *more)
+    return (
+        "router",
+        "run",
+        "--pools",
+        place / "pools.yaml",
+        "--ledger",
+        place / "ledger.db",
+        "--policy",
+        policy,
+        *more,
+    )
 
 
 def submit(place, number=2, seconds=(0.0,)):
@@ -56,7 +66,14 @@ def test_every_key_of_the_json_is_documented(place):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").partition("## router")[2]
     for verb in (line(place, "--once"), ("router", "status", "--ledger", place / "ledger.db")):
         found = json.loads(good_here(*verb, "-o", "json"))
-        inner = [key for rows in found.values() if isinstance(rows, list) for row in rows if isinstance(row, dict) for key in row]
+        inner = [
+            key
+            for rows in found.values()
+            if isinstance(rows, list)
+            for row in rows
+            if isinstance(row, dict)
+            for key in row
+        ]
         assert [key for key in [*found, *inner] if f"`{key}`" not in page] == []
 
 
@@ -64,7 +81,9 @@ def test_one_look_as_json(place):
     submit(place, 3)
     found = json.loads(good_here(*line(place, "--once", "-o", "json")))
     assert found["ticks"] == 1 and found["attempts"] == {"started": 2} and found["jobs"] == {"active": 2, "waiting": 1}
-    assert json.loads(good_here(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {"done": 3}
+    assert json.loads(good_here(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {
+        "done": 3
+    }
 
 
 def test_what_was_said_can_be_written_to_a_file(place):
@@ -85,8 +104,11 @@ def test_a_router_that_was_killed_is_told_from_one_that_lives(place):
 def test_metrics_are_scraped_from_a_router_at_work(place):
     submit(place, 4, (0.5,))
     env = chaos.environment(CHIPWISE_METRICS_TOKEN="sesame-sesame-sesame")
-    router = chaos.RouterProcess(chaos.command(*line(place, "--until-idle", "--interval", "0.2s", "--metrics", "127.0.0.1:0")),
-                                 place / "router.txt", env)
+    router = chaos.RouterProcess(
+        chaos.command(*line(place, "--until-idle", "--interval", "0.2s", "--metrics", "127.0.0.1:0")),
+        place / "router.txt",
+        env,
+    )
     try:
         until, text = time.monotonic() + PATIENCE_S, ""
         while "chipwise_jobs" not in text and time.monotonic() < until and router.process.poll() is None:
@@ -112,13 +134,28 @@ def scraped(port):
         connection.close()
 
 
-@pytest.mark.parametrize(("more", "words"), [
-    (("--policy", "dearest"), "policy"), (("--interval", "0"), "--interval"), (("--interval", "-1s"), "--interval"),
-    (("--lease", "3s"), "twice the interval"), (("--keep", "1s"), "--keep"), (("--keep", "always"), "--keep"), (("--once", "--until-idle"), "--once"), (("--metrics", "0.0.0.0:0"), "bearer token"),
-    (("--metrics", "nowhere"), "HOST:PORT"), (("--token-file", "x"), "--metrics beside it"), (("--weight", "cost"), "--weight"),
-    (("--weight", "cost=-1"), "--weight"), (("--weight", "cost=nan"), "--weight"), (("-o", "csv"), "--output"),
-    (("--pools", "none.yaml"), "none.yaml"), (("--ledger", "mysql://x"), "ledger"),
-    (("--metrics", "127.0.0.1:0", "--token-file", "no-file"), "--token-file")])
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--policy", "dearest"), "policy"),
+        (("--interval", "0"), "--interval"),
+        (("--interval", "-1s"), "--interval"),
+        (("--lease", "3s"), "twice the interval"),
+        (("--keep", "1s"), "--keep"),
+        (("--keep", "always"), "--keep"),
+        (("--once", "--until-idle"), "--once"),
+        (("--metrics", "0.0.0.0:0"), "bearer token"),
+        (("--metrics", "nowhere"), "HOST:PORT"),
+        (("--token-file", "x"), "--metrics beside it"),
+        (("--weight", "cost"), "--weight"),
+        (("--weight", "cost=-1"), "--weight"),
+        (("--weight", "cost=nan"), "--weight"),
+        (("-o", "csv"), "--output"),
+        (("--pools", "none.yaml"), "none.yaml"),
+        (("--ledger", "mysql://x"), "ledger"),
+        (("--metrics", "127.0.0.1:0", "--token-file", "no-file"), "--token-file"),
+    ],
+)
 def test_bad_input_is_one_line(place, more, words):
     done = chipwise_here(*line(place, *more), cwd=place, env=chaos.environment())
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1 and words in done.stderr
@@ -129,7 +166,7 @@ def test_bad_input_is_one_line(place, more, words):
 def test_pools_and_policy_must_be_said(place, missing):
     words = list(map(str, line(place, "--once")))
     at = words.index(missing)
-    done = chipwise_here(*words[:at], *words[at + 2:])
+    done = chipwise_here(*words[:at], *words[at + 2 :])
     assert done.returncode == 2 and missing in done.stderr and done.stderr.count("\n") == 1
 
 
@@ -167,7 +204,9 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
         url = server.database("gone")
         with open_ledger(url) as ledger:
             ids = ledger.submit(chaos.jobs(place / "logs", 6, [chaos.option("near", 0.1)], (0.3,)), time.time())
-        words = [str(w).replace(str(place / "ledger.db"), url) for w in line(place, "--until-idle", "--interval", "0.1s")]
+        words = [
+            str(w).replace(str(place / "ledger.db"), url) for w in line(place, "--until-idle", "--interval", "0.1s")
+        ]
         router = chaos.RouterProcess(chaos.command(*words), place / "router.txt", chaos.environment())
         until = time.monotonic() + PATIENCE_S
         while "handed over" not in router.said() and time.monotonic() < until:
@@ -177,7 +216,14 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
         last = router.said().splitlines()[-1]
         assert last.startswith("chipwise: ledger postgresql://") and "hunter2" not in router.said()
         server.start()
-        done = subprocess.run(chaos.command(*words), capture_output=True, text=True, env=chaos.environment(), timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            chaos.command(*words),
+            capture_output=True,
+            text=True,
+            env=chaos.environment(),
+            timeout=PATIENCE_S,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         with open_ledger(url) as ledger:
             assert {ledger.job(each).state for each in ids} == {"done"} and ledger.check() == []

@@ -43,8 +43,21 @@ class Local:
             self.engine = LocalEngine(folder / "state" / ledger.uid)
 
     def router(self, n: int):
-        return chaos.command("router", "run", "--pools", self.pools, "--ledger", self.url, "--policy", "fastest", "--interval",
-                             "0.1s", "--lease", "5s", "--until-idle")
+        return chaos.command(
+            "router",
+            "run",
+            "--pools",
+            self.pools,
+            "--ledger",
+            self.url,
+            "--policy",
+            "fastest",
+            "--interval",
+            "0.1s",
+            "--lease",
+            "5s",
+            "--until-idle",
+        )
 
     def warm(self):
         """Compile what placing needs: a router that is killed while it compiles starts over."""
@@ -62,7 +75,9 @@ class Local:
 
     def kill(self, pool: str = "") -> int:
         """Kill shims and programs; how many shims."""
-        claims = {s.attempt: claim_of(self.engine.attempts / s.attempt) for s in self.engine.list() if s.state == RUNNING}
+        claims = {
+            s.attempt: claim_of(self.engine.attempts / s.attempt) for s in self.engine.list() if s.state == RUNNING
+        }
         theirs = {attempt: claim for attempt, claim in claims.items() if not pool or claim.pool == pool}
         for attempt, claim in theirs.items():
             processes.send(claim.pid, claim.start, signal.SIGKILL)
@@ -77,8 +92,12 @@ class Local:
             claim, end = claim_of(folder), end_of(folder)
             for chip in claim.chips if claim is not None and end is not None else ():
                 by_chip.setdefault((claim.pool, chip), []).append((claim.at, end.ended, folder.name))
-        return [f"{one[2]} and {two[2]} both had {chip}" for chip, held in by_chip.items()
-                for one, two in pairwise(sorted(held)) if two[0] < one[1]]
+        return [
+            f"{one[2]} and {two[2]} both had {chip}"
+            for chip, held in by_chip.items()
+            for one, two in pairwise(sorted(held))
+            if two[0] < one[1]
+        ]
 
     def ran(self) -> set[str]:
         return {seen.attempt for seen in self.engine.list()}
@@ -96,9 +115,19 @@ def local(folder, url):
 
 def storm(there, number, kills, seed, routers=1):
     there.warm()
-    outcome = chaos.run(there.router, there.url, chaos.jobs(there.folder / "logs", number, OPTIONS, SECONDS, seed), kills, seed,
-                        there.hurt, folder=there.folder, logs=there.folder / "logs", routers=routers,
-                        engine_attempts=there.ran, env=chaos.environment())
+    outcome = chaos.run(
+        there.router,
+        there.url,
+        chaos.jobs(there.folder / "logs", number, OPTIONS, SECONDS, seed),
+        kills,
+        seed,
+        there.hurt,
+        folder=there.folder,
+        logs=there.folder / "logs",
+        routers=routers,
+        engine_attempts=there.ran,
+        env=chaos.environment(),
+    )
     print(f"{number} jobs, {outcome.kills} kills, {outcome.seconds:.0f} s, attempts {outcome.attempts}")
     assert outcome.problems == [], outcome.problems[:20]
     assert there.shared() == []
@@ -132,8 +161,14 @@ def test_two_routers_on_postgresql_share_five_hundred_jobs_though_they_are_kille
 
 def test_a_router_killed_at_each_line_that_matters_loses_and_repeats_nothing(tmp_path):
     """See deadly_router.py: killed before and after every word to the ledger and to the engine."""
-    done = subprocess.run([sys.executable, str(Path(__file__).with_name("deadly_router.py")), str(tmp_path)],
-                          capture_output=True, text=True, check=False, env=chaos.environment(), timeout=PATIENCE_S)
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("deadly_router.py")), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=chaos.environment(),
+        timeout=PATIENCE_S,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found) >= 20

@@ -41,15 +41,25 @@ while step < int(sys.argv[1]):
 def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
     (tmp_path / "kept").mkdir()
     command = (sys.executable, "-c", PROGRAM, str(STEPS))
-    job = Job("steps", (Variant("cpu", "cpu", 1, command=command),), retries=0,
-              checkpoint=Checkpoint(restartable=True, every=0.1, folder=str(tmp_path / "kept")))
-    options = tuple(Option(pool, "cpu", 1, "", Estimate(2.0, 1.0, 4.0, "measured"), 1.0, 0.0) for pool in ("near", "far"))
+    job = Job(
+        "steps",
+        (Variant("cpu", "cpu", 1, command=command),),
+        retries=0,
+        checkpoint=Checkpoint(restartable=True, every=0.1, folder=str(tmp_path / "kept")),
+    )
+    options = tuple(
+        Option(pool, "cpu", 1, "", Estimate(2.0, 1.0, 4.0, "measured"), 1.0, 0.0) for pool in ("near", "far")
+    )
     with open_ledger(str(tmp_path / "ledger.db")) as ledger:
         [number] = ledger.submit([Submission(job, options, ())], time.time())
         engine = LocalEngine(tmp_path / "state")
         pools = [Pool(name, "local", "cpu", "cpu", 1) for name in ("near", "far")]
-        router = Router(ledger, {"local": engine}, pools, policy_named("fastest"), folders={"local": tmp_path / "state"}, name="one")
-        ticked(router, lambda: (tmp_path / "kept" / "step").exists() and int((tmp_path / "kept" / "step").read_text()) >= 5)
+        router = Router(
+            ledger, {"local": engine}, pools, policy_named("fastest"), folders={"local": tmp_path / "state"}, name="one"
+        )
+        ticked(
+            router, lambda: (tmp_path / "kept" / "step").exists() and int((tmp_path / "kept" / "step").read_text()) >= 5
+        )
         first = ledger.attempts()[0]
         if how == "preempted":
             ledger.ask_stop(first.id, "preempt", time.time())
@@ -59,7 +69,9 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
         ticked(router, lambda: not ledger.open_jobs())
         attempts = ledger.attempts()
         assert [a.state for a in attempts] == [how, "done"] and ledger.job(number).done == 1.0 and ledger.check() == []
-        assert how == "preempted" or attempts[1].pool != attempts[0].pool  # not where it was lost, while there is another
+        assert (
+            how == "preempted" or attempts[1].pool != attempts[0].pool
+        )  # not where it was lost, while there is another
         begun = [(tmp_path / "state" / "attempts" / a.id / "output").read_text().split()[-1] for a in attempts]
         assert begun[0] == "0" and int(begun[1]) >= 5  # nothing that was kept is done again
         kept = [e.data["done"] for e in ledger.events(number) if e.kind == "ended"]

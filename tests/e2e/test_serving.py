@@ -23,8 +23,26 @@ def simulated(*arguments):
 
 def test_simulate_says_everything_in_order():
     said = good(*SIMULATE, "--rate", "4")
-    order = ["Service", "chosen", "settings", "blocks of 16", "Latency", "TTFT", "TPOT", "ITL", "end to end", "goodput",
-             "preemptions", "J per output token", "Promise", "kept", "vllm serve", "Assumptions", "seed 0", "warm-up"]
+    order = [
+        "Service",
+        "chosen",
+        "settings",
+        "blocks of 16",
+        "Latency",
+        "TTFT",
+        "TPOT",
+        "ITL",
+        "end to end",
+        "goodput",
+        "preemptions",
+        "J per output token",
+        "Promise",
+        "kept",
+        "vllm serve",
+        "Assumptions",
+        "seed 0",
+        "warm-up",
+    ]
     places = [said.index(words) for words in order]
     assert places == sorted(places)
 
@@ -36,7 +54,10 @@ def test_a_seed_gives_the_same_bytes_and_another_seed_others(monkeypatch):
         said.append(good(*SIMULATE, "--rate", "4", "--seed", "7", "-o", "json"))
     once, again = said
     assert once == again
-    assert json.loads(good(*SIMULATE, "--rate", "4", "--seed", "8", "-o", "json"))["ttft_seconds"] != json.loads(once)["ttft_seconds"]
+    assert (
+        json.loads(good(*SIMULATE, "--rate", "4", "--seed", "8", "-o", "json"))["ttft_seconds"]
+        != json.loads(once)["ttft_seconds"]
+    )
 
 
 def test_intervals_hold_their_values_and_every_key_is_documented():
@@ -51,7 +72,9 @@ def test_intervals_hold_their_values_and_every_key_is_documented():
 
 
 def test_a_split_that_is_named_is_taken_and_chips_follow():
-    found = simulated(*SIMULATE[2:], "--rate", "1", "--tp", "2", "--replicas", "3", "--max-batch", "64", "--chunk", "2048")
+    found = simulated(
+        *SIMULATE[2:], "--rate", "1", "--tp", "2", "--replicas", "3", "--max-batch", "64", "--chunk", "2048"
+    )
     service = found["service"]
     assert (service["split"]["tp"], service["engines"], service["chips"]) == (2, 3, 6) and not found["split_chosen"]
     assert "--max-num-seqs 64" in service["flags"] and "--max-num-batched-tokens 2048" in service["flags"]
@@ -59,8 +82,10 @@ def test_a_split_that_is_named_is_taken_and_chips_follow():
 
 
 def test_disaggregation_has_two_pools_and_evener_gaps():
-    both = [simulated(LLAMA, "--on", "h200:16", "--tp", "4", "--rate", "6", "--requests", "800", *more)
-            for more in ((), ("--disaggregate", "2:2"))]
+    both = [
+        simulated(LLAMA, "--on", "h200:16", "--tp", "4", "--rate", "6", "--requests", "800", *more)
+        for more in ((), ("--disaggregate", "2:2"))
+    ]
     assert [each["service"]["prefill_engines"] for each in both] == [0, 2] and both[1]["service"]["chips"] == 16
     assert both[1]["itl_seconds"]["p99"]["value"] < both[0]["itl_seconds"]["p99"]["value"]
 
@@ -80,7 +105,9 @@ def test_traces_are_taken_whole_or_scaled(tmp_path):
 @pytest.mark.parametrize(("name", "unit"), [("bert-serve", "sequences"), ("resnet-50-serve", "images")])
 def test_models_that_answer_in_one_pass(name, unit):
     found = simulated(example(name), "--on", "h200:2", "--requests", "2000")
-    assert found["workload"]["unit"] == unit and found["tpot_seconds"] is None and found["service"]["cache_blocks"] is None
+    assert (
+        found["workload"]["unit"] == unit and found["tpot_seconds"] is None and found["service"]["cache_blocks"] is None
+    )
 
 
 def test_an_image_is_one_unit_of_work_however_many_patches_it_has():
@@ -97,7 +124,15 @@ def test_offline_jobs_end_before_a_deadline():
 
 def test_capacity_ranks_splits_and_says_what_was_refused():
     said = good(*CAPACITY)
-    for words in ("The most it carries", "take", "sequences fit", "Pareto front", "--tensor-parallel-size", "Refused", "tp=1: "):
+    for words in (
+        "The most it carries",
+        "take",
+        "sequences fit",
+        "Pareto front",
+        "--tensor-parallel-size",
+        "Refused",
+        "tp=1: ",
+    ):
         assert words in said
     found = json.loads(good(*CAPACITY, "-o", "json"))
     loads = [row["load"] for row in found["rows"]]
@@ -115,8 +150,23 @@ def test_capacity_holds_when_it_is_simulated():
 
 
 def test_users_without_a_promise_are_ranked_by_output():
-    found = json.loads(good("serving", "capacity", "llama-3.1-8b", "--input-len", "500", "--output-len", "100", "--users", "8",
-                            "--on", "v6e:4", "-o", "json"))
+    found = json.loads(
+        good(
+            "serving",
+            "capacity",
+            "llama-3.1-8b",
+            "--input-len",
+            "500",
+            "--output-len",
+            "100",
+            "--users",
+            "8",
+            "--on",
+            "v6e:4",
+            "-o",
+            "json",
+        )
+    )
     total = [row["units_per_second_per_chip"] for row in found["rows"]]
     assert total == sorted(total, reverse=True) and found["needed_chips"] is None
 
@@ -127,7 +177,9 @@ def test_a_plot_is_drawn_whole_and_its_points_are_in_the_record(tmp_path):
     loads = [point["load"] for point in found["curve"]]
     assert loads == sorted(loads) and len(loads) == 10
     assert "<svg" in path.read_text(encoding="utf-8") and list(tmp_path.iterdir()) == [path]
-    closed = simulated(example("resnet-50-serve"), "--on", "h200:1", "--requests", "500", "--plot", tmp_path / "users.png")
+    closed = simulated(
+        example("resnet-50-serve"), "--on", "h200:1", "--requests", "500", "--plot", tmp_path / "users.png"
+    )
     assert closed["curve"][0]["tpot_seconds"] is None
 
 
@@ -139,14 +191,35 @@ def trace(tmp_path, text):
 
 BAD = {
     "a rate above capacity": ((*SIMULATE, "--rate", "20"), "within the promise"),
-    "the workload's own rate above capacity": (("serving", "simulate", LLAMA, "--on", "h200:8"), "serve.arrival.rate: '20'"),
+    "the workload's own rate above capacity": (
+        ("serving", "simulate", LLAMA, "--on", "h200:8"),
+        "serve.arrival.rate: '20'",
+    ),
     "an impossible promise": ((*CAPACITY, "--ttft", "1ms"), "the nearest is"),
-    "a cache too small": (("serving", "simulate", "llama-3.1-8b", "--input-len", "100000", "--output-len", "20000", "--rate",
-                           "0.01", "--precision", "fp32", "--on", "a100-40gb:1"), "the longest request"),
+    "a cache too small": (
+        (
+            "serving",
+            "simulate",
+            "llama-3.1-8b",
+            "--input-len",
+            "100000",
+            "--output-len",
+            "20000",
+            "--rate",
+            "0.01",
+            "--precision",
+            "fp32",
+            "--on",
+            "a100-40gb:1",
+        ),
+        "the longest request",
+    ),
     "weights too large": (("serving", "capacity", LLAMA, "--on", "h100:1"), "before any request"),
     "lengths past the context": ((*SIMULATE, "--rate", "1", "--input-len", "200000"), "131,072 tokens"),
-    "more chips than there are": ((*SIMULATE, "--rate", "1", "--tp", "4", "--replicas", "3"),
-                                  "tp(4) * pp(1) * dp(1) * replicas(3) = 12 is more than chips(8)"),
+    "more chips than there are": (
+        (*SIMULATE, "--rate", "1", "--tp", "4", "--replicas", "3"),
+        "tp(4) * pp(1) * dp(1) * replicas(3) = 12 is more than chips(8)",
+    ),
     "an engine larger than the chips": ((*CAPACITY, "--tp", "16"), "tp(16) * pp(1) * dp(1) = 16 is more than chips(8)"),
     "heads that tp does not divide": ((*SIMULATE, "--rate", "1", "--tp", "3"), "heads(64)"),
     "experts of a model that has none": ((*CAPACITY, "--ep", "8"), "has no experts to split"),
@@ -154,21 +227,31 @@ BAD = {
     "a cnn that is split": (("serving", "simulate", example("resnet-50-serve"), "--on", "h100:4", "--tp", "2"), "cnn"),
     "one pool": ((*SIMULATE, "--rate", "1", "--disaggregate", "2"), "such as 2:6"),
     "an empty pool": ((*SIMULATE, "--rate", "1", "--disaggregate", "0:2"), "such as 2:6"),
-    "pools that the chips don't hold": ((*SIMULATE, "--rate", "1", "--tp", "2", "--disaggregate", "2:6"), "engines(8) = 16"),
+    "pools that the chips don't hold": (
+        (*SIMULATE, "--rate", "1", "--tp", "2", "--disaggregate", "2:6"),
+        "engines(8) = 16",
+    ),
     "pools and replicas": ((*SIMULATE, "--rate", "1", "--disaggregate", "1:1", "--replicas", "2"), "--replicas"),
-    "pools of a model that doesn't write": (("serving", "simulate", example("bert-serve"), "--on", "h100:4", "--disaggregate",
-                                             "1:1"), "nothing to decode"),
+    "pools of a model that doesn't write": (
+        ("serving", "simulate", example("bert-serve"), "--on", "h100:4", "--disaggregate", "1:1"),
+        "nothing to decode",
+    ),
     "an unknown router": ((*SIMULATE, "--rate", "1", "--router", "best"), "round_robin"),
     "an unknown stack": ((*SIMULATE, "--rate", "1", "--stack", "vlm"), "did you mean vllm"),
     "a stack that only trains": ((*SIMULATE, "--rate", "1", "--stack", "megatron"), "serve.stack"),
     "a stack of other chips": ((*SIMULATE, "--rate", "1", "--stack", "jetstream"), "does not run on h200"),
     "a rate of nothing": ((*SIMULATE, "--rate", "0"), "above 0"),
     "a rate and users": ((*SIMULATE, "--rate", "1", "--users", "3"), "not both"),
-    "a workload that is trained": (("serving", "simulate", example("llama-3.1-8b-pretrain"), "--on", "h100:1"), "serve section"),
+    "a workload that is trained": (
+        ("serving", "simulate", example("llama-3.1-8b-pretrain"), "--on", "h100:1"),
+        "serve section",
+    ),
     "a picture of another kind": ((*SIMULATE, "--rate", "1", "--plot", "load.pdf"), ".svg or .png"),
     "a picture in no folder": ((*SIMULATE, "--rate", "1", "--plot", "/nowhere/load.svg"), "a folder that exists"),
-    "a picture of one load": (("serving", "simulate", example("llama-3.1-8b-offline"), "--on", "h100:4", "--plot", "load.svg"),
-                              "an offline job"),
+    "a picture of one load": (
+        ("serving", "simulate", example("llama-3.1-8b-offline"), "--on", "h100:4", "--plot", "load.svg"),
+        "an offline job",
+    ),
     "a format that isn't there": ((*SIMULATE, "--rate", "1", "-o", "csv"), "one of table, json"),
     "no chips": (("serving", "capacity", LLAMA), "--on"),
 }
@@ -185,11 +268,16 @@ def test_bad_input_is_one_line(case):
     refused(*BAD[case])
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("arrival_s,input,output\n", "it has none"), ("", "trace.csv"),
-    ("arrival_s,input,output\n1,10,10\n0.5,10,10\n", "no time before the line above"),
-    ("arrival_s,input,output\n0,10,10\n1,200000,10\n", "131,072 tokens"),
-], ids=["empty", "nothing", "unordered", "too long"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("arrival_s,input,output\n", "it has none"),
+        ("", "trace.csv"),
+        ("arrival_s,input,output\n1,10,10\n0.5,10,10\n", "no time before the line above"),
+        ("arrival_s,input,output\n0,10,10\n1,200000,10\n", "131,072 tokens"),
+    ],
+    ids=["empty", "nothing", "unordered", "too long"],
+)
 def test_a_bad_trace_is_one_line(tmp_path, text, words):
     refused((*SIMULATE, "--trace", trace(tmp_path, text)), words)
 

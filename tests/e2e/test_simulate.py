@@ -27,20 +27,39 @@ def test_policies_stand_side_by_side_with_pools_and_assumptions():
 
 
 def test_json_has_the_figures_of_every_policy_and_deadlines_cost_no_more_here():
-    said = json.loads(good("simulate", DAY, "--pools", POOLS, "--policy", "fastest,cheapest,cheapest-within-deadline",
-                           "-o", "json"))
+    said = json.loads(
+        good("simulate", DAY, "--pools", POOLS, "--policy", "fastest,cheapest,cheapest-within-deadline", "-o", "json")
+    )
     by = said["policies"]
     assert all(set(figures) >= PROMISED for figures in by.values())
     assert all(figures["completed"] == 37 and figures["refused"] == 0 for figures in by.values())
-    assert by["fastest"]["avg_jct_s"] < by["cheapest"]["avg_jct_s"] and by["fastest"]["cost_usd"] > by["cheapest"]["cost_usd"]
+    assert (
+        by["fastest"]["avg_jct_s"] < by["cheapest"]["avg_jct_s"]
+        and by["fastest"]["cost_usd"] > by["cheapest"]["cost_usd"]
+    )
     assert by["cheapest-within-deadline"]["deadline_misses"] <= by["cheapest"]["deadline_misses"]
     assert sum(p["usd"] for p in by["cheapest"]["pools"]) == pytest.approx(by["cheapest"]["cost_usd"])
 
 
 def test_the_same_seed_says_the_same_and_another_does_not():
     def figures(seed, order="0"):  # of sets, in a process of its own
-        said = json.loads(good("simulate", DAY, "--pools", POOLS, "--policy", "cheapest", "--seed", seed, "--failures", "0.01", "-o", "json",
-                               env={**os.environ, "PYTHONHASHSEED": order}))["policies"]["cheapest"]
+        said = json.loads(
+            good(
+                "simulate",
+                DAY,
+                "--pools",
+                POOLS,
+                "--policy",
+                "cheapest",
+                "--seed",
+                seed,
+                "--failures",
+                "0.01",
+                "-o",
+                "json",
+                env={**os.environ, "PYTHONHASHSEED": order},
+            )
+        )["policies"]["cheapest"]
         return {key: value for key, value in said.items() if key != "cpu_s"}
 
     assert figures(3) == figures(3, "5") != figures(4)
@@ -48,15 +67,36 @@ def test_the_same_seed_says_the_same_and_another_does_not():
 
 def test_recorded_jobs_are_replayed_and_drawn_and_listed(tmp_path):
     picture, rows = tmp_path / "p.svg", tmp_path / "jobs.csv"
-    said = list(csv.DictReader(io.StringIO(good(
-        "simulate", PHILLY, "--pools", GPUS, "--policy", "fastest,cheapest", "--speed", "a100-80gb=2", "-o", "csv",
-        "--plot", picture, "--jobs-out", rows))))
+    said = list(
+        csv.DictReader(
+            io.StringIO(
+                good(
+                    "simulate",
+                    PHILLY,
+                    "--pools",
+                    GPUS,
+                    "--policy",
+                    "fastest,cheapest",
+                    "--speed",
+                    "a100-80gb=2",
+                    "-o",
+                    "csv",
+                    "--plot",
+                    picture,
+                    "--jobs-out",
+                    rows,
+                )
+            )
+        )
+    )
     assert [row["policy"] for row in said] == ["fastest", "cheapest"]
     assert all(int(row["completed"]) == 446 for row in said) and "utilisation_v100" in said[0]
     assert picture.read_bytes().startswith(b"<?xml") and picture.stat().st_size > 20_000
     jobs = list(csv.DictReader(io.StringIO(rows.read_text(encoding="utf-8"))))
     assert len(jobs) == 2 * 446 and all(float(j["end_s"]) > float(j["arrival_s"]) for j in jobs)
-    assert sum(float(j["cost_usd"]) for j in jobs if j["policy"] == "cheapest") == pytest.approx(float(said[1]["cost_usd"]))
+    assert sum(float(j["cost_usd"]) for j in jobs if j["policy"] == "cheapest") == pytest.approx(
+        float(said[1]["cost_usd"])
+    )
 
 
 def test_neutral_work_is_replayed_in_rounds():
@@ -78,7 +118,9 @@ def test_a_job_that_fits_nowhere_is_refused_with_the_reason_of_every_pool(tmp_pa
 
 def test_jobs_of_a_csv_come_from_job_files(tmp_path):
     (tmp_path / "job.yaml").write_text("name: one\nestimates: {h100: 1h, v5e: 2h}\nchips: 8\n", encoding="utf-8")
-    (tmp_path / "t.csv").write_text("arrival_s,job,deadline_s,owner\n0,job.yaml,5000,a\n60,job.yaml,,b\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text(
+        "arrival_s,job,deadline_s,owner\n0,job.yaml,5000,a\n60,job.yaml,,b\n", encoding="utf-8"
+    )
     said = json.loads(good("simulate", tmp_path / "t.csv", "--pools", POOLS, "--policy", "fastest", "-o", "json"))
     figures = said["policies"]["fastest"]
     assert (figures["completed"], figures["deadlines"], figures["deadline_misses"]) == (2, 1, 0)
@@ -89,14 +131,20 @@ CASES = {
     "no trace": (("simulate", "--pools", POOLS), "TRACE"),
     "no pools": (("simulate", DAY), "--pools"),
     "no such trace": (("simulate", "nowhere.yaml", "--pools", POOLS), "a file that exists"),
-    "no such pools": (("simulate", DAY, "--pools", "nowhere.yaml"), "--pools: 'nowhere.yaml' is not accepted; expected a file that exists"),
+    "no such pools": (
+        ("simulate", DAY, "--pools", "nowhere.yaml"),
+        "--pools: 'nowhere.yaml' is not accepted; expected a file that exists",
+    ),
     "an unknown policy": (("simulate", DAY, "--pools", POOLS, "--policy", "cheapst"), "did you mean cheapest"),
     "no policy": (("simulate", DAY, "--pools", POOLS, "--policy", ","), "--policy"),
     "a trace and a neutral folder": (("simulate", DAY, "--neutral", GAVEL), "not both"),
     "no such folder": (("simulate", "--neutral", "nowhere"), "a folder with jobs.csv"),
     "a seed in rounds": (("simulate", "--neutral", GAVEL, "--seed", "1"), "--seed"),
     "pools of rounds": (("simulate", "--neutral", GAVEL, "--pools", POOLS), "--pools"),
-    "a tick of rounds": (("simulate", "--neutral", GAVEL, "--tick", "5min"), "--tick: '5min' is not accepted; expected no such option with --neutral"),
+    "a tick of rounds": (
+        ("simulate", "--neutral", GAVEL, "--tick", "5min"),
+        "--tick: '5min' is not accepted; expected no such option with --neutral",
+    ),
     "a repair of rounds": (("simulate", "--neutral", GAVEL, "--repair", "1h"), "--repair"),
     "a picture of rounds": (("simulate", "--neutral", GAVEL, "--plot", "x.svg"), "--plot"),
     "energy in rounds": (("simulate", "--neutral", GAVEL, "--policy", "least-energy"), "no watts"),
@@ -110,7 +158,10 @@ CASES = {
     "a speed of an unknown chip": (("simulate", PHILLY, "--pools", GPUS, "--speed", "h100=2"), "a chip of the pools"),
     "a speed of predicted jobs": (("simulate", DAY, "--pools", POOLS, "--speed", "h100=2"), "predicted on every chip"),
     "a picture of another kind": (("simulate", DAY, "--pools", POOLS, "--plot", "x.gif"), ".svg or .png"),
-    "too many policies to draw": (("simulate", DAY, "--pools", POOLS, "--policy", "all", "--plot", "x.svg"), "at most 4"),
+    "too many policies to draw": (
+        ("simulate", DAY, "--pools", POOLS, "--policy", "all", "--plot", "x.svg"),
+        "at most 4",
+    ),
     "an unknown format": (("simulate", DAY, "--pools", POOLS, "-o", "xml"), "one of table, json, csv"),
     "a weight of nothing": (("simulate", DAY, "--pools", POOLS, "--weight", "cost"), "--weight"),
 }

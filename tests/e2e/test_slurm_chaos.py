@@ -23,17 +23,41 @@ def wild(tmp_path, jobs, kills, seed, hurt, limit):
         site = Site(cluster, tmp_path, shapes=("1x1",))
         ways = [chaos.option("v5e", 0.5, "tpu"), chaos.option("h200", 0.5, "gpu", usd_hour=2.0)]
         made = chaos.jobs(tmp_path / "logs", jobs, ways, (0.1, 0.5, 2.0), seed, VARIANTS)
-        made = [replace(one, job=replace(one.job, checkpoint=Checkpoint(restartable=n % 2 == 0, every=0.1)))
-                for n, one in enumerate(made)]
+        made = [
+            replace(one, job=replace(one.job, checkpoint=Checkpoint(restartable=n % 2 == 0, every=0.1)))
+            for n, one in enumerate(made)
+        ]
 
         def attempts():
             return set(cluster.command("squeue", "--noheader", "--states=all", "--format=%j").split())
 
         return chaos.run(
-            lambda n: chaos.command("router", "run", "--pools", site.pools, "--policy", "fastest", "--ledger", site.url,
-                                    "--interval", "0.2s", "--lease", "3s", "--until-idle"),
-            site.url, made, kills, seed, lambda how: hurt(cluster, how), folder=tmp_path, logs=tmp_path / "logs",
-            engine_attempts=attempts, limit=limit, env=chaos.environment(**cluster.environment))
+            lambda n: chaos.command(
+                "router",
+                "run",
+                "--pools",
+                site.pools,
+                "--policy",
+                "fastest",
+                "--ledger",
+                site.url,
+                "--interval",
+                "0.2s",
+                "--lease",
+                "3s",
+                "--until-idle",
+            ),
+            site.url,
+            made,
+            kills,
+            seed,
+            lambda how: hurt(cluster, how),
+            folder=tmp_path,
+            logs=tmp_path / "logs",
+            engine_attempts=attempts,
+            limit=limit,
+            env=chaos.environment(**cluster.environment),
+        )
 
 
 def drained(cluster, how):

@@ -18,8 +18,24 @@ from patience import until
 
 pytestmark = pytest.mark.service
 
-HOSTILE = ["", " ", "a b", "$(touch pwned)", "`id`", "; rm -rf x", "'\"", "\\", "\n#SBATCH --nodes=9\n", "%j%%", "*",
-           "--help", "-", "é\u202e💥", "a=b", "\udcff\udc80"]
+HOSTILE = [
+    "",
+    " ",
+    "a b",
+    "$(touch pwned)",
+    "`id`",
+    "; rm -rf x",
+    "'\"",
+    "\\",
+    "\n#SBATCH --nodes=9\n",
+    "%j%%",
+    "*",
+    "--help",
+    "-",
+    "é\u202e💥",
+    "a=b",
+    "\udcff\udc80",
+]
 DUMP = "import sys, os; open('dump', 'wb').write(b'\\0'.join([os.fsencode(a) for a in sys.argv[1:]] + [os.environb[b'HOSTILE']]))"
 
 
@@ -30,16 +46,27 @@ def seen(engine, attempt):
 
 def ended(engine, attempt):
     """An attempt once it has ended."""
+
     def over():
         found = seen(engine, attempt)
         return found[0] if found and found[0].state in ("done", "failed", "lost", "cancelled") else None
+
     return until(over, f"{attempt} has not ended")
 
 
 def running(engine, attempt):
     """An attempt once its program has claimed it."""
-    return until(lambda: next((s for s in seen(engine, attempt) if s.state == "running"
-                               and (engine.folder_of(attempt) / "claim").exists()), None), f"{attempt} does not run")
+    return until(
+        lambda: next(
+            (
+                s
+                for s in seen(engine, attempt)
+                if s.state == "running" and (engine.folder_of(attempt) / "claim").exists()
+            ),
+            None,
+        ),
+        f"{attempt} does not run",
+    )
 
 
 def test_a_job_runs_on_its_own_chips_and_leaves_its_output(engine, tmp_path):
@@ -51,11 +78,15 @@ def test_a_job_runs_on_its_own_chips_and_leaves_its_output(engine, tmp_path):
     assert (made.folder / "output").read_text() == f"on {found.where} with 4\n"
 
 
-@pytest.mark.parametrize(("command", "code", "words"), [
-    (["sh", "-c", "exit 3"], 3, ""),
-    (["/no/such/program"], 127, "No such file"),
-    (["sh", "-c", "kill -9 $$"], 137, ""),
-], ids=["by its own status", "not found", "killed"])
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["sh", "-c", "exit 3"], 3, ""),
+        (["/no/such/program"], 127, "No such file"),
+        (["sh", "-c", "kill -9 $$"], 137, ""),
+    ],
+    ids=["by its own status", "not found", "killed"],
+)
 def test_a_failure_has_the_programs_own_status(engine, tmp_path, command, code, words):
     engine.submit(launch(tmp_path, "u-1-1", command))
     found = ended(engine, "u-1-1")
@@ -63,11 +94,19 @@ def test_a_failure_has_the_programs_own_status(engine, tmp_path, command, code, 
 
 
 def test_a_gang_runs_once_on_each_of_its_nodes(engine, tmp_path):
-    made = launch(tmp_path, "u-2-1", ["sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME \"$1\"", "x", "a  'b"],
-                  pool=GPU, chips=16)
+    made = launch(
+        tmp_path,
+        "u-2-1",
+        ["sh", "-c", 'echo $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME "$1"', "x", "a  'b"],
+        pool=GPU,
+        chips=16,
+    )
     engine.submit(made)
     assert ended(engine, "u-2-1").where == "h200-[0-1]"
-    assert sorted((made.folder / "output").read_text().splitlines()) == ["0 of 2 on h200-0 a  'b", "1 of 2 on h200-1 a  'b"]
+    assert sorted((made.folder / "output").read_text().splitlines()) == [
+        "0 of 2 on h200-0 a  'b",
+        "1 of 2 on h200-1 a  'b",
+    ]
 
 
 def test_capacity_is_what_working_nodes_have_left(engine, cluster, tmp_path):
@@ -77,7 +116,11 @@ def test_capacity_is_what_working_nodes_have_left(engine, cluster, tmp_path):
     running(engine, "u-1-1"), running(engine, "u-2-1")
     rooms = engine.capacity([GPU, replace(GPU, name="hosts", unit=8), TPU, replace(GPU, name="few", count=4)])
     assert [(rooms[n].total, rooms[n].free, rooms[n].down) for n in ("h200", "hosts", "v5e", "few")] == [
-        (16, 13, 0), (16, 8, 0), (8, 4, 0), (4, 4, 0)]
+        (16, 13, 0),
+        (16, 8, 0),
+        (8, 4, 0),
+        (4, 4, 0),
+    ]
     assert rooms["h200"].note == "at most 8 free on one node"
     cluster.node_down("h200-1")
     room = engine.capacity([GPU])["h200"]
@@ -131,8 +174,10 @@ def test_two_jobs_of_one_attempt_are_both_listed_and_run_once(engine, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 3"])
     first, second = engine.submit(made), engine.submit(made)
     assert {s.engine_id for s in seen(engine, "u-1-1")} == {first, second}
-    until(lambda: [s.engine_id for s in seen(engine, "u-1-1")] == [first] and seen(engine, "u-1-1")[0].state == "done",
-          "the second did not leave")
+    until(
+        lambda: [s.engine_id for s in seen(engine, "u-1-1")] == [first] and seen(engine, "u-1-1")[0].state == "done",
+        "the second did not leave",
+    )
     assert (made.folder / "output").read_text() == "run\n"
 
 
@@ -140,8 +185,15 @@ def test_hostile_words_arrive_byte_for_byte(engine, tmp_path):
     folder = tmp_path / "a 'b' $(touch pwned) %j \"é"
     engine.folder_of = lambda attempt: folder / "attempts" / attempt
     for number, pool in ((1, TPU), (2, replace(GPU, address=(*GPU.address, ("cpus", "2"))))):
-        made = launch(folder, f"u-{number}-1", [sys.executable, "-c", DUMP, *HOSTILE], pool=pool,
-                      chips=4 if pool is TPU else 16, variables=[("HOSTILE", "".join(HOSTILE))], name="\n#SBATCH -N9 $(x)")
+        made = launch(
+            folder,
+            f"u-{number}-1",
+            [sys.executable, "-c", DUMP, *HOSTILE],
+            pool=pool,
+            chips=4 if pool is TPU else 16,
+            variables=[("HOSTILE", "".join(HOSTILE))],
+            name="\n#SBATCH -N9 $(x)",
+        )
         engine.submit(made)
         assert ended(engine, f"u-{number}-1").state == "done", (made.folder / "output").read_text()
         words = [os.fsencode(word) for word in (*HOSTILE, "".join(HOSTILE))]
@@ -152,7 +204,12 @@ def test_hostile_words_arrive_byte_for_byte(engine, tmp_path):
 def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("A_TOKEN", "hush-4711")
     monkeypatch.setenv("ANOTHER", "hush-4712")
-    made = launch(tmp_path, "u-1-1", ["sh", "-c", 'test "${A_TOKEN%-*}" = hush -a "${A_TOKEN#*-}" = 4711 -a -z "$ANOTHER"'], secrets=["A_TOKEN"])
+    made = launch(
+        tmp_path,
+        "u-1-1",
+        ["sh", "-c", 'test "${A_TOKEN%-*}" = hush -a "${A_TOKEN#*-}" = 4711 -a -z "$ANOTHER"'],
+        secrets=["A_TOKEN"],
+    )
     assert "hush-47" not in engine.render(made)
     engine.submit(made)
     assert ended(engine, "u-1-1").state == "done"
@@ -160,7 +217,9 @@ def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, m
     assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
     with pytest.raises(EngineRefused, match="the router's environment has no MISSING_TOKEN"):
         engine.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
-    with pytest.raises(EngineRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"):
+    with pytest.raises(
+        EngineRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"
+    ):
         engine.submit(launch(tmp_path, "u-3-1", ["true"], secrets=["A_TOKEN", "ANOTHER"]))
     assert not [seen for seen in engine.list() if seen.attempt == "u-3-1"]
 
@@ -198,12 +257,14 @@ def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
         engine = engine_on(short, tmp_path)
         for number, command in enumerate((["true"], ["sh", "-c", "exit 7"]), 1):
             engine.submit(launch(tmp_path, f"u-{number}-1", command))
-        until(lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not engine.list(),
-              "Slurm does not forget")
+        until(
+            lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not engine.list(),
+            "Slurm does not forget",
+        )
         found = {s.attempt: s for s in engine.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
         assert {k: (s.state, s.exit_code) for k, s in found.items()} == {"u-1-1": ("done", 0), "u-2-1": ("failed", 7)}
         (tmp_path / "attempts/u-2-1/end").unlink()
-        lost, = engine.status([("u-2-1", "2")])
+        (lost,) = engine.status([("u-2-1", "2")])
         assert lost.state == "lost" and "no longer knows" in lost.reason
 
 
@@ -232,11 +293,21 @@ def unread(tmp_path):
     return SimpleNamespace(conf=str(tmp_path / "slurm.conf"))
 
 
-@pytest.mark.parametrize("answer", [
-    "echo garbage", "echo '[]'", "echo '{\"jobs\": 3}'", "echo '{\"jobs\": [{\"job_id\": 1}]}'", "true", "exit 9",
-    "echo '{\"jobs\": [], \"errors\": [{\"error\": \"Unable to contact slurm controller\"}]}'", "kill -9 $$",
-    "head -c 100000 /dev/urandom", "echo '{\"jobs\": [{\"job_id\": 1, \"name\": \"u-1-1\", \"job_state\": \"DANCING\"}]}'",
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "echo garbage",
+        "echo '[]'",
+        "echo '{\"jobs\": 3}'",
+        'echo \'{"jobs": [{"job_id": 1}]}\'',
+        "true",
+        "exit 9",
+        'echo \'{"jobs": [], "errors": [{"error": "Unable to contact slurm controller"}]}\'',
+        "kill -9 $$",
+        "head -c 100000 /dev/urandom",
+        'echo \'{"jobs": [{"job_id": 1, "name": "u-1-1", "job_state": "DANCING"}]}\'',
+    ],
+)
 def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
     for command in ("squeue", "sbatch"):
         (tmp_path / command).write_text(f"#!/bin/sh\n{answer}\n")
@@ -266,9 +337,14 @@ def test_a_render_is_what_is_submitted(engine, cluster, tmp_path):
     engine.submit(made)
     text = engine.render(made)
     shown = cluster.command("scontrol", "show", "job", running(engine, "u-1-1").engine_id)
-    for asked, got in (("--job-name=u-1-1", "JobName=u-1-1"), ("--time=0-00:11:30", "TimeLimit=00:12:00"),
-                       ("--requeue", "Requeue=1"), ("--gres=tpu:v5e:4", "TresPerNode=gres:tpu:v5e:4"),
-                       ("'--comment=chipwise u-1-1'", "Comment=chipwise u-1-1"), ("--partition=tpu", "Partition=tpu")):
+    for asked, got in (
+        ("--job-name=u-1-1", "JobName=u-1-1"),
+        ("--time=0-00:11:30", "TimeLimit=00:12:00"),
+        ("--requeue", "Requeue=1"),
+        ("--gres=tpu:v5e:4", "TresPerNode=gres:tpu:v5e:4"),
+        ("'--comment=chipwise u-1-1'", "Comment=chipwise u-1-1"),
+        ("--partition=tpu", "Partition=tpu"),
+    ):
         assert asked in text and got in shown
     assert json.loads(text.split("# launch.json\n")[1].split("\n\n")[0])["argv"] == ["sleep", "60"]
 

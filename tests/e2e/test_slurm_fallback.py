@@ -46,8 +46,12 @@ def site(cluster, tmp_path):
 
 def job(name, tpu, gpu, **more):
     """A job with a variant for each family."""
-    return {"name": name, "variants": {"tpu": {"chips": 4, "command": tpu}, "gpu": {"chips": 8, "command": gpu}},
-            "estimates": {"tpu": "10s", "gpu": "30s"}, **more}
+    return {
+        "name": name,
+        "variants": {"tpu": {"chips": 4, "command": tpu}, "gpu": {"chips": 8, "command": gpu}},
+        "estimates": {"tpu": "10s", "gpu": "30s"},
+        **more,
+    }
 
 
 def sleeper(seconds="600"):
@@ -56,13 +60,17 @@ def sleeper(seconds="600"):
 
 
 def test_the_gpu_variant_runs_with_its_own_command_when_tpus_are_taken(site):
-    full = site.submit(*({"name": f"full-{n}", "variants": {"tpu": {"chips": 4, "command": sleeper()}},
-                          "estimates": {"tpu": "600s"}} for n in range(2)))
+    full = site.submit(
+        *(
+            {"name": f"full-{n}", "variants": {"tpu": {"chips": 4, "command": sleeper()}}, "estimates": {"tpu": "600s"}}
+            for n in range(2)
+        )
+    )
     for each in full:
         site.running(each)
-    mine, = site.submit(job("mine", ["echo", "tpu words"], ["sh", "-c", "echo gpu words on $SLURMD_NODENAME"]))
+    (mine,) = site.submit(job("mine", ["echo", "tpu words"], ["sh", "-c", "echo gpu words on $SLURMD_NODENAME"]))
     site.over(mine)
-    attempt, = site.attempts(mine)
+    (attempt,) = site.attempts(mine)
     assert (site.row(mine).state, attempt.pool, attempt.variant) == ("done", "h200", "gpu")
     assert re.fullmatch(r"gpu words on h200-[01]\n", site.output(attempt))
     told = site.explained(mine)
@@ -75,12 +83,14 @@ def trains(site, folder, hurt):
     program, kept, go = folder / "program.py", folder / "kept", folder / "go"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), str(go)]
-    mine, = site.submit(job("train", command, command, checkpoint={"every": "0.1s", "folder": str(kept)}))
+    (mine,) = site.submit(job("train", command, command, checkpoint={"every": "0.1s", "folder": str(kept)}))
     first = site.running(mine)
     until(lambda: (kept / "step").exists() and int((kept / "step").read_text()) > 3, "no checkpoint")
     hurt(first.where)
-    last = until(lambda: next((a for a in site.attempts(mine) if a.state == "running" and a.where != first.where), None),
-                 lambda: f"it does not go on elsewhere: {site.log()}")
+    last = until(
+        lambda: next((a for a in site.attempts(mine) if a.state == "running" and a.where != first.where), None),
+        lambda: f"it does not go on elsewhere: {site.log()}",
+    )
     go.touch()
     site.over(mine)
     said = "".join(site.output(a) for a in site.attempts(mine)).splitlines()
@@ -94,7 +104,11 @@ def test_a_job_goes_on_elsewhere_from_its_checkpoint_when_its_node_dies(site, tm
     attempts = site.attempts(mine)
     assert first.where.startswith("v5e-") and sum(a.restarts for a in attempts) + len(attempts) == 2
     told = site.explained(mine)
-    assert f"running: {first.where}" in told and f"running: {last.where}" in told and "goes on from its checkpoints" in told
+    assert (
+        f"running: {first.where}" in told
+        and f"running: {last.where}" in told
+        and "goes on from its checkpoints" in told
+    )
     if len(attempts) == 1:
         assert "queued: taken off its nodes and put back into the queue by Slurm, to start again" in told
     else:  # the policy found a better place than Slurm's queue
@@ -111,12 +125,18 @@ def test_a_job_goes_on_with_gpus_when_no_tpu_node_is_left(site, tmp_path):
 
 
 def test_a_variant_that_fails_at_its_start_gives_way_to_the_next(site):
-    mine, = site.submit(job("mine", ["/no/such/program"], ["echo", "gpu words"]))
+    (mine,) = site.submit(job("mine", ["/no/such/program"], ["echo", "gpu words"]))
     site.over(mine)
     first, second = site.attempts(mine)
     assert site.row(mine).state == "done"
     assert (first.pool, first.state, first.exit_code) == ("v5e", "failed", 127) and "No such file" in first.reason
     told = site.explained(mine)
     assert "attempt 1 (v5e, variant tpu) failed: '/no/such/program': No such file or directory" in told
-    assert "v5e failed last" in told and "fallback from v5e, variant tpu" in told and "done, at attempt 2 in h200 as gpu" in told
-    assert (second.pool, second.variant, second.state) == ("h200", "gpu", "done") and site.output(second) == "gpu words\n"
+    assert (
+        "v5e failed last" in told
+        and "fallback from v5e, variant tpu" in told
+        and "done, at attempt 2 in h200 as gpu" in told
+    )
+    assert (second.pool, second.variant, second.state) == ("h200", "gpu", "done") and site.output(
+        second
+    ) == "gpu words\n"

@@ -37,8 +37,16 @@ def rest():
             os.chown(place, NOBODY, NOBODY)
         line = ["slurmrestd", "-a", "rest_auth/local", "-s", "openapi/v0.0.38", f"unix:{place}/socket"]
         with (cluster.scratch / "log" / "rest.out").open("ab") as out:
-            daemon = subprocess.Popen(line, env=cluster.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                      start_new_session=True, **OTHER)
+            daemon = subprocess.Popen(
+                line,
+                env=cluster.environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                **OTHER,
+            )
         try:
             until(lambda: (place / "socket").exists() or daemon.poll() is not None, "slurmrestd made no socket")
             yield cluster, f"unix:{place}/socket"
@@ -82,8 +90,12 @@ def shared(engine, folder, number, command, pool=TPU, **more):
 
 def ended(engine, attempt):
     """An attempt once it has ended."""
-    return until(lambda: next((s for s in engine.list() if s.attempt == attempt and s.state not in ("pending", "running")), None),
-                 f"{attempt} has not ended")
+    return until(
+        lambda: next(
+            (s for s in engine.list() if s.attempt == attempt and s.state not in ("pending", "running")), None
+        ),
+        f"{attempt} has not ended",
+    )
 
 
 def test_jobs_are_submitted_listed_and_their_ends_known(site):
@@ -134,7 +146,9 @@ def test_a_job_that_is_not_restartable_is_lost_when_slurm_starts_it_again(site, 
     until(lambda: (made.folder / "output").exists() and (made.folder / "output").read_text(), "it does not run")
     rest[0].command("scontrol", "requeue", job)
     found = ended(engine, made.attempt)
-    assert found.state == "lost" and "not restartable" in found.reason and (made.folder / "output").read_text() == "run\n"
+    assert (
+        found.state == "lost" and "not restartable" in found.reason and (made.folder / "output").read_text() == "run\n"
+    )
 
 
 def test_a_daemon_that_answers_nonsense_or_nothing_is_down(site, rest, tmp_path):

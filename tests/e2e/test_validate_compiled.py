@@ -48,19 +48,34 @@ def test_each_row_says_where_its_seconds_go_and_which_compiler_said_so(scored):
             assert row["compiled"]["versions"]["libtpu"]
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--evidence", "guessed"), "--evidence"),
-    (("--recompile",), "only with --evidence compiled"),
-    (("--evidence", "compiled", "--row", "T9999"), "T9999"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--evidence", "guessed"), "--evidence"),
+        (("--recompile",), "only with --evidence compiled"),
+        (("--evidence", "compiled", "--row", "T9999"), "T9999"),
+    ],
+)
 def test_bad_input_is_one_line(arguments, said):
     done = chipwise("validate", *arguments)
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
 def test_compiled_evidence_of_a_gpu_is_refused_with_the_reason():
-    done = chipwise("predict", "gpt2", "--batch", "16", "--sequence", "256", "--steps", "1", "--on", "h100:8",
-                    "--evidence", "compiled")
+    done = chipwise(
+        "predict",
+        "gpt2",
+        "--batch",
+        "16",
+        "--sequence",
+        "256",
+        "--steps",
+        "1",
+        "--on",
+        "h100:8",
+        "--evidence",
+        "compiled",
+    )
     assert done.returncode == 2 and "TPU" in done.stderr
 
 

@@ -21,7 +21,17 @@ FEW = ("--on", "h100,v5p:128")
 
 def test_compare_ranks_decides_and_assumes():
     said = good("compare", EXAMPLE, *FEW)
-    for words in ("h100:64", "v5p:4x4x8", "tokens/s/chip", "MFU", "Decision", "Pick ", "Flips: ", "Assumptions", "evidence"):
+    for words in (
+        "h100:64",
+        "v5p:4x4x8",
+        "tokens/s/chip",
+        "MFU",
+        "Decision",
+        "Pick ",
+        "Flips: ",
+        "Assumptions",
+        "evidence",
+    ):
         assert words in said
 
 
@@ -46,8 +56,19 @@ def test_compare_as_csv_has_a_row_for_every_chip():
 
 def test_predict_explains_in_order():
     said = good("predict", EXAMPLE, "--on", "v5p:128", "--layout", "fsdp=128", "--explain")
-    order = ["T_math", "T_comms", "lower bound", "estimate", "evidence", "Breakdown", "Collectives", "hidden",
-             "Memory", "can be allocated", "Assumptions"]
+    order = [
+        "T_math",
+        "T_comms",
+        "lower bound",
+        "estimate",
+        "evidence",
+        "Breakdown",
+        "Collectives",
+        "hidden",
+        "Memory",
+        "can be allocated",
+        "Assumptions",
+    ]
     places = [said.index(words) for words in order]
     assert places == sorted(places) and "fsdp=128" in said
 
@@ -92,7 +113,7 @@ def test_models_lists_and_filters():
     assert all(f"{name} " in listed for name in preset_names())
     rows = list(csv.DictReader(io.StringIO(good("models", "Llama 3.1", "-o", "csv"))))
     assert {r["name"] for r in rows} == {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"}
-    one, = json.loads(good("models", "mixtral-8x7b", "-o", "json"))["models"]
+    (one,) = json.loads(good("models", "mixtral-8x7b", "-o", "json"))["models"]
     assert one["active_parameters"] < one["parameters"] and one["source"] and one["date"]
 
 
@@ -120,27 +141,67 @@ def test_validate_scores_the_rows_given():
 
 
 def test_a_config_json_and_a_preset_are_workloads(tmp_path):
-    config = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8, "num_hidden_layers": 4,
-              "num_key_value_heads": 8, "intermediate_size": 2816, "vocab_size": 32000}
+    config = {
+        "model_type": "llama",
+        "hidden_size": 1024,
+        "num_attention_heads": 8,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 8,
+        "intermediate_size": 2816,
+        "vocab_size": 32000,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     flags = ("--steps", "10", "--batch", "64", "--sequence", "2048", "--on", "h100:8")
     assert "h100:8" in good("predict", tmp_path / "config.json", *flags)
     assert "h100:8" in good("predict", tmp_path, *flags)
-    assert "gpt2 on h100:8" in good("predict", "gpt2", "--steps", "10", "--batch", "64", "--sequence", "1024", "--on", "h100:8")
+    assert "gpt2 on h100:8" in good(
+        "predict", "gpt2", "--steps", "10", "--batch", "64", "--sequence", "1024", "--on", "h100:8"
+    )
 
 
 def test_flags_change_the_workload():
-    found = json.loads(good("predict", EXAMPLE, "--on", "h100:64", "--model", "llama-3.2-1b", "--batch", "512", "--sequence", "4096",
-                            "--precision", "fp8", "--steps", "7", "--optimizer", "sgd", "--recompute", "full", "--stack", "fsdp",
-                            "-o", "json"))
+    found = json.loads(
+        good(
+            "predict",
+            EXAMPLE,
+            "--on",
+            "h100:64",
+            "--model",
+            "llama-3.2-1b",
+            "--batch",
+            "512",
+            "--sequence",
+            "4096",
+            "--precision",
+            "fp8",
+            "--steps",
+            "7",
+            "--optimizer",
+            "sgd",
+            "--recompute",
+            "full",
+            "--stack",
+            "fsdp",
+            "-o",
+            "json",
+        )
+    )
     work = found["workload"]
     assert (work["model"], work["global_batch"], work["sequence"], work["steps"]) == ("llama-3.2-1b", 512, 4096, 7)
     assert (work["precision"], work["optimizer"], work["recompute"]) == ("fp8", "sgd", "full")
     assert found["stack"] == "fsdp" and "recompute=full" in found["layout"]
 
 
-@pytest.mark.parametrize("verb", [("compare", EXAMPLE, "--on", "h100"), ("predict", EXAMPLE, "--on", "h100:64"),
-                                  ("layouts", EXAMPLE, "--on", "h100:8"), ("chips",), ("schema",)])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("compare", EXAMPLE, "--on", "h100"),
+        ("predict", EXAMPLE, "--on", "h100:64"),
+        ("layouts", EXAMPLE, "--on", "h100:8"),
+        ("chips",),
+        ("schema",),
+    ],
+)
 def test_out_writes_what_would_be_printed(verb, tmp_path):
     target = tmp_path / "answer"
     target.write_text("old", encoding="utf-8")
@@ -174,12 +235,25 @@ def test_names_complete_in_the_shell():
     assert "h100,b200" in chipwise(env=env).stdout
 
 
-@pytest.mark.parametrize(("typed", "offered"), [
-    ("--by t", {"time"}), ("--precision fp", {"fp32", "fp16", "fp8", "fp4"}), ("-o c", {"csv"}), ("--output j", {"json"}),
-    ("--recompute s", {"selective"}), ("--optimizer l", {"lamb", "lars", "lion"}), ("--stack maxt", {"maxtext"}),
-])
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("--by t", {"time"}),
+        ("--precision fp", {"fp32", "fp16", "fp8", "fp4"}),
+        ("-o c", {"csv"}),
+        ("--output j", {"json"}),
+        ("--recompute s", {"selective"}),
+        ("--optimizer l", {"lamb", "lars", "lion"}),
+        ("--stack maxt", {"maxtext"}),
+    ],
+)
 def test_fixed_lists_complete_in_the_shell(typed, offered):
-    env = {**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"chipwise compare x {typed}", "COMP_CWORD": "4"}
+    env = {
+        **os.environ,
+        "_CHIPWISE_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"chipwise compare x {typed}",
+        "COMP_CWORD": "4",
+    }
     assert set(chipwise(env=env).stdout.split()) == offered
 
 

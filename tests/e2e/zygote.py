@@ -21,9 +21,18 @@ from pathlib import Path
 
 # read when Python or a library starts: who changes these needs a process of its own
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "NUMBA_", "MPL")
-HEAVY = ("chipwise.bench.frameworks", "chipwise.compiled.programs", "chipwise.calibrate.__main__", "chipwise.compiled.worker",
-         "chipwise.numerics.torch", "chipwise.numerics.jax", "chipwise.numerics.presets.torch", "chipwise.numerics.presets.jax",
-         "chipwise.route.engines.ray_", "chipwise.__main__")  # import a framework, or are programs
+HEAVY = (
+    "chipwise.bench.frameworks",
+    "chipwise.compiled.programs",
+    "chipwise.calibrate.__main__",
+    "chipwise.compiled.worker",
+    "chipwise.numerics.torch",
+    "chipwise.numerics.jax",
+    "chipwise.numerics.presets.torch",
+    "chipwise.numerics.presets.jax",
+    "chipwise.route.engines.ray_",
+    "chipwise.__main__",
+)  # import a framework, or are programs
 
 
 class Zygote:
@@ -38,7 +47,10 @@ class Zygote:
             self.started_with = dict(os.environ)
             self.process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             atexit.register(self.end)
-        if any(name.startswith(AT_START) and self.started_with.get(name) != env.get(name) for name in {*env, *self.started_with}):
+        if any(
+            name.startswith(AT_START) and self.started_with.get(name) != env.get(name)
+            for name in {*env, *self.started_with}
+        ):
             return None
         with tempfile.TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
@@ -68,9 +80,16 @@ def load():
     for module in pkgutil.walk_packages(chipwise.__path__, "chipwise."):
         if not module.name.startswith(HEAVY):
             import_module(module.name)
-    for name in ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "rich.table"):
+    for name in (
+        "matplotlib.figure",
+        "matplotlib.backends.backend_svg",
+        "matplotlib.backends.backend_agg",
+        "rich.table",
+    ):
         import_module(name)
-    assert not {"torch", "jax", "ray"} & set(sys.modules), "what commands import themselves, in part in processes of their own"
+    assert not {"torch", "jax", "ray"} & set(sys.modules), (
+        "what commands import themselves, in part in processes of their own"
+    )
     catalog()
     verbs()
     gc.collect()

@@ -42,13 +42,28 @@ PAIRS = (
 )
 # a command and which figures of its JSON are kept
 FIGURES = (
-    ("predict llama-3.1-8b --tokens 1B --batch 64 --sequence 4096 --on h200:8", r"(step_seconds|duration_seconds)\.(value|low|high)"),
-    ("compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p,v6e,mi300x", r"rows\[\d\]\.(step_seconds\.value|ondemand\.usd\.value)"),
-    ("serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 4", r"(ttft|tpot|itl|e2e)_seconds\.(mean|p50|p99)\.\w+"),
+    (
+        "predict llama-3.1-8b --tokens 1B --batch 64 --sequence 4096 --on h200:8",
+        r"(step_seconds|duration_seconds)\.(value|low|high)",
+    ),
+    (
+        "compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p,v6e,mi300x",
+        r"rows\[\d\]\.(step_seconds\.value|ondemand\.usd\.value)",
+    ),
+    (
+        "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 4",
+        r"(ttft|tpot|itl|e2e)_seconds\.(mean|p50|p99)\.\w+",
+    ),
     ("serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8", r"load\.\w+"),
     ("serving capacity examples/llama-3.1-70b-serve.yaml --on v6e:8", r"load\.\w+"),
-    ("cost examples/llama-3.1-8b-pretrain.yaml --on h100:64,v6e:64", r"statements\[\d\]\.terms\[\d\]\.(usd|usd_range\.p\d0)"),
-    ("simulate --neutral examples/traces/gavel-seed0 --policy fastest,max-min-fair,max-throughput-per-dollar", r".*\.(avg_jct_s|p99_jct_s|cost_usd)"),
+    (
+        "cost examples/llama-3.1-8b-pretrain.yaml --on h100:64,v6e:64",
+        r"statements\[\d\]\.terms\[\d\]\.(usd|usd_range\.p\d0)",
+    ),
+    (
+        "simulate --neutral examples/traces/gavel-seed0 --policy fastest,max-min-fair,max-throughput-per-dollar",
+        r".*\.(avg_jct_s|p99_jct_s|cost_usd)",
+    ),
     ("validate --evidence compiled", r"rows\[\d*[05]\]\.(predicted|low|high)"),
     ("validate --rows examples/bench/h200-held-out.csv --on h200", r"rows\[\d*00\]\.(predicted|low|high)"),
 )
@@ -87,8 +102,15 @@ def predictions_text() -> str:
         work, acc = load_workload(EXAMPLES / f"{name}.yaml"), parse(place)
         layout = search(work, acc, shipped()).best.layout
         p = predict(work, acc, layout, shipped())
-        writer.writerow([name, acc, layout, *map(digits, (p.step.value, p.step.low, p.step.high)),
-                         digits(p.memory["total"] / 2**30)])
+        writer.writerow(
+            [
+                name,
+                acc,
+                layout,
+                *map(digits, (p.step.value, p.step.low, p.step.high)),
+                digits(p.memory["total"] / 2**30),
+            ]
+        )
     return out.getvalue()
 
 

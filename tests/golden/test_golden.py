@@ -44,9 +44,16 @@ def test_answers_are_those_of_the_golden_file():
     assert_same(answers_text(), ANSWERS, alike)
 
 
-@pytest.mark.parametrize("one, other, same", [
-    ("a,1.00000000000", "a,1.0000000001", True), ("a,1.0", "a,1.00000001", False), ("a,1", "b,1", False), ("a,1", "a,1,2", False),
-    ("a,x", "a,y", False), ("", "a", False),
-])
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        ("a,1.00000000000", "a,1.0000000001", True),
+        ("a,1.0", "a,1.00000001", False),
+        ("a,1", "b,1", False),
+        ("a,1", "a,1,2", False),
+        ("a,x", "a,y", False),
+        ("", "a", False),
+    ],
+)
 def test_figures_may_differ_in_their_last_bits_alone(one, other, same):
     assert alike(one, other) is same

@@ -204,8 +204,17 @@ def test_networks_are_for_known_chips():
 
 
 @pytest.mark.parametrize(
-    "name", ["figures.csv", "fabrics.csv", "chips.toml", "stacks.toml", "slices.toml", "offers.csv", "commitments.csv",
-             "instances.csv"]
+    "name",
+    [
+        "figures.csv",
+        "fabrics.csv",
+        "chips.toml",
+        "stacks.toml",
+        "slices.toml",
+        "offers.csv",
+        "commitments.csv",
+        "instances.csv",
+    ],
 )
 def test_data_files_hold_no_local_paths(name: str):
     from chipwise.catalog.load import _text

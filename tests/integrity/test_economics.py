@@ -80,4 +80,6 @@ def test_what_depends_on_the_cloud_has_a_figure_for_the_rest():
 def test_the_page_lists_every_assumption_as_it_is():
     page = (Path(__file__).resolve().parents[2] / "docs" / "cost.md").read_text(encoding="utf-8")
     for row in rows("economics.csv"):
-        assert f"| `{row['name']}` | {row['value']} | {row['low']} to {row['high']} | {row['unit']} |" in page, row["name"]
+        assert f"| `{row['name']}` | {row['value']} | {row['low']} to {row['high']} | {row['unit']} |" in page, row[
+            "name"
+        ]

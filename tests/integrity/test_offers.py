@@ -171,7 +171,10 @@ WRONG = {
     "no source": (plain_faults, [replace(GOOD, source="")]),
     "no region": (plain_faults, [replace(GOOD, region="")]),
     "spot above on demand": (spot_faults, [replace(GOOD, spot_usd_h=GOOD.ondemand_usd_h * 1.01)]),
-    "six times the price": (spread_faults, [GOOD, replace(GOOD, cloud="other", ondemand_usd_h=6 * GOOD.ondemand_usd_h)]),
+    "six times the price": (
+        spread_faults,
+        [GOOD, replace(GOOD, cloud="other", ondemand_usd_h=6 * GOOD.ondemand_usd_h)],
+    ),
     "a commitment of two years": (commitment_faults, [replace(YEAR, years=2)]),
     "a free commitment": (commitment_faults, [replace(YEAR, usd_h=0.0)]),
     "a commitment dearer than on demand": (commitment_faults, [replace(YEAR, usd_h=YEAR.ondemand_usd_h * 1.01)]),

@@ -79,9 +79,7 @@ def test_what_is_left_out_is_named():
         assert bool(entry.outside) == bool(entry.outside_what)
 
 
-@pytest.mark.parametrize(
-    "spelling", ["Llama-3.1-8B", "llama3.1-8b", "meta-llama/Llama-3.1-8B", " LLAMA_3.1_8b "]
-)
+@pytest.mark.parametrize("spelling", ["Llama-3.1-8B", "llama3.1-8b", "meta-llama/Llama-3.1-8B", " LLAMA_3.1_8b "])
 def test_spellings_meet(spelling):
     assert preset(spelling).name == "llama-3.1-8b"
 

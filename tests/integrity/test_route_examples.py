@@ -36,7 +36,9 @@ def test_pools_load_and_say_what_they_assume(file: Path) -> None:
 
 @pytest.mark.parametrize("file", [file for file in JOBS if file.stem != "too-large"], ids=lambda p: p.stem)
 def test_jobs_load_and_run_in_pools_of_the_examples(file: Path) -> None:
-    engine = "kubernetes" if file.stem == "images" else "local"  # it asks for a secret, which local.yaml hands to nobody
+    engine = (
+        "kubernetes" if file.stem == "images" else "local"
+    )  # it asks for a secret, which local.yaml hands to nobody
     pools, using = load_pools(ROOT / f"examples/pools/{engine}.yaml"), estimator()
     for job in load_jobs(file, NOW):
         admitted = admit(job, *using.options(job, pools.pools), NOW)

@@ -132,8 +132,14 @@ class Enumeration:
     def enough(self, run: Run, chosen: tuple[tuple[Option, int], ...]) -> bool:
         return sum(self.p.periods[t].hours / o.hours for o, t in chosen) >= 1 - 1e-9
 
-    def complete(self, start: dict[tuple[str, int], int], held: dict[tuple[str, int], int],
-                 placing: tuple[tuple[tuple[Option, int], ...], ...], cost: float, best: float) -> float:
+    def complete(
+        self,
+        start: dict[tuple[str, int], int],
+        held: dict[tuple[str, int], int],
+        placing: tuple[tuple[tuple[Option, int], ...], ...],
+        cost: float,
+        best: float,
+    ) -> float:
         """The cheapest plan with these starts and these places of the runs."""
         cheapest_hours = sum(min(self.rate(o) * o.hours for o, _ in chosen) for chosen in placing)
         if cost + cheapest_hours >= best:
@@ -166,8 +172,13 @@ class Enumeration:
         idle = pool.watts_idle * (option.units + option.spare) if option.supply else 0.0
         return (extra + idle) / 1000 * pool.kg_per_kwh * option.paid
 
-    def period(self, t: int, held: dict[tuple[str, int], int], placing: tuple[tuple[tuple[Option, int], ...], ...],
-               start: dict[tuple[str, int], int]) -> list[tuple[float, float]]:
+    def period(
+        self,
+        t: int,
+        held: dict[tuple[str, int], int],
+        placing: tuple[tuple[tuple[Option, int], ...], ...],
+        start: dict[tuple[str, int], int],
+    ) -> list[tuple[float, float]]:
         """Dollars and CO2 of serving in a period, none worse than another in both; empty where it can't be."""
         on_held: dict[str, int] = dict.fromkeys(self.pools, 0)
         by_hour: dict[str, int] = {s.id: 0 for s in self.hourly}
@@ -190,18 +201,27 @@ class Enumeration:
             on_held[pool] += takes
         units = {s: held[s, t] for s, at in held if at == t}
         sides = frozenset(
-            (e, side) for e, exclusive in enumerate(self.p.exclusives) for side, names in enumerate(exclusive.sides)
+            (e, side)
+            for e, exclusive in enumerate(self.p.exclusives)
+            for side, names in enumerate(exclusive.sides)
             if any(n for (name, _), n in start.items() if name in names)
             or any(o.supply in names for chosen in placing for o, _ in chosen)
-            or any(s.id in names and any(s.existing) for s in self.there))
+            or any(s.id in names and any(s.existing) for s in self.there)
+        )
         key = (t, tuple(on_held.values()), tuple(by_hour.values()), frozenset(turns), tuple(units.items()), sides)
         if key not in self.seen:
             self.turns = turns
             self.seen[key] = self.serve(t, on_held, by_hour, units, set(sides))
         return self.seen[key]
 
-    def serve(self, t: int, on_held: dict[str, int], by_hour: dict[str, int], units: dict[str, int],
-              sides: set[tuple[int, int]]) -> list[tuple[float, float]]:
+    def serve(
+        self,
+        t: int,
+        on_held: dict[str, int],
+        by_hour: dict[str, int],
+        units: dict[str, int],
+        sides: set[tuple[int, int]],
+    ) -> list[tuple[float, float]]:
         capacity = dict.fromkeys(self.pools, 0)
         for name, n in units.items():
             capacity[self.supplies[name].pool] += n
@@ -213,8 +233,16 @@ class Enumeration:
             totals = pareto([(u + v, k + g) for u, k in totals for v, g in here])
         return totals
 
-    def block(self, t: int, b: int, capacity: dict[str, int], on_held: dict[str, int], by_hour: dict[str, int],
-              units: dict[str, int], sides: set[tuple[int, int]]) -> Iterator[tuple[float, float]]:
+    def block(
+        self,
+        t: int,
+        b: int,
+        capacity: dict[str, int],
+        on_held: dict[str, int],
+        by_hour: dict[str, int],
+        units: dict[str, int],
+        sides: set[tuple[int, int]],
+    ) -> Iterator[tuple[float, float]]:
         hours = self.p.periods[t].hours * self.p.blocks[b].share
         tops = [range(1 + self.most(s.pool)) if s.lead <= t else range(1) for s in self.hourly]
         for hired in product(*tops):
@@ -225,8 +253,14 @@ class Enumeration:
             for s in self.hourly:
                 free[s.pool] += rented[s.id]
             usd = sum(self.supplies[s].usd_h * n * hours for s, n in rented.items())
-            idle = sum(self.pools[self.supplies[s].pool].watts_idle / 1000 * n * hours
-                       * self.pools[self.supplies[s].pool].kg_per_kwh for s, n in rented.items())
+            idle = sum(
+                self.pools[self.supplies[s].pool].watts_idle
+                / 1000
+                * n
+                * hours
+                * self.pools[self.supplies[s].pool].kg_per_kwh
+                for s, n in rented.items()
+            )
             for used in self.covers(t, b, free):
                 energy = kg = 0.0
                 for pool, n in used.items():
@@ -235,8 +269,14 @@ class Enumeration:
                     energy, kg = energy + kwh * at.usd_per_kwh, kg + kwh * at.kg_per_kwh
                 yield usd + energy, idle + kg
 
-    def allowed(self, t: int, rented: dict[str, int], by_hour: dict[str, int], units: dict[str, int],
-                sides: set[tuple[int, int]]) -> bool:
+    def allowed(
+        self,
+        t: int,
+        rented: dict[str, int],
+        by_hour: dict[str, int],
+        units: dict[str, int],
+        sides: set[tuple[int, int]],
+    ) -> bool:
         for e, exclusive in enumerate(self.p.exclusives):
             used = {side for which, side in sides if which == e}
             used |= {side for side, names in enumerate(exclusive.sides) if any(rented.get(n, 0) for n in names)}
@@ -260,8 +300,10 @@ class Enumeration:
 
     def in_turns(self, weights: dict[str, float]) -> float:
         """What the runs of queues take by the hour: of each queue the largest."""
-        return sum(max((n * weights.get(s, 0.0) for of, s, n in self.turns if of == queue), default=0.0)
-                   for queue in {queue for queue, _, _ in self.turns})
+        return sum(
+            max((n * weights.get(s, 0.0) for of, s, n in self.turns if of == queue), default=0.0)
+            for queue in {queue for queue, _, _ in self.turns}
+        )
 
     def covers(self, t: int, b: int, free: dict[str, int]) -> Iterator[dict[str, int]]:
         """Units by pool with which every service carries its load."""
@@ -286,9 +328,13 @@ class Enumeration:
             if all(used[k] <= free[k] for k in self.pools):
                 yield used
 
-    def hours(self, start: dict[tuple[str, int], int], held: dict[tuple[str, int], int],
-              placing: tuple[tuple[tuple[Option, int], ...], ...],
-              serving: tuple[tuple[float, float], ...]) -> float | None:
+    def hours(
+        self,
+        start: dict[tuple[str, int], int],
+        held: dict[tuple[str, int], int],
+        placing: tuple[tuple[tuple[Option, int], ...], ...],
+        serving: tuple[tuple[float, float], ...],
+    ) -> float | None:
         """The cheapest hours of the runs in their places within the limits; None where there are none."""
         names = [(r, o, t) for r, chosen in enumerate(placing) for o, t in chosen]
         rows, right, equal, to = [], [], [], []
@@ -306,23 +352,42 @@ class Enumeration:
             if limit.kind not in ("usd", "kg"):
                 continue
             over = [t for t in self.T if not limit.periods or t in limit.periods]
-            for group in ([over] if limit.total else [[t] for t in over]):
+            for group in [over] if limit.total else [[t] for t in over]:
                 fixed = sum(self.fixed(limit.kind, t, start, held, serving) for t in group)
                 each = self.rate if limit.kind == "usd" else self.kg_rate
                 rows.append([each(o) if t in group else 0.0 for _, o, t in names])
                 right.append(limit.amount - fixed + EPS)
         if not names:
             return 0.0 if all(value >= 0 for value in right) else None
-        found = linprog([self.rate(o) for _, o, _ in names], rows, right, equal, to,
-                        [(0.0, self.p.periods[t].hours) for _, _, t in names])
+        found = linprog(
+            [self.rate(o) for _, o, _ in names],
+            rows,
+            right,
+            equal,
+            to,
+            [(0.0, self.p.periods[t].hours) for _, _, t in names],
+        )
         return float(found.fun) if found.status == 0 else None
 
-    def fixed(self, kind: str, t: int, start: dict[tuple[str, int], int], held: dict[tuple[str, int], int],
-              serving: tuple[tuple[float, float], ...]) -> float:
+    def fixed(
+        self,
+        kind: str,
+        t: int,
+        start: dict[tuple[str, int], int],
+        held: dict[tuple[str, int], int],
+        serving: tuple[tuple[float, float], ...],
+    ) -> float:
         if kind == "usd":
             return self.start_cash(start, t) + serving[t][0]
-        idle = sum(n * self.pools[self.supplies[s].pool].watts_idle / 1000 * self.p.periods[t].hours
-                   * self.pools[self.supplies[s].pool].kg_per_kwh for (s, at), n in held.items() if at == t)
+        idle = sum(
+            n
+            * self.pools[self.supplies[s].pool].watts_idle
+            / 1000
+            * self.p.periods[t].hours
+            * self.pools[self.supplies[s].pool].kg_per_kwh
+            for (s, at), n in held.items()
+            if at == t
+        )
         return idle + serving[t][1]
 
 

@@ -29,29 +29,66 @@ def _random(rng: np.random.Generator) -> Problem:
     limit = None if rng.random() < 0.5 else int(rng.integers(0, 4))
     supplies = [Supply("cloud od", "cloud", "ondemand", price, limit=limit, lead=int(rng.random() < 0.15))]
     if rng.random() < 0.6:
-        supplies.append(Supply("cloud y", "cloud", "year1", price * float(rng.uniform(0.4, 0.8)),
-                               term=int(rng.integers(2, 4)), lead=int(rng.random() < 0.2)))
+        supplies.append(
+            Supply(
+                "cloud y",
+                "cloud",
+                "year1",
+                price * float(rng.uniform(0.4, 0.8)),
+                term=int(rng.integers(2, 4)),
+                lead=int(rng.random() < 0.2),
+            )
+        )
     if rng.random() < 0.6:
-        supplies.append(Supply("own", "site", "owned", capex=float(rng.uniform(8e3, 4e4)), resale=7e3,
-                               keeps=float(rng.uniform(0.5, 1.0)), usd_period=500, rack_units=8,
-                               lead=int(rng.integers(0, 2)), limit=int(rng.integers(1, 3))))
+        supplies.append(
+            Supply(
+                "own",
+                "site",
+                "owned",
+                capex=float(rng.uniform(8e3, 4e4)),
+                resale=7e3,
+                keeps=float(rng.uniform(0.5, 1.0)),
+                usd_period=500,
+                rack_units=8,
+                lead=int(rng.integers(0, 2)),
+                limit=int(rng.integers(1, 3)),
+            )
+        )
     if rng.random() < 0.4:
-        supplies.append(Supply("there", "site", "existing", 5.0,
-                               existing=tuple(int(rng.integers(0, 2)) for _ in periods)))
+        supplies.append(
+            Supply("there", "site", "existing", 5.0, existing=tuple(int(rng.integers(0, 2)) for _ in periods))
+        )
     runs = tuple(_run(rng, r, periods, supplies) for r in range(int(rng.integers(0, 3))))
     services = tuple(_service(rng, periods, blocks) for _ in range(int(rng.integers(0 if runs else 1, 2))))
-    return Problem(periods, blocks, (cloud, site), tuple(supplies), runs, services, _limits(rng, supplies, price),
-                   _exclusives(rng, supplies), prorate=bool(rng.random() < 0.3))
+    return Problem(
+        periods,
+        blocks,
+        (cloud, site),
+        tuple(supplies),
+        runs,
+        services,
+        _limits(rng, supplies, price),
+        _exclusives(rng, supplies),
+        prorate=bool(rng.random() < 0.3),
+    )
 
 
 def _run(rng: np.random.Generator, r: int, periods: tuple[Period, ...], supplies: list[Supply]) -> Run:
     first = int(rng.integers(0, len(periods)))
     last = int(rng.integers(first, len(periods)))
-    hours = float(rng.uniform(0.2, 0.9)) * sum(p.hours for p in periods[first:last + 1])
-    options = [Option("cloud", "cloud od", int(rng.integers(1, 3)), hours, int(rng.random() < 0.2),
-                      0.9 if rng.random() < 0.3 else 1.0),
-               Option("cloud", "", int(rng.integers(1, 3)), hours * 0.8),
-               Option("site", "", int(rng.integers(1, 3)), hours * 0.6)]
+    hours = float(rng.uniform(0.2, 0.9)) * sum(p.hours for p in periods[first : last + 1])
+    options = [
+        Option(
+            "cloud",
+            "cloud od",
+            int(rng.integers(1, 3)),
+            hours,
+            int(rng.random() < 0.2),
+            0.9 if rng.random() < 0.3 else 1.0,
+        ),
+        Option("cloud", "", int(rng.integers(1, 3)), hours * 0.8),
+        Option("site", "", int(rng.integers(1, 3)), hours * 0.6),
+    ]
     keep = [o for o in options if rng.random() < 0.8] or options[:1]
     split = bool(rng.random() < 0.25) and (last - first) < 2 and len(keep) < 3
     return Run(f"r{r}", first, last, tuple(keep), split, "q" if rng.random() < 0.4 else "")
@@ -59,9 +96,14 @@ def _run(rng: np.random.Generator, r: int, periods: tuple[Period, ...], supplies
 
 def _service(rng: np.random.Generator, periods: tuple[Period, ...], blocks: tuple[Block, ...]) -> Service:
     load = tuple(tuple(float(rng.uniform(0.2, 2.0)) for _ in blocks) for _ in periods)
-    return Service("s", load, (("cloud", float(rng.uniform(0.8, 1.5))), ("site", float(rng.uniform(0.8, 3.0)))),
-                   0.1 if rng.random() < 0.5 else 0.0, int(rng.random() < 0.25),
-                   (("site", 2),) if rng.random() < 0.2 else ())
+    return Service(
+        "s",
+        load,
+        (("cloud", float(rng.uniform(0.8, 1.5))), ("site", float(rng.uniform(0.8, 3.0)))),
+        0.1 if rng.random() < 0.5 else 0.0,
+        int(rng.random() < 0.25),
+        (("site", 2),) if rng.random() < 0.2 else (),
+    )
 
 
 def _limits(rng: np.random.Generator, supplies: list[Supply], price: float) -> tuple[Limit, ...]:

@@ -447,8 +447,13 @@ def step(ops, site, x, global_batch, costs, k):
     stream_rate = site.high.bandwidth * site.high.coefficients.memory
     optimizer = k.optimizer * kept * costs.trained * costs.optimizer_bytes / stream_rate + k.launch_s * launch_step
     out = {name: n * seconds for name, seconds in (parts | shown).items()}
-    out |= {"launch": n * wait, "reduce": reduce, "bubble": (slots - n) * stage, "optimizer": optimizer,
-            "fixed": k.fixed_s}
+    out |= {
+        "launch": n * wait,
+        "reduce": reduce,
+        "bubble": (slots - n) * stage,
+        "optimizer": optimizer,
+        "fixed": k.fixed_s,
+    }
     total = slots * stage + reduce + optimizer + k.fixed_s
     wires = [kind for kind in shown if kind != "offload"]  # copies to the host are no collective
     everything = n * (sum(sent[kind][0] for kind in wires if kind in sent) + pipe) + once

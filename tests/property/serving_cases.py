@@ -65,11 +65,18 @@ def cases(draw: st.DrawFn, split: bool | None = None) -> tuple[Requests, Fleet]:
     prefill = None
     if draw(st.booleans()) if split is None else split:
         prefill = Prefill(
-            draw(paces()), -(-longest // set_to.block) + draw(st.integers(0, 12)), draw(st.integers(1, 3)),
+            draw(paces()),
+            -(-longest // set_to.block) + draw(st.integers(0, 12)),
+            draw(st.integers(1, 3)),
             draw(st.none() | st.just(set_to)),
-            transfer_s_per_token=draw(st.integers(0, 3)) * TICK, transfer_latency_s=draw(st.integers(0, 9)) * TICK,
+            transfer_s_per_token=draw(st.integers(0, 3)) * TICK,
+            transfer_latency_s=draw(st.integers(0, 9)) * TICK,
         )
     return requests, Fleet(
-        draw(paces()), -(-longest // set_to.block) + draw(st.integers(0, 30)), set_to, draw(st.integers(1, 4)),
-        draw(st.sampled_from(ROUTERS)), prefill,
+        draw(paces()),
+        -(-longest // set_to.block) + draw(st.integers(0, 30)),
+        set_to,
+        draw(st.integers(1, 4)),
+        draw(st.sampled_from(ROUTERS)),
+        prefill,
     )

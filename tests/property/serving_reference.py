@@ -89,9 +89,10 @@ class Replica:
         can = head is not None and not head.ready and self.fits(head, head.input + head.made)
         if not knobs.mixed and (cut or can):
             decode = []
-        while sum(q.blocks for q in self.admitted if q not in decode) + sum(
-            self.need(q, q.computed + 1) for q in decode
-        ) > self.kv_blocks:
+        while (
+            sum(q.blocks for q in self.admitted if q not in decode) + sum(self.need(q, q.computed + 1) for q in decode)
+            > self.kv_blocks
+        ):
             out = cut.pop() if cut else self.admitted[-1]
             self.admitted.remove(out)
             decode = [q for q in decode if q is not out]
@@ -189,7 +190,9 @@ def reference(requests: Requests, fleet: Fleet) -> tuple[list[Request], list[Rep
         front = [Replica(split.pace, split.knobs or fleet.knobs, split.kv_blocks, True) for _ in range(split.replicas)]
     every = front + decoders if split is not None else decoders
     closed = requests.kind == "closed"
-    fixed = [(float(requests.arrival_s[i]), i) for i in range(min(requests.users, len(asked)) if closed else len(asked))]
+    fixed = [
+        (float(requests.arrival_s[i]), i) for i in range(min(requests.users, len(asked)) if closed else len(asked))
+    ]
     back: list[tuple[float, int]] = []
     issued = 0
     while True:

@@ -12,8 +12,12 @@ from chipwise.compare.flips import _by_efficiency, _by_price, pick_of, score
 from chipwise.workload import load_workload
 
 WORK = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_batch": 256, "sequence": 4096})
-ROWS = compare(WORK, [Candidate.read(c) for c in ("h100", "h200", "b200", "v5p", "mi300x", "v7x")], shipped(),
-               today=date(2026, 9, 1)).rows
+ROWS = compare(
+    WORK,
+    [Candidate.read(c) for c in ("h100", "h200", "b200", "v5p", "mi300x", "v7x")],
+    shipped(),
+    today=date(2026, 9, 1),
+).rows
 factors = st.lists(st.floats(0.2, 5.0), min_size=len(ROWS), max_size=len(ROWS))
 
 
@@ -35,6 +39,7 @@ def test_the_price_flip_flips_and_a_smaller_one_does_not(by):
     rows = changed(by)
     pick = pick_of(rows, "cost")
     for flip in _by_price(rows, pick, Terms()):
+
         def at(share, flip=flip):
             price = flip.before + (flip.after - flip.before) * share
             return pick_of([r.priced(price) if str(r.accelerators) == flip.winner else r for r in rows], "cost")

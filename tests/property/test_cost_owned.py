@@ -28,7 +28,9 @@ def test_payments_cover_the_loss_of_value_and_more_with_interest(capex, share, i
     kept = residual_usd(capex, share, years)
     paid = float(payment(capex, kept, interest, years)) * years * 12
     assert paid >= (capex - kept) * (1 - 1e-9)
-    assert float(payment(capex, kept, interest + 0.01, years)) >= float(payment(capex, kept, interest, years)) * (1 - 1e-9)
+    assert float(payment(capex, kept, interest + 0.01, years)) >= float(payment(capex, kept, interest, years)) * (
+        1 - 1e-9
+    )
 
 
 @given(USD, st.floats(0.001, 0.3), YEARS)
@@ -89,9 +91,19 @@ def test_a_commitment_is_cheaper_exactly_above_its_break_even(committed, ondeman
     assert dearer == (use < even) or use == pytest.approx(even)
 
 
-@given(st.sampled_from(sorted(OPTIMIZER_STATES)), st.sampled_from(["fp32", "bf16", "fp8"]), st.sampled_from(["fp32", "bf16"]))
+@given(
+    st.sampled_from(sorted(OPTIMIZER_STATES)),
+    st.sampled_from(["fp32", "bf16", "fp8"]),
+    st.sampled_from(["fp32", "bf16"]),
+)
 def test_a_checkpoint_holds_weights_and_state_and_lora_far_less(optimizer, precision, kept):
-    train = {"global_batch": 8, "sequence": 1024, "optimizer": optimizer, "precision": precision, "state_precision": kept}
+    train = {
+        "global_batch": 8,
+        "sequence": 1024,
+        "optimizer": optimizer,
+        "precision": precision,
+        "state_precision": kept,
+    }
     whole = state(Workload("w", preset("llama-3.1-8b"), Train(**train)))
     lora = state(Workload("w", preset("llama-3.1-8b"), Train(**train, lora_rank=8)))
     each = whole.total / (whole.weights / (4 if precision == "fp32" else 2))

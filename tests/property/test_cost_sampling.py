@@ -53,7 +53,10 @@ def product(inputs):
 def test_a_product_of_lognormals_has_the_analytic_percentiles(seed):
     # the logarithms add up: the median is the product of the medians, the variance of the logarithm is their sum
     sigmas, values = (0.1, 0.25, 0.4), (3.0, 7.0, 0.5)
-    inputs = [Input(f"x{i}", v, v * exp(-END * s), v * exp(END * s)) for i, (v, s) in enumerate(zip(values, sigmas, strict=True))]
+    inputs = [
+        Input(f"x{i}", v, v * exp(-END * s), v * exp(END * s))
+        for i, (v, s) in enumerate(zip(values, sigmas, strict=True))
+    ]
     got = spread(product(inputs)(drawn(inputs, 200_000, seed)))
     whole, median = sqrt(sum(s * s for s in sigmas)), 3.0 * 7.0 * 0.5
     assert got.p50 == pytest.approx(median, rel=0.01)
@@ -85,5 +88,8 @@ def test_draws_depend_on_the_seed_and_the_name_alone():
 
 def test_draws_are_equal_in_another_process():
     code = "from chipwise.cost.sampling import Input; print(Input('a', 1.0, 0.5, 2.0).draw(50, 3).tolist())"
-    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    said = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
     assert said[0] == said[1] == f"{Input('a', 1.0, 0.5, 2.0).draw(50, 3).tolist()}\n"

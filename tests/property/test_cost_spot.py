@@ -65,7 +65,9 @@ def test_a_run_that_can_never_finish_a_segment_takes_for_ever():
     assert expected(1e6, Hazard(100.0, 100_000.0, 10.0)).wall_s == inf
 
 
-@pytest.mark.parametrize(("work", "mean", "write"), [(0.0, 1.0, 1.0), (inf, 1.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, -1.0)])
+@pytest.mark.parametrize(
+    ("work", "mean", "write"), [(0.0, 1.0, 1.0), (inf, 1.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, -1.0)]
+)
 def test_times_that_make_no_sense_are_refused(work, mean, write):
     with pytest.raises(InputError):
         expected(work, Hazard(mean, write, 0.0))
@@ -89,9 +91,14 @@ def simulated(rng, work, hazard, interval):
     return clock
 
 
-GRID = [(mean, write, restart, work, share)
-        for mean in (600.0, 3_600.0, 40_000.0) for write in (5.0, 120.0, 600.0) for restart in (60.0, 600.0)
-        for work in (1_800.0, 30_000.0) for share in (0.5, 1.0, 2.0)]
+GRID = [
+    (mean, write, restart, work, share)
+    for mean in (600.0, 3_600.0, 40_000.0)
+    for write in (5.0, 120.0, 600.0)
+    for restart in (60.0, 600.0)
+    for work in (1_800.0, 30_000.0)
+    for share in (0.5, 1.0, 2.0)
+]
 
 
 @pytest.mark.parametrize("mean", sorted({case[0] for case in GRID}))
@@ -109,7 +116,9 @@ def test_the_expected_time_meets_a_simulation_within_two_percent(mean):
         assert total / runs == pytest.approx(model, rel=0.02), (mean, write, restart, work, share)
 
 
-@pytest.mark.parametrize(("mean", "write", "work"), [(600.0, 300.0, 3_600.0), (3_600.0, 60.0, 86_400.0), (36_000.0, 10.0, 3e6)])
+@pytest.mark.parametrize(
+    ("mean", "write", "work"), [(600.0, 300.0, 3_600.0), (3_600.0, 60.0, 86_400.0), (36_000.0, 10.0, 3e6)]
+)
 def test_drawn_times_meet_the_expected_time_and_the_simulated_percentiles(mean, write, work):
     hazard = Hazard(mean, write, 120.0, 60.0)
     model = expected(work, hazard)
@@ -121,4 +130,6 @@ def test_drawn_times_meet_the_expected_time_and_the_simulated_percentiles(mean, 
     if work < 1e5:
         rng = np.random.default_rng(6)
         times = [simulated(rng, work, hazard, model.interval_s) for _ in range(4_000)]
-        assert np.quantile(drawn.wall_s, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(times, [0.1, 0.5, 0.9]), rel=0.02)
+        assert np.quantile(drawn.wall_s, [0.1, 0.5, 0.9]) == pytest.approx(
+            np.quantile(times, [0.1, 0.5, 0.9]), rel=0.02
+        )

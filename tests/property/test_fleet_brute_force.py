@@ -40,13 +40,22 @@ def test_the_instances_cover_plans_and_refusals() -> None:
 def larger(seed: int) -> Problem:
     """An instance with several times the load, where roundings bite."""
     rng, problem = np.random.default_rng(seed), random_problem(seed)
-    grown = tuple(replace(s, load=tuple(tuple(x * float(rng.uniform(2, 9)) for x in row) for row in s.load),
-                          spare_units=int(rng.integers(0, 3))) for s in problem.services)
+    grown = tuple(
+        replace(
+            s,
+            load=tuple(tuple(x * float(rng.uniform(2, 9)) for x in row) for row in s.load),
+            spare_units=int(rng.integers(0, 3)),
+        )
+        for s in problem.services
+    )
     return replace(
-        problem, services=grown,
-        supplies=tuple(s if s.limit is None else replace(s, limit=s.limit * int(rng.integers(1, 8)))
-                       for s in problem.supplies),
-        limits=tuple(replace(x, amount=x.amount * float(rng.uniform(2, 9))) for x in problem.limits))
+        problem,
+        services=grown,
+        supplies=tuple(
+            s if s.limit is None else replace(s, limit=s.limit * int(rng.integers(1, 8))) for s in problem.supplies
+        ),
+        limits=tuple(replace(x, amount=x.amount * float(rng.uniform(2, 9))) for x in problem.limits),
+    )
 
 
 def test_roundings_leave_the_cheapest_plan_as_it_is() -> None:

@@ -20,8 +20,11 @@ INSTANCES = 80
 def relieved(problem: Problem, names: Iterable[str]) -> Problem:
     """The problem without these constraints; a load or a deadline goes with its work."""
     gone = set(names)
-    return replace(without(problem, gone), runs=tuple(r for r in problem.runs if f"deadline of {r.name}" not in gone),
-                   services=tuple(s for s in problem.services if f"load of {s.name}" not in gone))
+    return replace(
+        without(problem, gone),
+        runs=tuple(r for r in problem.runs if f"deadline of {r.name}" not in gone),
+        services=tuple(s for s in problem.services if f"load of {s.name}" not in gone),
+    )
 
 
 def weight(names: Iterable[str]) -> tuple[int, int]:

@@ -61,7 +61,9 @@ def test_attention_grows_with_everything(name: str, batch: int, heads: int, dim:
     e = engine(name)
 
     def seconds(b: float, h: float, s: float) -> float:
-        return float(attention_seconds(e, *(np.array([x]) for x in (b, h, h)), dim, dim, np.array([s]), np.array([s]))[0])
+        return float(
+            attention_seconds(e, *(np.array([x]) for x in (b, h, h)), dim, dim, np.array([s]), np.array([s]))[0]
+        )
 
     base = seconds(batch, heads, seq)
     assert seconds(2 * batch, heads, seq) >= base
@@ -71,14 +73,21 @@ def test_attention_grows_with_everything(name: str, batch: int, heads: int, dim:
 
 
 @settings(max_examples=150)
-@given(st.sampled_from(["h100", "gb200", "mi300x", "l40s", "v100"]), st.integers(1, 10), st.floats(1e2, 1e10),
-       st.floats(1.0, 8.0), st.sampled_from([0.0, 0.3, 0.6, 0.8]))
+@given(
+    st.sampled_from(["h100", "gb200", "mi300x", "l40s", "v100"]),
+    st.integers(1, 10),
+    st.floats(1e2, 1e10),
+    st.floats(1.0, 8.0),
+    st.sampled_from([0.0, 0.3, 0.6, 0.8]),
+)
 def test_collectives_grow_with_data_and_shrink_with_bandwidth(
     name: str, power: int, data: float, factor: float, share: float
 ) -> None:
     fabric = load().chips[name].fabric
     wires = Wires(fabric, 1024, (), (), LinkCoefficients(in_switch=share))
-    wide = replace(wires, fabric=replace(fabric, scale_up=fabric.scale_up * factor, scale_out=fabric.scale_out * factor))
+    wide = replace(
+        wires, fabric=replace(fabric, scale_up=fabric.scale_up * factor, scale_out=fabric.scale_out * factor)
+    )
     size, one = np.array([2.0**power]), np.array([1.0])
     for collective in (gather_seconds, reduce_seconds, exchange_seconds):
         seconds = collective(wires, size, one, np.array([data]))[0]

@@ -29,8 +29,10 @@ def check(work, layouts, rows):
         seconds = plain.step(work.ops, work.site, x, work.global_batch, work.costs, work.coefficients)
         for name, value in seconds.items():
             # waiting is the small difference of two large numbers: it is held to the step it is part of
-            assert float(getattr(breakdown, name)[i]) == pytest.approx(
-                value, rel=1e-9, abs=1e-9 * seconds["total"]), (name, x)
+            assert float(getattr(breakdown, name)[i]) == pytest.approx(value, rel=1e-9, abs=1e-9 * seconds["total"]), (
+                name,
+                x,
+            )
         assert float(breakdown.total[i]) == pytest.approx(seconds["total"], rel=1e-9)
         needed = plain.memory(work.ops, work.site, x, work.global_batch, work.costs)
         for name, value in needed.items():
@@ -62,10 +64,13 @@ def test_layouts_no_search_lists_agree_with_the_scalar_reference(place):
     work = set_up(Workload("x", preset("mixtral-8x7b"), Train(64, 4096)), parse(place), shipped())
     odd = [
         Layout(dp=16, zero=1),  # a ZeRO stage over one replica: every chip keeps all of the state
-        Layout(dp=16, zero=2, micro_batch=4), Layout(dp=16, zero=3, recompute="offload"),
+        Layout(dp=16, zero=2, micro_batch=4),
+        Layout(dp=16, zero=3, recompute="offload"),
         Layout(dp=16, ep=8, zero=2, shard=4),  # fewer replicas share the state than experts are spread over
-        Layout(tp=16, zero=3, shard=1, micro_batch=0.5), Layout(dp=2, pp=8, vpp=4, pipe_inner=True, recompute="full"),
-        Layout(cp=16), Layout(cp=8, dp=2, zero=3, ep=8),
+        Layout(tp=16, zero=3, shard=1, micro_batch=0.5),
+        Layout(dp=2, pp=8, vpp=4, pipe_inner=True, recompute="full"),
+        Layout(cp=16),
+        Layout(cp=8, dp=2, zero=3, ep=8),
     ]
     check(work, Layouts.of(odd), range(len(odd)))
 

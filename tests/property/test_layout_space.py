@@ -64,8 +64,12 @@ def test_more_memory_bandwidth_is_never_slower(case, factor, calibration):
 
 
 @settings(max_examples=40)
-@given(cases(), st.sampled_from((1.1, 2.0, 10.0)), st.sampled_from(("scale_up", "link", "scale_out", "host_link")),
-       CALIBRATIONS)
+@given(
+    cases(),
+    st.sampled_from((1.1, 2.0, 10.0)),
+    st.sampled_from(("scale_up", "link", "scale_out", "host_link")),
+    CALIBRATIONS,
+)
 def test_faster_links_are_never_slower(case, factor, which, calibration):
     workload, acc = case[0], parse(case[1])
     fabric = acc.chip.fabric

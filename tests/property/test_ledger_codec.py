@@ -16,18 +16,45 @@ from chipwise.route.view import Decision
 text = st.text(st.characters(), max_size=8)  # lone surrogates and NUL included
 number = st.floats(allow_nan=False)
 estimates = st.builds(Estimate, number, number, number, text, text)
-variants = st.builds(Variant, text, st.sampled_from(["gpu", "tpu", "cpu"]), st.integers(1, 9), on=st.frozensets(text, max_size=3),
-                     command=st.lists(text, max_size=3).map(tuple), environment=st.lists(st.tuples(text, text), max_size=2).map(tuple),
-                     batch=st.none() | st.integers(), flags=st.lists(text, max_size=2).map(tuple))
+variants = st.builds(
+    Variant,
+    text,
+    st.sampled_from(["gpu", "tpu", "cpu"]),
+    st.integers(1, 9),
+    on=st.frozensets(text, max_size=3),
+    command=st.lists(text, max_size=3).map(tuple),
+    environment=st.lists(st.tuples(text, text), max_size=2).map(tuple),
+    batch=st.none() | st.integers(),
+    flags=st.lists(text, max_size=2).map(tuple),
+)
 jobs = st.builds(
-    Job, text, st.lists(variants, min_size=1, max_size=2).map(tuple), owner=text, workload=text,
+    Job,
+    text,
+    st.lists(variants, min_size=1, max_size=2).map(tuple),
+    owner=text,
+    workload=text,
     given=st.lists(st.builds(Given, text, estimates, st.none() | number), max_size=2).map(tuple),
-    constraints=st.builds(Constraints, regions=st.frozensets(text, max_size=2), spot=st.booleans(),
-                          data=st.none() | st.builds(Data, st.lists(text, max_size=2).map(tuple), number, st.booleans())),
-    deadline=number, budget=number, checkpoint=st.builds(Checkpoint, st.booleans(), number, text, number), key=text)
+    constraints=st.builds(
+        Constraints,
+        regions=st.frozensets(text, max_size=2),
+        spot=st.booleans(),
+        data=st.none() | st.builds(Data, st.lists(text, max_size=2).map(tuple), number, st.booleans()),
+    ),
+    deadline=number,
+    budget=number,
+    checkpoint=st.builds(Checkpoint, st.booleans(), number, text, number),
+    key=text,
+)
 options = st.builds(Option, text, text, st.integers(1, 99), text, estimates, number, number, note=text)
-scores = st.dictionaries(text, st.recursive(st.none() | st.booleans() | st.integers() | number | text,
-                                            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(text, inner, max_size=2), max_leaves=4), max_size=3)
+scores = st.dictionaries(
+    text,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | number | text,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(text, inner, max_size=2),
+        max_leaves=4,
+    ),
+    max_size=3,
+)
 
 
 @given(jobs)
@@ -37,7 +64,9 @@ def test_a_job_comes_back_as_it_was(job):
     json.loads(written, parse_constant=lambda word: 1 / 0)  # standard JSON: no Infinity
 
 
-@given(st.lists(options, max_size=3).map(tuple), st.lists(st.builds(Unable, text, text, text, text), max_size=2).map(tuple))
+@given(
+    st.lists(options, max_size=3).map(tuple), st.lists(st.builds(Unable, text, text, text, text), max_size=2).map(tuple)
+)
 def test_options_come_back_as_they_were(found, unable):
     assert decode(tuple[Option, ...], encode(found, tuple[Option, ...])) == found
     assert decode(tuple[Unable, ...], encode(unable, tuple[Unable, ...])) == unable
@@ -65,8 +94,15 @@ def test_what_is_stored_as_text_can_be_stored_everywhere(words):
     assert "\x00" not in found and found.encode("utf-8").decode("utf-8") == found and storable(found) == found
 
 
-@given(st.text(st.characters(categories=["L", "N"]), min_size=8), st.sampled_from(["ann", ""]), st.sampled_from(["db", "db:5432", "[::1]:5432", ""]))
+@given(
+    st.text(st.characters(categories=["L", "N"]), min_size=8),
+    st.sampled_from(["ann", ""]),
+    st.sampled_from(["db", "db:5432", "[::1]:5432", ""]),
+)
 def test_no_password_is_ever_shown(password, user, host):
-    for url in (f"postgresql://{user}:{password}@{host}/chipwise", f"host={host} user=ann password={password}",
-                f"postgresql://{host}/chipwise?user={user}&password={password}"):
+    for url in (
+        f"postgresql://{user}:{password}@{host}/chipwise",
+        f"host={host} user=ann password={password}",
+        f"postgresql://{host}/chipwise?user={user}&password={password}",
+    ):
         assert password not in masked(f"connection to {url} failed") and password not in masked(url)

@@ -18,9 +18,12 @@ from chipwise.numerics.formats import BF16, E4M3, E5M2, FP16, rounded
 
 FORMATS = {FP16: np.float16, BF16: ml_dtypes.bfloat16, E4M3: ml_dtypes.float8_e4m3fn, E5M2: ml_dtypes.float8_e5m2}
 floats = st.one_of(
-    st.floats(width=32, allow_nan=False, allow_subnormal=False), st.sampled_from([0.0, -0.0, np.inf, -np.inf]),
-    st.floats(-5, 5, width=32, allow_subnormal=False), st.floats(-7e4, 7e4, width=32, allow_subnormal=False),
-    st.floats(-(2.0**-20), 2.0**-20, width=32, allow_subnormal=False))
+    st.floats(width=32, allow_nan=False, allow_subnormal=False),
+    st.sampled_from([0.0, -0.0, np.inf, -np.inf]),
+    st.floats(-5, 5, width=32, allow_subnormal=False),
+    st.floats(-7e4, 7e4, width=32, allow_subnormal=False),
+    st.floats(-(2.0**-20), 2.0**-20, width=32, allow_subnormal=False),
+)
 values = arrays(np.float32, st.integers(1, 40), elements=floats)
 each_format = pytest.mark.parametrize("to", FORMATS, ids=lambda to: to.name)
 

@@ -35,8 +35,12 @@ def test_one_sided_and_two_sided_tests_are_those_of_scipy(differences, margin):
     assume(spread > 1e-3 * max(map(abs, differences)))  # SciPy warns of less
     found = paired(differences, margin)
     assert found.p_equivalence == max(found.p_not_worse, found.p_not_better)
-    for popmean, side, ours in ((margin, "less", found.p_not_worse), (-margin, "greater", found.p_not_better),
-                                (margin, "greater", found.p_worse), (0.0, "two-sided", found.p_t)):
+    for popmean, side, ours in (
+        (margin, "less", found.p_not_worse),
+        (-margin, "greater", found.p_not_better),
+        (margin, "greater", found.p_worse),
+        (0.0, "two-sided", found.p_t),
+    ):
         theirs = stats.ttest_1samp(differences, popmean, alternative=side).pvalue
         assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
     low, high = stats.t.interval(0.9, len(differences) - 1, found.mean, spread / math.sqrt(len(differences)))
@@ -45,8 +49,9 @@ def test_one_sided_and_two_sided_tests_are_those_of_scipy(differences, margin):
 
 @given(samples)
 def test_the_sign_flip_test_is_scipys_exact_permutation_test(differences):
-    theirs = stats.permutation_test((differences,), lambda x, axis=-1: x.sum(axis=axis), permutation_type="samples",
-                                    n_resamples=math.inf).pvalue
+    theirs = stats.permutation_test(
+        (differences,), lambda x, axis=-1: x.sum(axis=axis), permutation_type="samples", n_resamples=math.inf
+    ).pvalue
     assert sign_flip(differences) == pytest.approx(theirs)
 
 

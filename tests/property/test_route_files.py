@@ -38,38 +38,79 @@ def validator(file: str) -> Draft202012Validator:
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 lines = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30).filter(
-    lambda text: bool(text.strip()))
+    lambda text: bool(text.strip())
+)
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 variables = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).filter(
-    lambda name: not named_secret(name) and not name.startswith("CHIPWISE_"))
+    lambda name: not named_secret(name) and not name.startswith("CHIPWISE_")
+)
 plain_words = words.filter(lambda text: not LOOKS.search(text))
 durations = st.one_of(st.integers(1, 10**6), st.floats(0.01, 1e6), st.sampled_from(["90s", "12h", "3d", "1.5 h", "2w"]))
 commands = st.lists(plain_words, min_size=1, max_size=4).filter(lambda argv: bool(argv[0].strip()))
-variants = st.dictionaries(names, st.fixed_dictionaries(
-    {"family": st.sampled_from(["gpu", "tpu", "cpu"]), "command": commands, "chips": st.integers(1, 10**6)},
-    optional={"image": lines, "environment": st.dictionaries(variables, plain_words | st.integers() | st.booleans(),
-                                                           max_size=3),
-              "flags": st.lists(lines, max_size=2), "batch": st.integers(1, 10**6), "precision": lines}),
-    min_size=1, max_size=3).filter(lambda v: not {"gpu", "tpu", "cpu"} & set(v))
+variants = st.dictionaries(
+    names,
+    st.fixed_dictionaries(
+        {"family": st.sampled_from(["gpu", "tpu", "cpu"]), "command": commands, "chips": st.integers(1, 10**6)},
+        optional={
+            "image": lines,
+            "environment": st.dictionaries(variables, plain_words | st.integers() | st.booleans(), max_size=3),
+            "flags": st.lists(lines, max_size=2),
+            "batch": st.integers(1, 10**6),
+            "precision": lines,
+        },
+    ),
+    min_size=1,
+    max_size=3,
+).filter(lambda v: not {"gpu", "tpu", "cpu"} & set(v))
 jobs = st.fixed_dictionaries(
-    {"name": lines, "variants": variants,
-     "estimates": st.dictionaries(names, durations, min_size=1, max_size=3)},
-    optional={"owner": lines, "deadline": durations | st.just("2027-02-01T00:00Z"), "budget": st.floats(0.01, 1e9),
-              "priority": st.floats(0.001, 1e6), "retries": st.integers(0, 100), "key": lines,
-              "confidence": st.floats(0.01, 0.99), "checkpoint": st.fixed_dictionaries(
-                  {}, optional={"every": durations, "restartable": st.booleans(), "restart": durations}),
-              "constraints": st.fixed_dictionaries({}, optional={
-                  "pools": st.lists(names, min_size=1, max_size=3), "spot": st.booleans(),
-                  "regions": st.lists(lines, min_size=1, max_size=2)})})
+    {"name": lines, "variants": variants, "estimates": st.dictionaries(names, durations, min_size=1, max_size=3)},
+    optional={
+        "owner": lines,
+        "deadline": durations | st.just("2027-02-01T00:00Z"),
+        "budget": st.floats(0.01, 1e9),
+        "priority": st.floats(0.001, 1e6),
+        "retries": st.integers(0, 100),
+        "key": lines,
+        "confidence": st.floats(0.01, 0.99),
+        "checkpoint": st.fixed_dictionaries(
+            {}, optional={"every": durations, "restartable": st.booleans(), "restart": durations}
+        ),
+        "constraints": st.fixed_dictionaries(
+            {},
+            optional={
+                "pools": st.lists(names, min_size=1, max_size=3),
+                "spot": st.booleans(),
+                "regions": st.lists(lines, min_size=1, max_size=2),
+            },
+        ),
+    },
+)
 pools = st.fixed_dictionaries(
-    {"pools": st.lists(st.fixed_dictionaries(
-        {"name": names, "engine": st.sampled_from(["local", "slurm", "ray", "kubernetes"]),
-         "chip": st.sampled_from(["h100", "v5e", "cpu", "mi300x"]), "count": st.integers(1, 10**6),
-         "price": st.floats(0, 1e5)},
-        optional={"terms": st.sampled_from(["ondemand", "spot", "reserved", "owned"]), "region": lines,
-                  "watts": st.floats(0, 1e5), "power_kw": st.floats(0.1, 1e5), "max_time": durations,
-                  "address": st.dictionaries(names, lines | st.integers() | st.booleans(), max_size=3)}),
-        min_size=1, max_size=4, unique_by=lambda pool: str(pool["name"]))})
+    {
+        "pools": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": names,
+                    "engine": st.sampled_from(["local", "slurm", "ray", "kubernetes"]),
+                    "chip": st.sampled_from(["h100", "v5e", "cpu", "mi300x"]),
+                    "count": st.integers(1, 10**6),
+                    "price": st.floats(0, 1e5),
+                },
+                optional={
+                    "terms": st.sampled_from(["ondemand", "spot", "reserved", "owned"]),
+                    "region": lines,
+                    "watts": st.floats(0, 1e5),
+                    "power_kw": st.floats(0.1, 1e5),
+                    "max_time": durations,
+                    "address": st.dictionaries(names, lines | st.integers() | st.booleans(), max_size=3),
+                },
+            ),
+            min_size=1,
+            max_size=4,
+            unique_by=lambda pool: str(pool["name"]),
+        )
+    }
+)
 
 
 @given(jobs)
@@ -121,8 +162,11 @@ def test_a_key_that_is_not_there_is_refused_by_both(data: st.DataObject, made: t
         jobs_of(raw, BASE, NOW) if file == "job" else pools_of(raw, BASE)
 
 
-@given(jobs, st.sampled_from(["name", "variants", "retries", "priority", "confidence", "constraints", "checkpoint"]),
-       st.sampled_from([None, [], -1, 3.7, {"a": 1}, [[]], "\n"]))
+@given(
+    jobs,
+    st.sampled_from(["name", "variants", "retries", "priority", "confidence", "constraints", "checkpoint"]),
+    st.sampled_from([None, [], -1, 3.7, {"a": 1}, [[]], "\n"]),
+)
 @settings(max_examples=100, deadline=None)
 def test_nonsense_is_one_line(raw: dict[str, Any], key: str, value: Any) -> None:
     try:
@@ -160,14 +204,16 @@ def test_arguments_and_values_are_never_changed(argv: list[str], environment: di
 
 
 work = st.tuples(st.floats(10, 1e5), st.floats(0, 1), st.floats(0, 1)).map(
-    lambda t: Estimate(t[0], t[0] * (1 - t[1] / 2), t[0] * (1 + t[2]), "modelled"))
+    lambda t: Estimate(t[0], t[0] * (1 - t[1] / 2), t[0] * (1 + t[2]), "modelled")
+)
 checkpoints = st.builds(Checkpoint, st.booleans(), st.floats(60, 1e4) | st.just(inf), st.just(""), st.floats(0, 600))
 
 
 @given(work, checkpoints, st.floats(0, 0.05), st.floats(0, 0.05), st.floats(0, 60))
 @settings(max_examples=200, deadline=None)
-def test_more_interruptions_never_make_a_run_shorter(e: Estimate, keeps: Checkpoint, few: float, more: float,
-                                                     write: float) -> None:
+def test_more_interruptions_never_make_a_run_shorter(
+    e: Estimate, keeps: Checkpoint, few: float, more: float, write: float
+) -> None:
     pool = Pool("p", "slurm", "h100", "gpu", 64, 8, terms="spot", interruptions=few)
     calm = stretched(e, pool, 8, keeps, write, economics()).seconds
     rough = stretched(e, replace(pool, interruptions=few + more), 8, keeps, write, economics()).seconds

@@ -67,8 +67,9 @@ def test_a_plan_takes_pairs_by_score_as_a_sort_of_all_would(seed, jobs, pools):
     chips, left = rng.integers(1, 5, (jobs, pools)), rng.integers(0, 12, pools)
     fixed = np.where(rng.random(jobs) < 0.2, 0, -1)
     turns = rng.permutation(jobs)  # those alike go by their place in it
-    pairs = np.array([j * pools + p for j in turns for p in range(pools) if fixed[j] < 0 and score[j, p] < np.inf],
-                     dtype=np.int64)
+    pairs = np.array(
+        [j * pools + p for j in turns for p in range(pools) if fixed[j] < 0 and score[j, p] < np.inf], dtype=np.int64
+    )
     plan = planned(turns, pairs[in_order(score.ravel()[pairs])], seconds, score, chips, left.copy())
     assert plan[turns].tolist() == by_sorting(seconds[turns], score[turns], chips[turns], fixed[turns], left)
 
@@ -81,8 +82,11 @@ def by_sorting(seconds, score, chips, fixed, left):
         if plan[j] < 0 and chips[j, p] <= room[p]:
             plan[j], room[p] = p, room[p] - chips[j, p]
     while True:
-        moves = [(seconds[j, plan[j]] * score[j, plan[j]] / (seconds[j, q] * score[j, q]), -j, -q)
-                 for _, j, q in pairs if plan[j] >= 0 and q != plan[j] and chips[j, q] <= room[q]]
+        moves = [
+            (seconds[j, plan[j]] * score[j, plan[j]] / (seconds[j, q] * score[j, q]), -j, -q)
+            for _, j, q in pairs
+            if plan[j] >= 0 and q != plan[j] and chips[j, q] <= room[q]
+        ]
         gain, j, q = max(moves, default=(0.0, 0, 0))
         if gain <= 1 + 1e-9:
             return plan
@@ -100,7 +104,7 @@ def test_jobs_alike_go_by_arrival_then_by_number_however_the_board_holds_them(se
     board = board_of([only], [candidate(str(k), [option(only, 1, 2)], arrival[str(k)]) for k in rng.permutation(jobs)])
     view = front_of(board, POLICIES[name], board.moment(100.0, {"only": 4}, {"only": 4}), depth=depth)
     started = [d.job for d in place(view, POLICIES[name](view), board.option, waits=()) if d.kind == "start"]
-    assert sorted(started, key=int) == [str(k) for k in range(jobs)][:2][:len(started)] and started
+    assert sorted(started, key=int) == [str(k) for k in range(jobs)][:2][: len(started)] and started
     assert depth == 1 or len(started) == min(2, jobs)
 
 
@@ -145,10 +149,17 @@ def test_nobody_waits_longer_than_the_bound_whatever_the_policy_and_the_depth(na
     rng = np.random.default_rng(seed)
     places = [pool(f"p{k}", 4, float(rng.uniform(0.5, 2))) for k in range(pools)]
     longest, patience = 3.0, 2 * HOUR
-    stream = [candidate(f"s{k}", [option(p, float(rng.uniform(0.2, longest)), chips, spread=1.0) for p in places],
-                        float(rng.uniform(0, 300.0) + 300.0 * k), weight=float(rng.choice([1, 1, 2])),
-                        restartable=bool(rng.random() < 0.3), every=600.0)
-              for k, chips in enumerate(rng.choice([1, 1, 2, 4], jobs))]
+    stream = [
+        candidate(
+            f"s{k}",
+            [option(p, float(rng.uniform(0.2, longest)), chips, spread=1.0) for p in places],
+            float(rng.uniform(0, 300.0) + 300.0 * k),
+            weight=float(rng.choice([1, 1, 2])),
+            restartable=bool(rng.random() < 0.3),
+            every=600.0,
+        )
+        for k, chips in enumerate(rng.choice([1, 1, 2, 4], jobs))
+    ]
     begun, ended = replay(POLICIES[name], places, stream, patience, depth)
     assert set(begun) == set(ended) == {s.id for s in stream}
     due = {s.id: s.arrival + patience / s.weight for s in stream}

@@ -18,16 +18,61 @@ from route_cases import launch, pool
 from chipwise.route.engine import DONE, RUNNING
 from chipwise.route.engines.local import LocalEngine
 
-HOSTILE = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| touch pwned", "&& touch pwned", "> pwned", "\n touch pwned",
-           "'", '"', "\\", "$HOME", "${IFS}", "*", "~", "-rf", "--", "", " ", "\t", "%s%n", "{}", "#SBATCH --wrap=x", "\r\n",
-           "a=b", "ünïcødé", "\udcff\udc80", "\x1b[31m", "😀", "$((1+1))", "!!", "^a^b", "//", "../../etc/passwd"]
+HOSTILE = [
+    "$(touch pwned)",
+    "`touch pwned`",
+    "; touch pwned",
+    "| touch pwned",
+    "&& touch pwned",
+    "> pwned",
+    "\n touch pwned",
+    "'",
+    '"',
+    "\\",
+    "$HOME",
+    "${IFS}",
+    "*",
+    "~",
+    "-rf",
+    "--",
+    "",
+    " ",
+    "\t",
+    "%s%n",
+    "{}",
+    "#SBATCH --wrap=x",
+    "\r\n",
+    "a=b",
+    "ünïcødé",
+    "\udcff\udc80",
+    "\x1b[31m",
+    "😀",
+    "$((1+1))",
+    "!!",
+    "^a^b",
+    "//",
+    "../../etc/passwd",
+]
 # any text a program can be given: no NUL, surrogates only as bytes that were not UTF-8
-TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
-                 st.binary(max_size=12).map(lambda b: b.replace(b"\0", b"").decode("utf-8", "surrogateescape")))
-NAME = TEXT.filter(lambda n: n and "=" not in n and not n.startswith(("CHIPWISE_", "CUDA_VISIBLE", "TPU_VISIBLE", "PYTHON", "LD_", "MALLOC", "PATH", "LC_", "LANG")))
-CODE = ("import json, os, sys\n"
-        "told = [[os.fsencode(w).hex() for w in sys.argv[2:]], {k.hex(): v.hex() for k, v in os.environb.items()}]\n"
-        "open(sys.argv[1], 'w').write(json.dumps(told))\n")
+TEXT = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
+    st.binary(max_size=12).map(lambda b: b.replace(b"\0", b"").decode("utf-8", "surrogateescape")),
+)
+NAME = TEXT.filter(
+    lambda n: (
+        n
+        and "=" not in n
+        and not n.startswith(
+            ("CHIPWISE_", "CUDA_VISIBLE", "TPU_VISIBLE", "PYTHON", "LD_", "MALLOC", "PATH", "LC_", "LANG")
+        )
+    )
+)
+CODE = (
+    "import json, os, sys\n"
+    "told = [[os.fsencode(w).hex() for w in sys.argv[2:]], {k.hex(): v.hex() for k, v in os.environb.items()}]\n"
+    "open(sys.argv[1], 'w').write(json.dumps(told))\n"
+)
 
 
 def octets(text):
@@ -41,8 +86,19 @@ def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, n
         folder, engine = Path(made), LocalEngine(Path(made))
         told = folder / "told"
         at = pool(name or "near")
-        there = launch(folder, sys.executable, "-I", "-X", "utf8", "-c", CODE, str(told), *words, at=at,
-                       variables=list(variables.items()))
+        there = launch(
+            folder,
+            sys.executable,
+            "-I",
+            "-X",
+            "utf8",
+            "-c",
+            CODE,
+            str(told),
+            *words,
+            at=at,
+            variables=list(variables.items()),
+        )
         engine.submit(there)
         until = time.monotonic() + PATIENCE_S
         while engine.list()[0].state == RUNNING and time.monotonic() < until:

@@ -65,9 +65,31 @@ def test_the_order_of_rows_changes_nothing(seed, name):
     places, board, free = random_board(rng, 12, 3, deadlines=True)
     view = view_of(board, places, 60.0, free)
     turned = rng.permutation(len(view.jobs))
-    fields = {f: getattr(view, f)[turned] for f in (
-        "arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since", "seconds", "low",
-        "high", "usd", "joules", "chips", "rank", "barred", "start", "served", "late")}
+    fields = {
+        f: getattr(view, f)[turned]
+        for f in (
+            "arrival",
+            "weight",
+            "deadline",
+            "confidence",
+            "budget",
+            "restartable",
+            "again",
+            "at",
+            "since",
+            "seconds",
+            "low",
+            "high",
+            "usd",
+            "joules",
+            "chips",
+            "rank",
+            "barred",
+            "start",
+            "served",
+            "late",
+        )
+    }
     other = replace(view, jobs=tuple(view.jobs[k] for k in turned), **fields)
     first, second = ({(d.job, d.kind, d.pool) for d in place(v, POLICIES[name](v))} for v in (view, other))
     assert first == second
@@ -81,12 +103,16 @@ def test_scores_of_dollars_scale_with_prices_and_choices_do_not_change(seed, fac
     other = replace(view, usd=view.usd * factor)
     for name in ("cheapest", "max-throughput-per-dollar", "balanced", "max-min-fair"):
         assert [(d.job, d.kind, d.pool) for d in place(view, POLICIES[name](view))] == [
-            (d.job, d.kind, d.pool) for d in place(other, POLICIES[name](other))]
+            (d.job, d.kind, d.pool) for d in place(other, POLICIES[name](other))
+        ]
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.floats(0.1, 20), st.floats(0.1, 20)), min_size=1, max_size=5), st.floats(0.1, 20),
-       st.floats(0.01, 20))
+@given(
+    st.lists(st.tuples(st.floats(0.1, 20), st.floats(0.1, 20)), min_size=1, max_size=5),
+    st.floats(0.1, 20),
+    st.floats(0.01, 20),
+)
 def test_one_more_pool_never_makes_the_cheapest_cost_more(rows, hours, usd):
     def cost(rows):
         places = [pool(f"p{k}", 4, price) for k, (_, price) in enumerate(rows)]
@@ -103,8 +129,13 @@ def test_one_more_pool_never_makes_the_cheapest_cost_more(rows, hours, usd):
 def test_more_confidence_takes_more_time_and_a_later_deadline_more_probability(one, two, spread, hours):
     places = [pool("p", 4)]
     low, high = sorted((one, two))
-    board = board_of(places, [candidate(n, [option(places[0], 3, spread=spread)], confidence=c, deadline=d * HOUR)
-                              for n, c, d in (("a", low, hours), ("b", high, hours * 1.1))])
+    board = board_of(
+        places,
+        [
+            candidate(n, [option(places[0], 3, spread=spread)], confidence=c, deadline=d * HOUR)
+            for n, c, d in (("a", low, hours), ("b", high, hours * 1.1))
+        ],
+    )
     view = view_of(board, places)
     within, chance = run_quantile(view)[:, 0], in_time(view, np.arange(2))[:, 0]
     assert within[0] <= within[1]
@@ -144,13 +175,18 @@ def test_max_min_fair_is_the_optimum_of_its_program_and_beats_an_equal_split(see
     a = (rate / np.where(normal > 0, normal, 1)[:, None] / view.weight[:, None])[able]
     rows = np.zeros((2 * n + p, n * p + 1))
     for j in range(n):
-        rows[j, j * p:(j + 1) * p] = 1
-        rows[n + p + j, j * p:(j + 1) * p] = -a[j]
+        rows[j, j * p : (j + 1) * p] = 1
+        rows[n + p + j, j * p : (j + 1) * p] = -a[j]
         rows[n + p + j, -1] = 1
         for q in range(p):
             rows[n + q, j * p + q] = view.chips[able][j, q] / view.total[q]
-    found = linprog(np.r_[np.zeros(n * p), -1], rows, np.r_[np.ones(n + p), np.zeros(n)],
-                    bounds=[(0, 0 if v == 0 else None) for v in a.ravel()] + [(0, None)], method="highs")
+    found = linprog(
+        np.r_[np.zeros(n * p), -1],
+        rows,
+        np.r_[np.ones(n + p), np.zeros(n)],
+        bounds=[(0, 0 if v == 0 else None) for v in a.ravel()] + [(0, None)],
+        method="highs",
+    )
     assert least(x) == pytest.approx(-found.fun, rel=1e-6)
     assert least(x) >= least(equal_split(view)) * (1 - 1e-6)
 
@@ -184,8 +220,10 @@ def test_shares_do_not_depend_on_units_and_solving_again_gives_the_same(seed):
     view = view_of(board, places, 60.0, free)
     again = replace(view, seconds=view.seconds * 60)
     rate, normal, able = gains(view)
-    got = [np.sort((rate * max_min_shares(v)).sum(axis=1)[able] / normal[able] / view.weight[able])[:1]
-           for v in (view, again, view)]
+    got = [
+        np.sort((rate * max_min_shares(v)).sum(axis=1)[able] / normal[able] / view.weight[able])[:1]
+        for v in (view, again, view)
+    ]
     assert got[0] == pytest.approx(got[1], rel=1e-5) and (got[0] == got[2]).all()
 
 
@@ -228,8 +266,14 @@ def replay(policy, places, arrivals, patience):
 def test_a_large_job_starts_within_a_bound_however_many_small_ones_come(seed, name):
     rng = np.random.default_rng(seed)
     places = [pool("p", 4, 1.0), pool("q", 4, 1.3)]
-    small = [candidate(f"s{k}", [option(p, float(rng.uniform(0.2, 1)), int(rng.integers(1, 4)), spread=1.0)
-                                 for p in places], 300.0 * k) for k in range(120)]
+    small = [
+        candidate(
+            f"s{k}",
+            [option(p, float(rng.uniform(0.2, 1)), int(rng.integers(1, 4)), spread=1.0) for p in places],
+            300.0 * k,
+        )
+        for k in range(120)
+    ]
     large = candidate("large", [option(p, 30, 4, spread=1.0) for p in places], 1.0)
     patience = 2 * HOUR
     begun = replay(POLICIES[name], places, [large, *small], patience)

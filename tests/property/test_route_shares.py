@@ -101,6 +101,6 @@ def test_programs_that_begin_from_the_last_basis_end_where_those_from_nothing_do
         np.testing.assert_allclose((warm.shares() * worth).sum(), (cold.shares() * worth).sum(), rtol=1e-6)
         shares = warm.shares()
         assert (shares.sum(axis=1) <= 1 + 1e-6).all() and ((shares * takes).sum(axis=0) <= 1 + 1e-6).all()
-        gone = [job for job in open_jobs if rng.random() < 0.3][:len(open_jobs) - 1]
+        gone = [job for job in open_jobs if rng.random() < 0.3][: len(open_jobs) - 1]
         open_jobs = {job: what for job, what in open_jobs.items() if job not in gone}
         open_jobs |= {f"{step}-{k}": row() for k in range(int(rng.integers(0, 8)))}

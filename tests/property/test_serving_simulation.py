@@ -102,7 +102,9 @@ def test_more_replicas_never_delay_a_request_of_equal_ones_in_turn(requests, rep
     equal = requests_of(
         requests.arrival_s if requests.kind == "trace" else None, np.ones(len(requests)), np.ones(len(requests))
     )
-    fleet = Fleet(Pace(np.full(2, 50 * TICK)), 1, Knobs(most_sequences=1, most_tokens=1, block=1), replicas, "round_robin")
+    fleet = Fleet(
+        Pace(np.full(2, 50 * TICK)), 1, Knobs(most_sequences=1, most_tokens=1, block=1), replicas, "round_robin"
+    )
     fewer, more = simulate(equal, fleet), simulate(equal, replace(fleet, replicas=replicas + 1))
     assert np.all(more.finish_s <= fewer.finish_s)
     assert np.all(more.start_s <= fewer.start_s)

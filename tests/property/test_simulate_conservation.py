@@ -30,10 +30,21 @@ def pools(draw):
     for i in range(draw(st.integers(1, 3))):
         unit = draw(st.sampled_from([1, 2, 4]))
         terms = draw(st.sampled_from(["ondemand", "spot"]))
-        out.append(Pool(f"p{i}", "local", f"chip{i}", "gpu", unit * draw(st.integers(1, 6)), unit,
-                        usd_chip_hour=draw(st.floats(0, 10)), terms=terms, watts_chip=draw(st.floats(1, 1000)),
-                        interruptions=draw(st.floats(0, 0.5)) if terms == "spot" else 0.0,
-                        power_cap=draw(st.sampled_from([inf, 5000.0]))))
+        out.append(
+            Pool(
+                f"p{i}",
+                "local",
+                f"chip{i}",
+                "gpu",
+                unit * draw(st.integers(1, 6)),
+                unit,
+                usd_chip_hour=draw(st.floats(0, 10)),
+                terms=terms,
+                watts_chip=draw(st.floats(1, 1000)),
+                interruptions=draw(st.floats(0, 0.5)) if terms == "spot" else 0.0,
+                power_cap=draw(st.sampled_from([inf, 5000.0])),
+            )
+        )
     return tuple(out)
 
 
@@ -45,8 +56,13 @@ def arrivals(draw, where):
         every = draw(st.sampled_from([inf, 10.0, 60.0, 600.0]))
         keep = Checkpoint(draw(st.booleans()), every, restart=draw(st.sampled_from([0.0, 30.0])))
         at = draw(st.floats(0, 1e5))
-        job = Job(f"j{i}", (Variant("gpu", "gpu", chips),), owner=draw(st.sampled_from("ab")), checkpoint=keep,
-                  deadline=draw(st.sampled_from([inf, at + 1000.0])))
+        job = Job(
+            f"j{i}",
+            (Variant("gpu", "gpu", chips),),
+            owner=draw(st.sampled_from("ab")),
+            checkpoint=keep,
+            deadline=draw(st.sampled_from([inf, at + 1000.0])),
+        )
         options, unable = [], []
         for pool in where:
             taken = pool.takes(chips)
@@ -54,9 +70,18 @@ def arrivals(draw, where):
                 unable.append(Unable(pool.name, "gpu", "it doesn't run there"))
                 continue
             value = draw(SECONDS)
-            options.append(Option(pool.name, "gpu", taken[0], "", Estimate(value, value * 0.7, value * 1.6, "modelled"),
-                                  taken[0] * pool.usd_chip_hour, taken[0] * pool.watts_chip,
-                                  usd_once=draw(st.sampled_from([0.0, 2.5]))))
+            options.append(
+                Option(
+                    pool.name,
+                    "gpu",
+                    taken[0],
+                    "",
+                    Estimate(value, value * 0.7, value * 1.6, "modelled"),
+                    taken[0] * pool.usd_chip_hour,
+                    taken[0] * pool.watts_chip,
+                    usd_once=draw(st.sampled_from([0.0, 2.5])),
+                )
+            )
         out.append(Arrival(f"j{i}", at, job, tuple(options), tuple(unable)))
     return in_order(out)
 
@@ -186,4 +211,6 @@ def test_the_picture_shows_every_chip_second_once(case):
                 assert shown[i] == run.chips
         edges = np.linspace(0, end, 7)
         held = sum(r.chips * (r.end - r.start) for r in outcome.runs if r.pool == pool.name)
-        assert isclose(float((busy(outcome, pool.name, edges) * np.diff(edges)).sum()), held, rel_tol=1e-6, abs_tol=1e-3)
+        assert isclose(
+            float((busy(outcome, pool.name, edges) * np.diff(edges)).sum()), held, rel_tol=1e-6, abs_tol=1e-3
+        )

@@ -16,8 +16,9 @@ FIRST_S = 180.0  # service that every job is taken to have had
 Allocation = Callable[[Course, Ints], Floats]
 
 
-def reference(work: Neutral, allocate: Allocation, *, fifo: bool = False, shuffled: bool = False,
-              recompute_s: float = 1920.0) -> Course:
+def reference(
+    work: Neutral, allocate: Allocation, *, fifo: bool = False, shuffled: bool = False, recompute_s: float = 1920.0
+) -> Course:
     """A whole run under an allocation of Gavel's. `fifo`: jobs without a share don't fill room that is left."""
     course, shuffler = Course(work), random.Random(5)
     n, pools = work.rate.shape
@@ -51,16 +52,27 @@ def reference(work: Neutral, allocate: Allocation, *, fifo: bool = False, shuffl
             took = min(np.floor(rate * ROUND_S), course.left[j]) / rate
             service[j, at[j]] += took
             of_pool[at[j]] += took
-        changed |= course.run(np.array(running, dtype=np.int64), np.array([at[j] for j in running], dtype=np.int64),
-                              course.now)
+        changed |= course.run(
+            np.array(running, dtype=np.int64), np.array([at[j] for j in running], dtype=np.int64), course.now
+        )
         if course.rounds == rounds and course.next_arrival < np.inf:
             course.now = course.next_arrival
         elif course.rounds == rounds or (course.next_arrival == np.inf and not len(course.open)):
             last = 0.0
 
 
-def _fill(course: Course, jobs: list[int], p: int, shares: Floats, known: Floats, service: Floats, deficit: Floats,
-          of_pool: Floats, at: dict[int, int], fifo: bool) -> None:
+def _fill(
+    course: Course,
+    jobs: list[int],
+    p: int,
+    shares: Floats,
+    known: Floats,
+    service: Floats,
+    deficit: Floats,
+    of_pool: Floats,
+    at: dict[int, int],
+    fifo: bool,
+) -> None:
     def priority(j: int) -> float:
         if not known[j] or shares[j, p] == 0 or course.rate[j, p] == 0:
             return 0.0
@@ -104,6 +116,7 @@ def max_min_fairness_perf(course: Course, jobs: Ints) -> Floats:
 
 def max_sum_throughput(by_cost: bool) -> Allocation:
     """The most steps in all, raw or over the price."""
+
     def allocate(course: Course, jobs: Ints) -> Floats:
         rate = course.rate[jobs]
         return _program(rate * 0, rate / course.work.usd_chip_hour if by_cost else rate, 0.0, course, jobs)
@@ -121,12 +134,17 @@ def _program(speed: Floats, gain: Floats, level: float, course: Course, jobs: In
     lp.row_upper_ = np.concatenate([np.ones(n), course.work.count.astype(float), np.full(n, inf)])
     cells = np.arange(n * pools).reshape(n, pools)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.concatenate([np.arange(n) * pools, n * pools + np.arange(pools) * n,
-                                          2 * n * pools + np.arange(n + 1) * (pools + 1)])
-    lp.a_matrix_.index_ = np.concatenate([cells.ravel(), cells.T.ravel(),
-                                          np.c_[cells, np.full(n, n * pools)].ravel()])
-    lp.a_matrix_.value_ = np.concatenate([np.ones(n * pools), np.tile(course.work.chips[jobs].astype(float), pools),
-                                          np.c_[speed, np.full(n, -1.0)].ravel()])
+    lp.a_matrix_.start_ = np.concatenate(
+        [np.arange(n) * pools, n * pools + np.arange(pools) * n, 2 * n * pools + np.arange(n + 1) * (pools + 1)]
+    )
+    lp.a_matrix_.index_ = np.concatenate([cells.ravel(), cells.T.ravel(), np.c_[cells, np.full(n, n * pools)].ravel()])
+    lp.a_matrix_.value_ = np.concatenate(
+        [
+            np.ones(n * pools),
+            np.tile(course.work.chips[jobs].astype(float), pools),
+            np.c_[speed, np.full(n, -1.0)].ravel(),
+        ]
+    )
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("threads", 1)):
         solver.setOptionValue(name, value)

@@ -21,8 +21,10 @@ def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> Neutral:
     """Jobs drawn as `generate_trace.py --seed SEED -l 600 -m -a 0.2 -b 5 -n 20` draws them."""
     real = read(FOLDER)
     with (FOLDER / "throughput.csv").open() as file:
-        rates = {(r["workload"], r["accelerator"], int(r["scale_factor"])): float(r["steps_per_s"])
-                 for r in csv.DictReader(file)}
+        rates = {
+            (r["workload"], r["accelerator"], int(r["scale_factor"])): float(r["steps_per_s"])
+            for r in csv.DictReader(file)
+        }
     kinds, gaps, hours, gangs = (random.Random(seed + k) for k in range(4))
     durations, now, rows = np.linspace(0.2, 5, 20), 0.0, []
     for number in range(jobs):
@@ -35,6 +37,17 @@ def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> Neutral:
         rows.append((int(now), workload, chips, steps))
     arrival, workload_of, chips_of, steps_of = zip(*rows, strict=True)
     rate = np.array([[rates.get((w, pool, c), 0.0) for pool in real.pools] for _, w, c, _ in rows])
-    return Neutral(f"seed {seed}", tuple(map(str, range(jobs))), np.array(arrival, float), workload_of,
-                   np.array(chips_of), np.array(steps_of, float), np.ones(jobs), np.full(jobs, np.inf), real.pools,
-                   real.count, real.usd_chip_hour, rate)
+    return Neutral(
+        f"seed {seed}",
+        tuple(map(str, range(jobs))),
+        np.array(arrival, float),
+        workload_of,
+        np.array(chips_of),
+        np.array(steps_of, float),
+        np.ones(jobs),
+        np.full(jobs, np.inf),
+        real.pools,
+        real.count,
+        real.usd_chip_hour,
+        rate,
+    )

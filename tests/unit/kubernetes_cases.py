@@ -25,11 +25,26 @@ def a_pool(name="h100", family="gpu", count=64, unit=1, terms="ondemand", **addr
     return Pool(name, "kubernetes", name, family, count, unit, terms=terms, address=tuple(address.items()))
 
 
-def a_launch(pool, chips=8, topology="", command=("python", "train.py"), attempt=f"{UID}-7-1", name="train", owner="", image="img:1",
-             environment=None, secrets=(), variant="gpu", time_limit=None, folder=Path("/nowhere")):
+def a_launch(
+    pool,
+    chips=8,
+    topology="",
+    command=("python", "train.py"),
+    attempt=f"{UID}-7-1",
+    name="train",
+    owner="",
+    image="img:1",
+    environment=None,
+    secrets=(),
+    variant="gpu",
+    time_limit=None,
+    folder=Path("/nowhere"),
+):
     one = Variant(variant, pool.family, chips, command=tuple(command), image=image, secrets=tuple(secrets))
     option = Option(pool.name, variant, chips, topology, Estimate(60.0, 50.0, 70.0, "measured"), 1.0, 1.0)
-    return Launch(attempt, 1, "7", Job(name, (one,), owner=owner), one, pool, option, folder, environment or {}, time_limit)
+    return Launch(
+        attempt, 1, "7", Job(name, (one,), owner=owner), one, pool, option, folder, environment or {}, time_limit
+    )
 
 
 @functools.cache
@@ -59,12 +74,16 @@ def valid(made):
     elif made["kind"] == "JobSet":
         own("jobset").validate(made)
         for each in made["spec"]["replicatedJobs"]:
-            core("job-batch-v1").validate({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": each["template"]["spec"]})
+            core("job-batch-v1").validate(
+                {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": each["template"]["spec"]}
+            )
     else:
         own("rayjob").validate(made)
         cluster = made["spec"]["rayClusterSpec"]
         for each in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-            core("podtemplate-v1").validate({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": each["template"]})
+            core("podtemplate-v1").validate(
+                {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": each["template"]}
+            )
     names = [made["metadata"]["name"], *(v for _, v in labels(made))]
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", names[0]) and len(names[0]) <= 47
     for key, value in labels(made):
@@ -110,10 +129,10 @@ def expanded(text, variables):
             out.append("$")
             at += 2
         elif text[at + 1] == "(" and (end := text.find(")", at)) > 0:
-            name = text[at + 2:end]
+            name = text[at + 2 : end]
             out.append(variables.get(name, f"$({name})"))
             at = end + 1
         else:
-            out.append(text[at:at + 2])
+            out.append(text[at : at + 2])
             at += 2
     return "".join(out)

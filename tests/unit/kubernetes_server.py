@@ -9,7 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 def failure(code, reason, message):
     """A Status as API servers answer it."""
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
 
 
 class Server(ThreadingHTTPServer):
@@ -32,10 +40,18 @@ class Server(ThreadingHTTPServer):
     def config(self, folder):
         """A kubeconfig for it."""
         where = folder / "kubeconfig"
-        where.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}],
-            "users": [{"name": "u", "user": {"token": "t0ken"}}], "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}]}))
+        where.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "here",
+                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}],
+                    "users": [{"name": "u", "user": {"token": "t0ken"}}],
+                    "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+                }
+            )
+        )
         return str(where)
 
 
@@ -47,7 +63,9 @@ class Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(size)) if size else None
         self.server.asked.append((self.command, path, query, body, dict(self.headers)))
-        left = self.server.answers.get((self.command, path), [(404, failure(404, "NotFound", "the server could not find the requested resource"))])
+        left = self.server.answers.get(
+            (self.command, path), [(404, failure(404, "NotFound", "the server could not find the requested resource"))]
+        )
         status, data, headers = (*(left.pop(0) if len(left) > 1 else left[0]), {})[:3]
         if callable(data):
             status, data = data(query, body)

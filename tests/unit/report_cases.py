@@ -51,8 +51,15 @@ def training():
 @cache
 def served():
     """A comparison on a model that is served."""
-    work = load_serving(overrides={"model": "llama-3.1-8b", "serve.input": 500, "serve.output": 100, "serve.arrival.rate": 5,
-                                   "serve.slo.ttft": "2s"})
+    work = load_serving(
+        overrides={
+            "model": "llama-3.1-8b",
+            "serve.input": 500,
+            "serve.output": 100,
+            "serve.arrival.rate": 5,
+            "serve.slo.ttft": "2s",
+        }
+    )
     return compare_serving(work, candidates("h100,v6e"), shipped(), taught(), today=DAY)
 
 

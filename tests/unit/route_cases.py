@@ -16,7 +16,9 @@ def pool(name="near", count=2, **more):
 
 
 def option(at="near", seconds=1.0, variant="cpu", chips=1, usd_hour=3.6, **more):
-    return Option(at, variant, chips, "", Estimate(seconds, 0.5 * seconds, 2 * seconds, "measured"), usd_hour, 0.0, **more)
+    return Option(
+        at, variant, chips, "", Estimate(seconds, 0.5 * seconds, 2 * seconds, "measured"), usd_hour, 0.0, **more
+    )
 
 
 def job(*command, name="job", variants=None, **more):
@@ -36,7 +38,17 @@ def launch(folder: Path, *command, number=1, at=None, chips=1, time_limit=None, 
     a_pool, attempt = at or pool(), f"u-{number}-1"
     variant = Variant("cpu", "cpu", chips, command=command, environment=tuple(variables), secrets=tuple(secrets))
     a_job, an_option, own = Job("job", (variant,)), option(a_pool.name, chips=chips), folder / "attempts" / attempt
-    made = Launch(attempt, 1, str(number), a_job, variant, a_pool, an_option, own,
-                  environment(a_job, variant, a_pool, an_option, attempt, 1, own), time_limit)
+    made = Launch(
+        attempt,
+        1,
+        str(number),
+        a_job,
+        variant,
+        a_pool,
+        an_option,
+        own,
+        environment(a_job, variant, a_pool, an_option, attempt, 1, own),
+        time_limit,
+    )
     write_launch(made, grace)
     return made

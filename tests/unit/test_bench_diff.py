@@ -21,7 +21,9 @@ def test_a_file_does_not_differ_from_itself():
 
 def test_a_change_beyond_the_scatter_is_called_and_scatter_is_not():
     before = bench_file(*(timed(gemm(64 + i), *noisy(1e-3, i)) for i in range(20)))
-    after = bench_file(*(timed(gemm(64 + i), *noisy(1e-3 * (1.1 if i == 7 else 0.8 if i == 8 else 1.0), 100 + i)) for i in range(20)))
+    after = bench_file(
+        *(timed(gemm(64 + i), *noisy(1e-3 * (1.1 if i == 7 else 0.8 if i == 8 else 1.0), 100 + i)) for i in range(20))
+    )
     found = diff(before, after)
     called = {each.before.point.sizes["m"]: each.verdict for each in found.changes if each.verdict != "same"}
     assert called == {71: "slower", 72: "faster"}
@@ -36,13 +38,20 @@ def test_few_samples_say_nothing():
 
 
 def test_frameworks_are_matched_and_lost_points_are_listed():
-    before = bench_file(timed(gemm(), *spread(1.0)), timed(gemm(), *spread(9.0), framework="jax"), timed(copy(), *spread(1.0)))
+    before = bench_file(
+        timed(gemm(), *spread(1.0)), timed(gemm(), *spread(9.0), framework="jax"), timed(copy(), *spread(1.0))
+    )
     after = bench_file(timed(gemm(), *spread(1.0)), Measurement(gemm(), "jax", "oom", reason="full"))
     found = diff(before, after)
     assert [each.before.framework for each in found.changes] == ["torch"]
-    assert [(each.key.framework, each.before, each.after) for each in found.lost] == [("jax", "ok", "oom"), ("torch", "ok", "")]
+    assert [(each.key.framework, each.before, each.after) for each in found.lost] == [
+        ("jax", "ok", "oom"),
+        ("torch", "ok", ""),
+    ]
 
 
 def test_what_else_differs_is_told():
-    found = diff(EVERYTHING, bench_file(frameworks={"torch": {"torch": "2.14.0"}}, environment={"os": "Linux", "cores": 4}))
+    found = diff(
+        EVERYTHING, bench_file(frameworks={"torch": {"torch": "2.14.0"}}, environment={"os": "Linux", "cores": 4})
+    )
     assert found.notes[:1] == ("torch: torch 2.13.0, then 2.14.0",) and "environment cores: 8, then 4" in found.notes

@@ -45,21 +45,24 @@ def test_keys_of_later_versions_are_read_over(kept):
     assert read(kept) == EVERYTHING
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda d: d.update(schema="chipwise.bench/2"), f"schema {SCHEMA} (it says 'chipwise.bench/2')"),
-    (lambda d: d.pop("schema"), "a bench file"),
-    (lambda d: d.pop("device"), "device, which is missing"),
-    (lambda d: d["device"].update(platform="abacus"), "device.platform"),
-    (lambda d: d["points"][0].pop("m"), "points[0]: gemm needs the size m"),
-    (lambda d: d["points"][0]["seconds"].update(median=-1), "points[0].seconds.median"),
-    (lambda d: d["points"][0]["seconds"].update(median=float("nan")), "points[0].seconds.median"),
-    (lambda d: d["points"][0].update(kind="dance"), "points[0].kind"),
-    (lambda d: d["points"][0].update(status="great"), "points[0].status"),
-    (lambda d: d["points"][0].pop("seconds"), "seconds are missing"),
-    (lambda d: d.update(created="yesterday"), "created"),
-    (lambda d: d.update(points=3), "points"),
-    (lambda d: d["points"][0].update(m="many"), "points[0].m"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda d: d.update(schema="chipwise.bench/2"), f"schema {SCHEMA} (it says 'chipwise.bench/2')"),
+        (lambda d: d.pop("schema"), "a bench file"),
+        (lambda d: d.pop("device"), "device, which is missing"),
+        (lambda d: d["device"].update(platform="abacus"), "device.platform"),
+        (lambda d: d["points"][0].pop("m"), "points[0]: gemm needs the size m"),
+        (lambda d: d["points"][0]["seconds"].update(median=-1), "points[0].seconds.median"),
+        (lambda d: d["points"][0]["seconds"].update(median=float("nan")), "points[0].seconds.median"),
+        (lambda d: d["points"][0].update(kind="dance"), "points[0].kind"),
+        (lambda d: d["points"][0].update(status="great"), "points[0].status"),
+        (lambda d: d["points"][0].pop("seconds"), "seconds are missing"),
+        (lambda d: d.update(created="yesterday"), "created"),
+        (lambda d: d.update(points=3), "points"),
+        (lambda d: d["points"][0].update(m="many"), "points[0].m"),
+    ],
+)
 def test_a_broken_file_is_one_line_naming_the_field(kept, change, words):
     with pytest.raises(BrokenFile) as raised:
         read(changed(kept, change))

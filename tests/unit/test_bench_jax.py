@@ -210,9 +210,13 @@ def test_a_missing_device_is_refused_in_one_line_that_names_what_is_there(platfo
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_a_missing_driver_is_refused_in_one_line_from_the_start(platform: str) -> None:
-    program = ("from chipwise.bench.frameworks.jax_device import open_jax\nfrom chipwise.errors import InputError\n"
-               f"try:\n    open_jax({platform!r})\nexcept InputError as error:\n    print(error)\n")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    program = (
+        "from chipwise.bench.frameworks.jax_device import open_jax\nfrom chipwise.errors import InputError\n"
+        f"try:\n    open_jax({platform!r})\nexcept InputError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert "Traceback" not in done.stderr
     assert done.stdout.count("\n") == 1
     assert "finds here: cpu" in done.stdout

@@ -31,8 +31,14 @@ for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
 
 def test_collectives_agree_with_numpy_and_give_each_device_its_part() -> None:
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, timeout=PATIENCE_S,
-                          env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
     assert len(rows) == 12

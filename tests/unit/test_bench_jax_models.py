@@ -52,8 +52,12 @@ def test_recomputation_changes_no_gradient() -> None:
 
     weights = init_decoder(DECODER, jnp.float32)
     tokens = jnp.arange(16).reshape(1, 16) % 61
-    kept, again = (jax.jit(jax.grad(lambda w, remat=remat: loss_of(w, tokens, tokens, width=8, implementation="xla",
-                                                                   remat=remat)))(weights) for remat in (False, True))
+    kept, again = (
+        jax.jit(
+            jax.grad(lambda w, remat=remat: loss_of(w, tokens, tokens, width=8, implementation="xla", remat=remat))
+        )(weights)
+        for remat in (False, True)
+    )
     for a, b in zip(jax.tree.leaves(kept), jax.tree.leaves(again), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 

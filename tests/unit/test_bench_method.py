@@ -43,16 +43,21 @@ def test_a_product_is_measured_with_its_work_and_its_error():
     assert found.flops == 2 * 64**3 and found.error < 1e-6
     assert 7 <= found.seconds.samples <= 31
     assert found.seconds.low <= found.seconds.p25 <= found.seconds.median <= found.seconds.p75 <= found.seconds.high
-    assert len(found.seconds.samples_s) == found.seconds.samples and list(found.seconds.samples_s) == sorted(found.seconds.samples_s)
+    assert len(found.seconds.samples_s) == found.seconds.samples and list(found.seconds.samples_s) == sorted(
+        found.seconds.samples_s
+    )
     assert found.watched.samples == found.seconds.samples * found.seconds.calls
 
 
-@pytest.mark.parametrize("point, status, words", [
-    (gemm(WRONG), "failed", "wrong result: relative error 1 against a wider precision; fp32 is allowed 0.0001"),
-    (gemm(BROKEN), "failed", "RuntimeError: something broke"),
-    (gemm(dtype="fp8"), "unsupported", "numpy has no fp8"),
-    (copy(HUGE), "oom", "more than this device has"),
-])
+@pytest.mark.parametrize(
+    "point, status, words",
+    [
+        (gemm(WRONG), "failed", "wrong result: relative error 1 against a wider precision; fp32 is allowed 0.0001"),
+        (gemm(BROKEN), "failed", "RuntimeError: something broke"),
+        (gemm(dtype="fp8"), "unsupported", "numpy has no fp8"),
+        (copy(HUGE), "oom", "more than this device has"),
+    ],
+)
 def test_what_goes_wrong_is_a_status_with_a_reason(point, status, words):
     found = measure(NumpyFramework(), point, BUDGET, Watcher())
     assert (found.status, found.seconds) == (status, None) and words in found.reason and "\n" not in found.reason

@@ -52,7 +52,16 @@ def test_tiny_is_small(framework):
     found = points("all", EIGHT, "tiny", framework)
     assert len(found) < 40 and len(found) < len(points("all", EIGHT, "quick", framework)) + 10
     assert all(work_of(point).flops < 1e10 and work_of(point).moved_bytes < 2**28 for point in found)
-    assert {point.kind for point in found} >= {"gemm", "copy", "sdpa_fwd", "adamw", "train", "prefill", "decode", "vit_train"}
+    assert {point.kind for point in found} >= {
+        "gemm",
+        "copy",
+        "sdpa_fwd",
+        "adamw",
+        "train",
+        "prefill",
+        "decode",
+        "vit_train",
+    }
 
 
 def test_quick_has_every_kind_and_every_precision():

@@ -22,8 +22,14 @@ def found_by_workers(monkeypatch):
 
 
 def request(planner="calm", **more):
-    fields = {"suites": ("kernels", "train"), "platform": "cpu", "size": "tiny", "frameworks": ("numpy",),
-              "openers": {"numpy": "bench_numpy:open_numpy"}, "planner": f"bench_numpy:{planner}"}
+    fields = {
+        "suites": ("kernels", "train"),
+        "platform": "cpu",
+        "size": "tiny",
+        "frameworks": ("numpy",),
+        "openers": {"numpy": "bench_numpy:open_numpy"},
+        "planner": f"bench_numpy:{planner}",
+    }
     return Request(**{**fields, **more})
 
 
@@ -101,8 +107,10 @@ def test_the_first_platform_that_opens_is_taken(monkeypatch):
     assert "'cuda' is not accepted" in made.notes[1]
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"frameworks": ("mxnet",)}, "--frameworks: 'mxnet'"), ({"platform": "abacus"}, "--device: 'abacus'")])
+@pytest.mark.parametrize(
+    "change, words",
+    [({"frameworks": ("mxnet",)}, "--frameworks: 'mxnet'"), ({"platform": "abacus"}, "--device: 'abacus'")],
+)
 def test_unknown_names_are_refused(change, words):
     with pytest.raises(InputError, match=words):
         plan(request(**change))

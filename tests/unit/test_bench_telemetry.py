@@ -59,17 +59,33 @@ def test_energy_over_very_few_readings_is_not_told():
 
 
 def test_a_window_keeps_the_hottest_the_most_and_every_reason():
-    span = Span((Reading(0.0, temperature_c=99.0), Reading(0.1, temperature_c=60.0, memory_bytes=5.0, clock_hz=1e9, throttled=("power cap",)),
-                 Reading(0.2, temperature_c=70.0, memory_bytes=4.0, clock_hz=3e9)))
+    span = Span(
+        (
+            Reading(0.0, temperature_c=99.0),
+            Reading(0.1, temperature_c=60.0, memory_bytes=5.0, clock_hz=1e9, throttled=("power cap",)),
+            Reading(0.2, temperature_c=70.0, memory_bytes=4.0, clock_hz=3e9),
+        )
+    )
     seen = span.watched(1, 1.0)
     assert (seen.temperature_c, seen.memory_bytes, seen.clock_hz, seen.throttled) == (70.0, 5.0, 2e9, ("power cap",))
 
 
-@pytest.mark.parametrize("bits, words", [
-    (0x0, ()), (0x1, ()), (0x2, ()), (0x4, ("power cap",)), (0x8, ("hardware slowdown",)), (0x10, ()),
-    (0x20, ("thermal slowdown (software)",)), (0x40, ("thermal slowdown (hardware)",)), (0x80, ("power brake",)),
-    (0x100, ()), (0x48, ("hardware slowdown", "thermal slowdown (hardware)")),
-])
+@pytest.mark.parametrize(
+    "bits, words",
+    [
+        (0x0, ()),
+        (0x1, ()),
+        (0x2, ()),
+        (0x4, ("power cap",)),
+        (0x8, ("hardware slowdown",)),
+        (0x10, ()),
+        (0x20, ("thermal slowdown (software)",)),
+        (0x40, ("thermal slowdown (hardware)",)),
+        (0x80, ("power brake",)),
+        (0x100, ()),
+        (0x48, ("hardware slowdown", "thermal slowdown (hardware)")),
+    ],
+)
 def test_throttle_bits_in_words(bits, words):
     assert nvml.reasons(bits) == words
 
@@ -77,9 +93,12 @@ def test_throttle_bits_in_words(bits, words):
 def test_the_bits_are_those_of_the_real_library():
     pynvml = pytest.importorskip("pynvml")
     assert set(nvml.THROTTLING) == {
-        pynvml.nvmlClocksThrottleReasonSwPowerCap, pynvml.nvmlClocksThrottleReasonHwSlowdown,
-        pynvml.nvmlClocksThrottleReasonSwThermalSlowdown, pynvml.nvmlClocksThrottleReasonHwThermalSlowdown,
-        pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown}
+        pynvml.nvmlClocksThrottleReasonSwPowerCap,
+        pynvml.nvmlClocksThrottleReasonHwSlowdown,
+        pynvml.nvmlClocksThrottleReasonSwThermalSlowdown,
+        pynvml.nvmlClocksThrottleReasonHwThermalSlowdown,
+        pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown,
+    }
     assert nvml.POWER_INSTANT == pynvml.NVML_FI_DEV_POWER_INSTANT
 
 
@@ -116,11 +135,19 @@ class OldGpu(types.SimpleNamespace):
 
     def __getattr__(self, name):
         answers = {
-            "nvmlInit": None, "nvmlShutdown": None, "nvmlDeviceGetHandleByIndex": "handle", "nvmlDeviceGetHandleByUUID": "handle",
-            "nvmlDeviceGetPowerUsage": 250_000, "nvmlDeviceGetUtilizationRates": types.SimpleNamespace(gpu=75),
-            "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(used=2**30), "nvmlDeviceGetTemperature": 61,
-            "nvmlDeviceGetClockInfo": 1410, "nvmlDeviceGetMaxClockInfo": 1980, "nvmlDeviceGetEnforcedPowerLimit": 300_000,
-            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4, "nvmlSystemGetDriverVersion": "550.1",
+            "nvmlInit": None,
+            "nvmlShutdown": None,
+            "nvmlDeviceGetHandleByIndex": "handle",
+            "nvmlDeviceGetHandleByUUID": "handle",
+            "nvmlDeviceGetPowerUsage": 250_000,
+            "nvmlDeviceGetUtilizationRates": types.SimpleNamespace(gpu=75),
+            "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(used=2**30),
+            "nvmlDeviceGetTemperature": 61,
+            "nvmlDeviceGetClockInfo": 1410,
+            "nvmlDeviceGetMaxClockInfo": 1980,
+            "nvmlDeviceGetEnforcedPowerLimit": 300_000,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4,
+            "nvmlSystemGetDriverVersion": "550.1",
         }
 
         def call(*arguments):
@@ -137,16 +164,33 @@ def test_a_gpu_is_read_in_si_units_and_not_asked_again_for_what_it_lacks():
     gpu = nvml.Nvml(Device("cuda", "", 1.0, 1, uuid="abc"), library)
     assert ("nvmlDeviceGetHandleByUUID", ("GPU-abc",)) in library.asked
     reading = [gpu.read() for _ in range(3)][-1]
-    assert (reading.power_w, reading.energy_j, reading.utilisation, reading.memory_bytes) == (250.0, None, 0.75, 2.0**30)
+    assert (reading.power_w, reading.energy_j, reading.utilisation, reading.memory_bytes) == (
+        250.0,
+        None,
+        0.75,
+        2.0**30,
+    )
     assert (reading.temperature_c, reading.clock_hz, reading.throttled) == (61.0, 1.41e9, ("power cap",))
     assert sum(name == "nvmlDeviceGetTotalEnergyConsumption" for name, _ in library.asked) == 1
-    assert gpu.settings() == {"driver": "550.1", "power_limit_w": 300.0, "power_w": 250.0, "clock_hz": 1.41e9,
-                              "max_clock_hz": 1.98e9, "memory_clock_hz": 1.41e9, "temperature_c": 61.0}
+    assert gpu.settings() == {
+        "driver": "550.1",
+        "power_limit_w": 300.0,
+        "power_w": 250.0,
+        "clock_hz": 1.41e9,
+        "max_clock_hz": 1.98e9,
+        "memory_clock_hz": 1.41e9,
+        "temperature_c": 61.0,
+    }
 
 
-@pytest.mark.parametrize("visible, call", [
-    ("3,1", ("nvmlDeviceGetHandleByIndex", (1,))), ("", ("nvmlDeviceGetHandleByIndex", (1,))),
-    ("GPU-a,GPU-b", ("nvmlDeviceGetHandleByUUID", ("GPU-b",)))])
+@pytest.mark.parametrize(
+    "visible, call",
+    [
+        ("3,1", ("nvmlDeviceGetHandleByIndex", (1,))),
+        ("", ("nvmlDeviceGetHandleByIndex", (1,))),
+        ("GPU-a,GPU-b", ("nvmlDeviceGetHandleByUUID", ("GPU-b",))),
+    ],
+)
 def test_the_gpu_is_the_one_cuda_shows(monkeypatch, visible, call):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     library = OldGpu()
@@ -168,7 +212,9 @@ class Metrics:
 
 
 def test_a_tpu_is_read_by_chip():
-    monitor = tpu.TpuMonitor(1, Metrics(duty_cycle_pct=["0.00", "87.50"], hbm_capacity_usage=["1", "1024"], tpu_throttle_score=["0", "2"]))
+    monitor = tpu.TpuMonitor(
+        1, Metrics(duty_cycle_pct=["0.00", "87.50"], hbm_capacity_usage=["1", "1024"], tpu_throttle_score=["0", "2"])
+    )
     reading = monitor.read()
     assert (reading.utilisation, reading.memory_bytes, reading.throttled) == (0.875, 1024.0, ("throttled by 20 %",))
 
@@ -182,9 +228,12 @@ def test_a_tpu_metric_that_fails_is_left_alone():
 
 def test_sys_files_give_energy_temperature_and_clock(tmp_path):
     files = {
-        "proc/stat": "cpu 100 0 100 800 0 0 0 0 0 0\n", "proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 40 kB\n",
-        "sys/class/thermal/thermal_zone0/temp": "41000\n", "sys/class/thermal/thermal_zone1/temp": "52000\n",
-        "sys/class/powercap/intel-rapl:0/energy_uj": "5000000\n", "sys/class/powercap/intel-rapl:1/energy_uj": "1000000\n",
+        "proc/stat": "cpu 100 0 100 800 0 0 0 0 0 0\n",
+        "proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 40 kB\n",
+        "sys/class/thermal/thermal_zone0/temp": "41000\n",
+        "sys/class/thermal/thermal_zone1/temp": "52000\n",
+        "sys/class/powercap/intel-rapl:0/energy_uj": "5000000\n",
+        "sys/class/powercap/intel-rapl:1/energy_uj": "1000000\n",
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2400000\n",
     }
     for name, text in files.items():
@@ -193,7 +242,12 @@ def test_sys_files_give_energy_temperature_and_clock(tmp_path):
     host = Host(tmp_path)
     (tmp_path / "proc/stat").write_text("cpu 150 0 150 900 0 0 0 0 0 0\n")
     reading = host.read()
-    assert (reading.energy_j, reading.temperature_c, reading.clock_hz, reading.memory_bytes) == (6.0, 52.0, 2.4e9, 60 * 1024)
+    assert (reading.energy_j, reading.temperature_c, reading.clock_hz, reading.memory_bytes) == (
+        6.0,
+        52.0,
+        2.4e9,
+        60 * 1024,
+    )
     assert reading.utilisation == 0.5 and host.settings() == {"clock_hz": 2.4e9}
 
 

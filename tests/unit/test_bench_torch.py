@@ -39,8 +39,11 @@ CHECKED = [
     *(kernel(kind, b=2, h=4, hk=2, s=24, d=16) for kind in ("sdpa_fwd", "sdpa_fwdbwd")),
     Point("kernels", "sdpa_fwd", "fp32", {"b": 1, "h": 2, "hk": 2, "s": 16, "d": 8}, causal=False),
     kernel("gather", m=8, n=64, k=16),
-    *(Point("serve", kind, dtype, {"b": 2, "s": 12, **DECODER}) for kind in ("prefill", "decode")
-      for dtype in ("fp32", "bf16")),
+    *(
+        Point("serve", kind, dtype, {"b": 2, "s": 12, **DECODER})
+        for kind in ("prefill", "decode")
+        for dtype in ("fp32", "bf16")
+    ),
     Point("train", "train", "fp32", {"b": 2, "s": 16, **DECODER}),
     Point("train", "train", "bf16", {"b": 2, "s": 16, **DECODER}, remat=True),
 ]
@@ -93,11 +96,17 @@ def test_inputs_are_rotated_past_the_cache(framework):
     assert sets(one, replace(device, memory_bytes=2**24)) == 1  # no more than a share of a small memory
 
 
-@pytest.mark.parametrize("point", [
-    kernel("gemm", "fp8", m=16, n=16, k=16), kernel("gemm", "tf32", m=16, n=16, k=16),
-    Point("train", "train", "fp8", {"b": 1, "s": 8, **DECODER}), Point("vision", "vit_infer", "fp32", {"b": 1, **VIT, "s": 18}),
-    Point("collectives", "all_reduce", "fp32", {"bytes": 64, "devices": 1}),
-], ids=lambda p: f"{p.kind}-{p.dtype}")
+@pytest.mark.parametrize(
+    "point",
+    [
+        kernel("gemm", "fp8", m=16, n=16, k=16),
+        kernel("gemm", "tf32", m=16, n=16, k=16),
+        Point("train", "train", "fp8", {"b": 1, "s": 8, **DECODER}),
+        Point("vision", "vit_infer", "fp32", {"b": 1, **VIT, "s": 18}),
+        Point("collectives", "all_reduce", "fp32", {"bytes": 64, "devices": 1}),
+    ],
+    ids=lambda p: f"{p.kind}-{p.dtype}",
+)
 def test_what_it_cannot_run_is_said(framework, point):
     with pytest.raises((Unsupported, InputError)):
         framework.build(point)
@@ -109,7 +118,11 @@ def test_a_training_check_sees_a_wrong_gradient(framework, monkeypatch):
     case = framework.build(Point("train", "train", "fp32", {"b": 2, "s": 16, **DECODER}))
     assert case.check() < 1e-4
     true = torch_models.gradients
-    monkeypatch.setattr(torch_models, "gradients", lambda model: true(model) * (1.1 if next(model.parameters()).dtype == torch.float32 else 1))
+    monkeypatch.setattr(
+        torch_models,
+        "gradients",
+        lambda model: true(model) * (1.1 if next(model.parameters()).dtype == torch.float32 else 1),
+    )
     assert case.check() > 0.05
 
 

@@ -13,8 +13,22 @@ from chipwise.workload.params import count
 from chipwise.workload.presets import preset
 
 LLAMA_8B = {"layers": 32, "d": 4096, "h": 32, "hk": 8, "f": 14336, "vocab": 128256}
-SMALL = {"m": 8, "n": 16, "k": 32, "bytes": 1024, "b": 2, "h": 4, "hk": 2, "s": 17, "d": 64, "count": 100,
-         "layers": 2, "f": 96, "vocab": 50, "devices": 4}
+SMALL = {
+    "m": 8,
+    "n": 16,
+    "k": 32,
+    "bytes": 1024,
+    "b": 2,
+    "h": 4,
+    "hk": 2,
+    "s": 17,
+    "d": 64,
+    "count": 100,
+    "layers": 2,
+    "f": 96,
+    "vocab": 50,
+    "devices": 4,
+}
 
 
 def point(kind: str, dtype: str = "bf16", *, causal: bool = True, **sizes: int) -> Point:

@@ -88,8 +88,12 @@ def off(points, learnt, wanted):
 
 def test_a_kernel_takes_the_median_of_its_runs_and_a_step_the_least():
     step_point = step("train", "small", 8, 1024)
-    (product, train) = pooled([*(timed(gemm(64, 64, 64, "bf16"), *spread(t)) for t in (2e-5, 9e-5, 3e-5)),
-                               *(timed(step_point, *spread(t)) for t in (0.03, 0.02, 0.05))])
+    (product, train) = pooled(
+        [
+            *(timed(gemm(64, 64, 64, "bf16"), *spread(t)) for t in (2e-5, 9e-5, 3e-5)),
+            *(timed(step_point, *spread(t)) for t in (0.03, 0.02, 0.05)),
+        ]
+    )
     assert product.seconds.median == pytest.approx(3e-5) and train.seconds.median == pytest.approx(0.02)
 
 
@@ -117,15 +121,48 @@ def test_the_chip_is_the_one_that_the_files_name():
     assert chip_of({"a.json": bench_file()}, "h200").id == "h200"
 
 
-@pytest.mark.parametrize("files, named, words", [
-    ({"a.json": bench_file(), "b.json": bench_file(chip="h100", device=replace(bench_file().device, name="NVIDIA H100"))}, "",
-     "bench file: 'b.json' is not accepted; expected one of the same device as the others, NVIDIA H200 (it is of NVIDIA H100)"),
-    ({"a.json": bench_file(**CPU), "b.json": bench_file()}, "", "bench file: 'a.json' is not accepted; expected one measured on an accelerator"),
-    ({"a.json": bench_file(**CPU)}, "h200", "bench file: 'a.json' is not accepted; expected one measured on an accelerator"),
-    ({"a.json": bench_file()}, "zzz", "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
-    ({"a.json": bench_file()}, "h100", "--chip: 'h100' is not accepted; expected h200: a.json was measured on a NVIDIA H200"),
-    ({"a.json": bench_file(chip="", device=replace(bench_file().device, name="Abacus 3000"))}, "", "the catalog's name of 'Abacus 3000'"),
-], ids=["another device among the files", "a CPU among the files", "a CPU", "no chip of that name", "another than measured", "no name in the catalog"])
+@pytest.mark.parametrize(
+    "files, named, words",
+    [
+        (
+            {
+                "a.json": bench_file(),
+                "b.json": bench_file(chip="h100", device=replace(bench_file().device, name="NVIDIA H100")),
+            },
+            "",
+            "bench file: 'b.json' is not accepted; expected one of the same device as the others, NVIDIA H200 (it is of NVIDIA H100)",
+        ),
+        (
+            {"a.json": bench_file(**CPU), "b.json": bench_file()},
+            "",
+            "bench file: 'a.json' is not accepted; expected one measured on an accelerator",
+        ),
+        (
+            {"a.json": bench_file(**CPU)},
+            "h200",
+            "bench file: 'a.json' is not accepted; expected one measured on an accelerator",
+        ),
+        ({"a.json": bench_file()}, "zzz", "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
+        (
+            {"a.json": bench_file()},
+            "h100",
+            "--chip: 'h100' is not accepted; expected h200: a.json was measured on a NVIDIA H200",
+        ),
+        (
+            {"a.json": bench_file(chip="", device=replace(bench_file().device, name="Abacus 3000"))},
+            "",
+            "the catalog's name of 'Abacus 3000'",
+        ),
+    ],
+    ids=[
+        "another device among the files",
+        "a CPU among the files",
+        "a CPU",
+        "no chip of that name",
+        "another than measured",
+        "no name in the catalog",
+    ],
+)
 def test_a_chip_that_cannot_be_told_is_refused(files, named, words):
     with pytest.raises(InputError) as raised:
         chip_of(files, named)
@@ -134,7 +171,9 @@ def test_a_chip_that_cannot_be_told_is_refused(files, named, words):
 
 def test_a_framework_without_usable_points_is_refused_with_the_files_names():
     points = [timed(p, *spread(1e-4), status="unstable") for p in products(3)]
-    with pytest.raises(InputError, match=r"--framework: 'torch' is not accepted; expected one with usable points in a\.json, b\.json"):
+    with pytest.raises(
+        InputError, match=r"--framework: 'torch' is not accepted; expected one with usable points in a\.json, b\.json"
+    ):
         learn({"a.json": bench_file(*points), "b.json": bench_file()}, "torch")
     with pytest.raises(InputError, match="--framework: 'jax'"):
         learn({"a.json": bench_file(*KERNELS)}, "jax")
@@ -171,8 +210,9 @@ def test_products_of_a_simple_chip_are_predicted_at_other_shapes(of_kernels):
 
 def test_attention_of_a_simple_chip_is_predicted_at_other_shapes(of_kernels):
     for kind in ("sdpa_fwd", "sdpa_fwdbwd"):
-        errors = off([attention(kind, 4, 16, s, d) for s in (768, 1536, 3072) for d in (64, 128)], of_kernels,
-                     attention_seconds)
+        errors = off(
+            [attention(kind, 4, 16, s, d) for s in (768, 1536, 3072) for d in (64, 128)], of_kernels, attention_seconds
+        )
         assert np.mean(errors) < 0.05, (kind, errors)
 
 
@@ -196,8 +236,13 @@ def test_a_precision_of_few_points_leans_on_its_twin():
     assert found.tables["gemm/fp16"].points == 2 and np.mean(off(others, found, product_seconds)) < 0.04
 
 
-@pytest.mark.parametrize("kind, models", [("prefill", ("small", "medium", "llama-1b", "llama-3b", "llama-8b")),
-                                          ("train", ("small", "medium", "llama-1b", "llama-8b", "llama-13b"))])
+@pytest.mark.parametrize(
+    "kind, models",
+    [
+        ("prefill", ("small", "medium", "llama-1b", "llama-3b", "llama-8b")),
+        ("train", ("small", "medium", "llama-1b", "llama-8b", "llama-13b")),
+    ],
+)
 def test_a_step_of_known_terms_and_a_known_host_is_found_again(of_kernels, kind, models):
     weights = {name: 1.15 * value for name, value in EXPECTED[kind].items()}
     host_s = 9e-4 if kind == "train" else 4e-4
@@ -229,7 +274,10 @@ def test_decode_is_found_again_without_any_kernel():
 
     taught = [step("decode", model, b, s) for model in models for b, s in ((1, 512), (16, 2048), (64, 1024), (4, 8192))]
     found = learn({"a.json": bench_file(*(timed(p, *spread(seconds(p))) for p in taught))}, "torch")
-    assert max(off([step("decode", model, b, s) for model in models for b, s in ((8, 1024), (32, 3072))], found, seconds)) < 0.05
+    assert (
+        max(off([step("decode", model, b, s) for model in models for b, s in ((8, 1024), (32, 3072))], found, seconds))
+        < 0.05
+    )
     assert set(found.steps) == {"decode/bf16"} and found.tables == {}
 
 
@@ -238,12 +286,16 @@ def test_a_step_whose_kernels_were_not_measured_is_kept_as_points_alone():
     found = learn({"a.json": bench_file(*points)}, "torch")
     assert found.steps == {} and len(found.measured) == 4
     assert predict_point(points[0].point, H200, found).evidence == "measured"
-    with pytest.raises(Refusal, match="train/bf16 was not measured on h200 with torch; measure it with `chipwise bench`"):
+    with pytest.raises(
+        Refusal, match="train/bf16 was not measured on h200 with torch; measure it with `chipwise bench`"
+    ):
         predict_point(step("train", "small", 3, 256), H200, found)
 
 
 def test_a_kernel_that_was_not_measured_is_refused(of_kernels):
-    with pytest.raises(Refusal, match="copy in fp32 was not measured on h200 with torch; measure it with `chipwise bench kernels`"):
+    with pytest.raises(
+        Refusal, match="copy in fp32 was not measured on h200 with torch; measure it with `chipwise bench kernels`"
+    ):
         predict_point(copy(2**20), H200, of_kernels)
 
 
@@ -255,9 +307,11 @@ def test_collectives_are_kept_as_points_alone():
 
 def test_peaks_are_a_ratio_to_the_bookkeeping_by_the_way_a_step_runs():
     eager, compiled = step("train", "small", 8, 1024), step("train", "small", 8, 1024, compile=True)
-    points = [timed(eager, *spread(0.02), peak_bytes=1.1 * training_peak(eager)),
-              timed(compiled, *spread(0.01), peak_bytes=0.9 * training_peak(compiled)),
-              timed(step("prefill", "small", 8, 1024), *spread(0.01), peak_bytes=1e9)]
+    points = [
+        timed(eager, *spread(0.02), peak_bytes=1.1 * training_peak(eager)),
+        timed(compiled, *spread(0.01), peak_bytes=0.9 * training_peak(compiled)),
+        timed(step("prefill", "small", 8, 1024), *spread(0.01), peak_bytes=1e9),
+    ]
     found = learn({"a.json": bench_file(*points)}, "torch")
     assert found.peaks["eager"][0] == pytest.approx(1.1) and found.peaks["compiled"][0] == pytest.approx(0.9)
     assert set(found.peaks) == {"eager", "compiled"}
@@ -283,9 +337,14 @@ def test_what_was_learnt_is_read_back_from_json():
 
 NUMBERS = st.integers(-40, 40).map(lambda n: n / 8)
 SHAPES = st.tuples(st.integers(1, 8), st.integers(1, 4))
-SYSTEMS = SHAPES.flatmap(lambda shape: st.tuples(
-    st.lists(NUMBERS, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]).map(lambda x: np.reshape(x, shape)),
-    st.lists(NUMBERS, min_size=shape[0], max_size=shape[0]).map(np.array)))
+SYSTEMS = SHAPES.flatmap(
+    lambda shape: st.tuples(
+        st.lists(NUMBERS, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]).map(
+            lambda x: np.reshape(x, shape)
+        ),
+        st.lists(NUMBERS, min_size=shape[0], max_size=shape[0]).map(np.array),
+    )
+)
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
@@ -306,7 +365,9 @@ def alike(shipped, fresh, path=""):
         return [place for key in shipped for place in alike(shipped[key], fresh[key], f"{path}/{key}")]
     if isinstance(shipped, list):
         assert len(shipped) == len(fresh), path
-        return [place for i, (a, b) in enumerate(zip(shipped, fresh, strict=True)) for place in alike(a, b, f"{path}/{i}")]
+        return [
+            place for i, (a, b) in enumerate(zip(shipped, fresh, strict=True)) for place in alike(a, b, f"{path}/{i}")
+        ]
     if isinstance(shipped, float) and isinstance(fresh, float):
         rounded = 2e-6 if "/process/" in path else 0.0
         return [] if math.isclose(shipped, fresh, rel_tol=1e-6, abs_tol=rounded) else [path]

@@ -48,13 +48,21 @@ def test_few_rows_and_many_give_the_same_solution(seen):
     """A weightless copy of every row turns one way of solving into the other and changes nothing."""
     o, _, _, ratio = seen
     every = np.arange(len(o.row))
-    twice = Observations(*(np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
-                           for x in (getattr(o, f) for f in Observations.__slots__)))
+    twice = Observations(
+        *(
+            np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
+            for x in (getattr(o, f) for f in Observations.__slots__)
+        )
+    )
     copies = 1 + len(NAMES) * len(o.names) // len(every)
     many = twice
     for _ in range(copies.bit_length()):
-        many = Observations(*(np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
-                              for x in (getattr(many, f) for f in Observations.__slots__)))
+        many = Observations(
+            *(
+                np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
+                for x in (getattr(many, f) for f in Observations.__slots__)
+            )
+        )
     weight = np.zeros(len(many.row))
     weight[: len(every)] = o.weight
     many = replace(many, weight=weight)

@@ -13,8 +13,18 @@ NAME = "h200-torch-2026-11-20.json"
 
 
 def document(**more):
-    return {"chip": "h200", "framework": "torch", "date": "2026-11-20", "source": "a.json", "versions": {}, "tables": {},
-            "steps": {}, "measured": {}, "peaks": {}, **more}
+    return {
+        "chip": "h200",
+        "framework": "torch",
+        "date": "2026-11-20",
+        "source": "a.json",
+        "versions": {},
+        "tables": {},
+        "steps": {},
+        "measured": {},
+        "peaks": {},
+        **more,
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +72,9 @@ def test_a_missing_field_is_named(field):
     assert f"the field '{field}'" in refusal(whole)
 
 
-@pytest.mark.parametrize("content, found", [(b"[1]", "list"), (b"3", "int"), (b'"words"', "str"), (b"null", "NoneType")])
+@pytest.mark.parametrize(
+    "content, found", [(b"[1]", "list"), (b"3", "int"), (b'"words"', "str"), (b"null", "NoneType")]
+)
 def test_what_is_no_object_is_refused(content, found):
     assert f"(found {found})" in refusal(content)
 
@@ -127,11 +139,22 @@ def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
     from chipwise.predict.learnt import Learnt, kept
 
     whole = kept("h200", "torch")
-    few = Learnt("h200", "torch", "2026-12-01", "few.json", {}, {}, {}, {"gemm bf16 k=1 m=1 n=1": {"seconds": 1.0, "low": 0.9, "high": 1.1}})
+    few = Learnt(
+        "h200",
+        "torch",
+        "2026-12-01",
+        "few.json",
+        {},
+        {},
+        {},
+        {"gemm bf16 k=1 m=1 n=1": {"seconds": 1.0, "low": 0.9, "high": 1.1}},
+    )
     write(data, few.as_json())
     both = kept("h200", "torch")
     assert set(both.tables) == set(whole.tables) and set(both.steps) == set(whole.steps) and both.date == "2026-12-01"
-    assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith("few.json; what it lacks from h200-1")
+    assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith(
+        "few.json; what it lacks from h200-1"
+    )
 
 
 def test_a_calibration_that_lacks_a_part_is_told_as_a_broken_file(data):

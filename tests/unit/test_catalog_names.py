@@ -83,9 +83,7 @@ def test_bad_counts_and_shapes_are_refused_with_what_is_accepted(text, says):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "near"), [("h10:8", "h100"), ("a100-80:8", "a100-80gb"), ("tpu-v5x:4", "tpu-v5")]
-)
+@pytest.mark.parametrize(("text", "near"), [("h10:8", "h100"), ("a100-80:8", "a100-80gb"), ("tpu-v5x:4", "tpu-v5")])
 def test_unknown_names_suggest_the_nearest(text, near):
     with pytest.raises(UnknownName) as caught:
         parse(text)

@@ -105,7 +105,11 @@ def test_paragraphs_hang_and_layouts_break_at_commas():
     lines = wrap(text, 40)
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert lines[0].startswith("  Pick") and all(re.match(r" {4}\S", line) for line in lines[1:])
-    assert all(line.endswith(",") for line in lines if "=" in line and not line.endswith(("words", "with")) and "inner" not in line)
+    assert all(
+        line.endswith(",")
+        for line in lines
+        if "=" in line and not line.endswith(("words", "with")) and "inner" not in line
+    )
     assert wrap("short", 40) == ["short"] and wrap("", 40) == [""]
 
 

@@ -36,7 +36,7 @@ def several():
 def test_rows_are_ranked_by_cost_and_those_without_a_price_come_last(several):
     priced = [r.ondemand.usd.value for r in several.rows if r.ondemand]
     assert priced == sorted(priced) and 0 < len(priced) < len(several.rows)
-    assert all(r.ondemand is None for r in several.rows[len(priced):])
+    assert all(r.ondemand is None for r in several.rows[len(priced) :])
 
 
 @pytest.mark.parametrize("objective", ["time", "energy"])
@@ -137,11 +137,21 @@ def test_without_any_price_there_is_no_pick_on_cost():
     assert found.pick is None and found.words.pick.startswith("No pick on cost")
 
 
-@pytest.mark.parametrize("terms", [
-    {"objective": "beauty"}, {"chips": 0}, {"chips": 10**7}, {"deadline_s": 0.0}, {"deadline_s": 1e12},
-    {"budget_usd": 0.0}, {"budget_usd": -1.0}, {"budget_usd": float("nan")}, {"deadline_s": float("nan")},
-    {"chips": 8, "deadline_s": 60.0},
-])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"objective": "beauty"},
+        {"chips": 0},
+        {"chips": 10**7},
+        {"deadline_s": 0.0},
+        {"deadline_s": 1e12},
+        {"budget_usd": 0.0},
+        {"budget_usd": -1.0},
+        {"budget_usd": float("nan")},
+        {"deadline_s": float("nan")},
+        {"chips": 8, "deadline_s": 60.0},
+    ],
+)
 def test_terms_out_of_range_are_refused(terms):
     with pytest.raises(InputError):
         Terms(**terms)
@@ -184,7 +194,9 @@ def test_frozen_base_weights_are_said():
     assert any(a.startswith("LoRA of rank 16") for a in found.assumptions)
 
 
-@pytest.mark.parametrize("slower, faster", [("mi350x", "mi355x"), ("h100", "h200"), ("a100-40gb", "a100-80gb"), ("gb200", "gb300")])
+@pytest.mark.parametrize(
+    "slower, faster", [("mi350x", "mi355x"), ("h100", "h200"), ("a100-40gb", "a100-80gb"), ("gb200", "gb300")]
+)
 def test_a_sibling_with_better_figures_is_not_slower(slower, faster):
     found = {r.accelerators.chip.id: r.prediction.step.value for r in on(f"{slower},{faster}", objective="time").rows}
     assert found[faster] <= found[slower]

@@ -30,8 +30,9 @@ def job(rate=20, model="llama-3.1-8b", **more):
 
 
 def on(text, work=None, **terms):
-    return compare_serving(work or job(), [Candidate.read(t) for t in text.split(",")], shipped(), taught(),
-                           Terms(**terms), today=DAY)
+    return compare_serving(
+        work or job(), [Candidate.read(t) for t in text.split(",")], shipped(), taught(), Terms(**terms), today=DAY
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def several():
 def test_rows_are_ranked_by_cost_an_hour_and_those_without_a_price_come_last(several):
     priced = [r.ondemand.usd_h.value for r in several.rows if r.ondemand]
     assert priced == sorted(priced) and 0 < len(priced) < len(several.rows)
-    assert all(r.ondemand is None for r in several.rows[len(priced):])
+    assert all(r.ondemand is None for r in several.rows[len(priced) :])
 
 
 def test_every_row_holds_the_promise_at_the_demand(several):
@@ -103,7 +104,9 @@ def test_a_fixed_count_is_evaluated_and_refused_above_its_capacity():
     found = on("h100:8,h200:1", job(100))
     assert [(str(r.accelerators), r.kind) for r in found.refused] == [("h200:1", "promise")]
     short = found.refused[0]
-    assert "carries" in short.reason and "of the 100 requests/s" in short.reason and short.unlock == "more chips would do"
+    assert (
+        "carries" in short.reason and "of the 100 requests/s" in short.reason and short.unlock == "more chips would do"
+    )
     assert str(found.rows[0].accelerators) == "h100:8"
     with pytest.raises(Refusal, match=r"h200:1 carries .* of the 100 requests/s"):
         on("h200:1", job(100))

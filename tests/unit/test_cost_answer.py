@@ -45,8 +45,9 @@ def test_on_demand_without_failures_is_chip_hours_by_price(rows):
 def test_parts_add_up_and_units_divide_the_total(rows):
     got = state_cost(rows["h100:64"], asked(epochs=2.0))
     for term in got.terms:
-        assert term.total == pytest.approx(sum(getattr(term.split, part) for part in
-                                               ("compute", "storage", "egress", "energy", "staff", "port")))
+        assert term.total == pytest.approx(
+            sum(getattr(term.split, part) for part in ("compute", "storage", "egress", "energy", "staff", "port"))
+        )
         per = dict(term.per)
         assert per["run"] == term.total and per["epoch"] == pytest.approx(term.total / 2)
         assert per["step"] == pytest.approx(term.total / RUN.train.steps)
@@ -110,7 +111,9 @@ def test_interruptions_without_end_leave_no_bill(rows):
 
 
 def test_a_tpu_slice_is_interrupted_as_a_whole(rows):
-    tpu, gpu = (state_cost(rows[name], asked(know={**CALM, "spot_per_hour": 0.01})).on("spot") for name in ("v5p:64", "h100:64"))
+    tpu, gpu = (
+        state_cost(rows[name], asked(know={**CALM, "spot_per_hour": 0.01})).on("spot") for name in ("v5p:64", "h100:64")
+    )
     assert tpu.interruptions_h == pytest.approx(0.01) and gpu.interruptions_h == pytest.approx(0.01 * 8)
 
 
@@ -162,9 +165,16 @@ def test_offers_can_be_narrowed():
     assert chosen(listed()) == listed()
 
 
-@pytest.mark.parametrize(("changes", "error"), [
-    ({"cloud": "nowhere"}, UnknownName), ({"cloud": "gcp", "region": "mars"}, UnknownName), ({"offer": "gcp"}, InputError),
-    ({"offer": "gcp/us-central1/nothing"}, UnknownName), ({"offer": "aws/us-east-1/p4d.24xlarge", "cloud": "aws"}, InputError)])
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"cloud": "nowhere"}, UnknownName),
+        ({"cloud": "gcp", "region": "mars"}, UnknownName),
+        ({"offer": "gcp"}, InputError),
+        ({"offer": "gcp/us-central1/nothing"}, UnknownName),
+        ({"offer": "aws/us-east-1/p4d.24xlarge", "cloud": "aws"}, InputError),
+    ],
+)
 def test_offers_that_do_not_exist_are_refused(changes, error):
     with pytest.raises(error):
         chosen(listed(), **changes)
@@ -223,7 +233,8 @@ def test_chip_hours_of_servers_are_those_of_all_their_chips():
     term = got.on("on-premises")
     assert term.chip_hours == pytest.approx(8 * term.hours / 0.5)  # a server of 8, half of its hours used
     assert term.kwh == pytest.approx(
-        term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56)
+        term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56
+    )
 
 
 def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
@@ -255,7 +266,9 @@ def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
 
 
 def test_engines_on_chips_that_were_asked_for_rent_what_holds_an_engine():
-    work = load_serving("model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}")
+    work = load_serving(
+        "model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}"
+    )
     market = Market(work, Terms(), shipped(), taught(), work.serve.stack, TODAY, demand_of(work), listed())
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, asked(know=CALM)).on("on demand")

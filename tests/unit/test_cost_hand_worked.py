@@ -40,8 +40,17 @@ def test_a_commitment_breaks_even_where_its_price_over_the_use_is_that_on_demand
 
 def flat(server, place, **changes):
     """Servers without staff, insurance, installation or interest unless told."""
-    none = {"installation": 0.0, "insurance": 0.0, "interest": 0.0, "maintenance": 0.0, "staff_fte_first": 0.0,
-            "staff_fte_server": 0.0, "network_usd_node": 0.0, "residual_value": 0.0, "colocation_usd_kw_month": 0.0}
+    none = {
+        "installation": 0.0,
+        "insurance": 0.0,
+        "interest": 0.0,
+        "maintenance": 0.0,
+        "staff_fte_first": 0.0,
+        "staff_fte_server": 0.0,
+        "network_usd_node": 0.0,
+        "residual_value": 0.0,
+        "colocation_usd_kw_month": 0.0,
+    }
     return owned(load().chips[server], 8, place, economics().changed({**none, **changes}), 3.0)
 
 
@@ -67,8 +76,22 @@ def test_on_premises_energy_with_pue():
 
 def test_on_premises_a_useful_chip_hour_and_its_break_even():
     chip = replace(load().chips["h100"], idle_w=100.0)
-    mine = Owned(chip, servers()["h100"], 1, 1, at(site("us-average"), 0.10, 1.5), 3.0, 0, 0, 6027.78, 1291.67, 1877.41,
-                 0.0, 0.10, 3000.0)
+    mine = Owned(
+        chip,
+        servers()["h100"],
+        1,
+        1,
+        at(site("us-average"), 0.10, 1.5),
+        3.0,
+        0,
+        0,
+        6027.78,
+        1291.67,
+        1877.41,
+        0.0,
+        0.10,
+        3000.0,
+    )
     # a month: 6,027.78 + 1,291.67 + 1,877.41 = $9,196.86; over 730.5 h = $12.5898 an hour of the server
     assert HOURS_MONTH == 730.5 and cents(mine.month_usd) == 9196.86
     # energy: busy (8 x 600 + 3,000) W x 1.5 x $0.10 = $1.17; idle (800 + 3,000) W x 1.5 x $0.10 = $0.57
@@ -84,11 +107,17 @@ def test_on_premises_a_useful_chip_hour_and_its_break_even():
 
 def test_on_premises_staff_and_colocation_of_a_server():
     # 8 chips: one server; colocation 10.2 kW x $184.06 = $1,877.41; half a person of $175,000 a year / 12 = $7,291.67
-    mine = flat("h100", site("us-average"), colocation_usd_kw_month=184.06, staff_fte_first=0.5, staff_usd_year=175_000.0)
+    mine = flat(
+        "h100", site("us-average"), colocation_usd_kw_month=184.06, staff_fte_first=0.5, staff_usd_year=175_000.0
+    )
     assert (cents(mine.colocation_usd_month), cents(mine.staff_usd_month)) == (1877.41, 7291.67)
     # 64 servers: 0.5 + 63 x 0.02 = 1.76 people: 1.76 x 175,000 / 12 / 64 = $401.04 a server
-    many = owned(load().chips["h100"], 512, site("us-average"),
-                 economics().changed({"staff_fte_first": 0.5, "staff_fte_server": 0.02, "staff_usd_year": 175_000.0}))
+    many = owned(
+        load().chips["h100"],
+        512,
+        site("us-average"),
+        economics().changed({"staff_fte_first": 0.5, "staff_fte_server": 0.02, "staff_usd_year": 175_000.0}),
+    )
     assert cents(many.staff_usd_month) == 401.04
 
 

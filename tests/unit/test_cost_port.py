@@ -71,16 +71,26 @@ def test_a_check_of_other_chips_says_so():
 
 
 def test_the_file_of_a_check_is_read(tmp_path):
-    rows = [{"accelerators": {"chip": "v5e"}, "compiles": False, "refused": {"stage": "compile", "reason": "no op"}},
-            {"accelerators": {"chip": "v6e"}, "compiles": True, "refused": None}]
+    rows = [
+        {"accelerators": {"chip": "v5e"}, "compiles": False, "refused": {"stage": "compile", "reason": "no op"}},
+        {"accelerators": {"chip": "v6e"}, "compiles": True, "refused": None},
+    ]
     path = tmp_path / "check.json"
     path.write_text(json.dumps({"command": "check", "program": "p.py", "rows": rows}))
     got = read_check(path)
     assert got.of("v5e").refusals == ("no op",) and got.of("v6e").compiles and got.of("v5p") is None
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "no", '{"command": "check", "program": "p"}',
-                                  '{"command": "check", "program": "p", "rows": [{"compiles": 3}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "no",
+        '{"command": "check", "program": "p"}',
+        '{"command": "check", "program": "p", "rows": [{"compiles": 3}]}',
+    ],
+)
 def test_a_file_that_is_no_check_is_refused(tmp_path, text):
     path = tmp_path / "check.json"
     path.write_text(text)

@@ -71,7 +71,9 @@ def test_storage_keeps_failures_within_their_share_by_youngs_interval():
     write_s, mean_s = need.checkpoint / need.write, 1 / (1.97e-5 / 3600 * 512)
     interval = young(write_s, mean_s)
     assert need.checkpoint == state(p.workload).total
-    assert write_s / interval + interval / 2 / mean_s == pytest.approx(STALL) == pytest.approx(sqrt(2 * write_s / mean_s))
+    assert (
+        write_s / interval + interval / 2 / mean_s == pytest.approx(STALL) == pytest.approx(sqrt(2 * write_s / mean_s))
+    )
     assert need.read == pytest.approx(p.tokens_per_s.value * 2)  # a vocabulary below 65,536: two bytes an id
     assert need.nodes == 64
 

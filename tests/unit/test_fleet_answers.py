@@ -43,7 +43,7 @@ def test_one_more_unit_of_a_quota_saves_the_difference_of_the_prices() -> None:
 
 def test_a_quota_of_a_supply_is_loosened_like_any_other() -> None:
     limited = problem(supplies=(replace(CHEAP, limit=2), DEAR))
-    (limit, periods), = binding(limited, 1)
+    ((limit, periods),) = binding(limited, 1)
     assert limit.name == "quota of v5p on demand"
     assert sorted(periods) == [0, 1, 2, 3]
     before, after = (plan(p, 0.0, threads=1) for p in (limited, loosened(limited, limit, 1.0, 2)))
@@ -108,7 +108,10 @@ def test_demand_gives_way_only_where_no_limit_would_do() -> None:
 
 
 def test_exclusive_commitments_may_be_what_gives_way() -> None:
-    supplies = (Supply("a", "gpus", "year1", 10.0, term=12, limit=2), Supply("b", "tpus", "year1", 10.0, term=12, limit=2))
+    supplies = (
+        Supply("a", "gpus", "year1", 10.0, term=12, limit=2),
+        Supply("b", "tpus", "year1", 10.0, term=12, limit=2),
+    )
     (only,) = relax(problem(supplies=supplies, exclusives=(Exclusive("one cloud", (("a",), ("b",))),)))
     assert only.name == "one cloud"
 
@@ -138,7 +141,8 @@ def test_a_plan_stands_where_the_time_runs_out_on_what_limits_cost(monkeypatch: 
     found = answer(problem(limits=(QUOTA,)), gap=0.0, time_limit=20.0, sensitivity=False, threads=1)
     assert found.plan is not None
     assert found.shadows[0].words == (
-        "what 4 chips more of quota of v5p in every period would save was not found within 10 s")
+        "what 4 chips more of quota of v5p in every period would save was not found within 10 s"
+    )
     assert not any(s.proved or s.saves for s in found.shadows)
 
 

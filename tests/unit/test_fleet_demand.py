@@ -20,16 +20,21 @@ from chipwise.prices import listed
 TODAY = date(2026, 11, 15)
 ROOT = Path(__file__).parents[2]
 GOOD: dict[str, Any] = {
-    "start": "2027-01", "months": 6,
+    "start": "2027-01",
+    "months": 6,
     "workloads": [
         {"name": "run", "workload": "run.yaml", "train": {"start": "2027-02", "deadline": "2027-05"}},
-        {"name": "chat", "workload": "chat.yaml",
-         "serve": {"rate": 10, "growth_year": 1.0, "peak": 2.0, "peak_hours": "9-17"}},
+        {
+            "name": "chat",
+            "workload": "chat.yaml",
+            "serve": {"rate": 10, "growth_year": 1.0, "peak": 2.0, "peak_hours": "9-17"},
+        },
     ],
     "candidates": [{"chip": "h100", "quota": 64}],
     "offers": [{"name": "deal", "chip": "v5e", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 0.8}],
-    "existing": [{"contract": "a", "chip": "h100", "chips": 8, "cloud": "gcp", "usd_chip_hour": 2.0,
-                  "until": "2027-03"}],
+    "existing": [
+        {"contract": "a", "chip": "h100", "chips": 8, "cloud": "gcp", "usd_chip_hour": 2.0, "until": "2027-03"}
+    ],
 }
 
 
@@ -54,48 +59,51 @@ def refused(raw: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("path", "value", "field", "words"), [
-    ("offers.0.usd_chip_hour", -1.0, "offers[0].usd_chip_hour", "more than 0"),
-    ("offers.0.usd_chip_hour", None, "offers[0].usd_chip_hour", "nothing"),
-    ("offers.0.currency", "EUR", "offers[0].currency", "a rate for it"),
-    ("existing.0.usd_chip_hour", -2.0, "existing[0].usd_chip_hour", "at least 0"),
-    ("existing.0.currency", "JPY", "existing[0].currency", "a rate for it"),
-    ("start", "2026-10", "start", "2026-11 or later"),
-    ("start", "soon", "start", "a month such as"),
-    ("months", 0, "months", "at least 1"),
-    ("months", None, "months", "either months or quarters"),
-    ("quarters", 2, "months", "either months or quarters"),
-    ("workloads.0.train.deadline", "2026-12", "workloads[0].train.deadline", "2027-02"),
-    ("workloads.0.train.deadline", "2027-01", "workloads[0].train.deadline", "2027-02"),
-    ("workloads.0.train.deadline", "2028-01", "workloads[0].train.deadline", "2027-06"),
-    ("workloads.0.train.start", "2026-12", "workloads[0].train.start", "2027-01 to 2027-06"),
-    ("workloads.0.train", None, "workloads[0]", "either train or serve"),
-    ("workloads.1.serve.rate", None, "workloads[1].serve", "either rate"),
-    ("workloads.1.serve.rates", {"2027-01": 1}, "workloads[1].serve", "either rate"),
-    ("workloads.1.serve.peak_hours", None, "workloads[1].serve.peak_hours", "both peak and peak_hours"),
-    ("workloads.1.serve.peak_hours", "9-30", "workloads[1].serve.peak_hours", "hours such as"),
-    ("workloads.1.serve.peak", 4.0, "workloads[1].serve.peak", "at most 3"),
-    ("workloads.1.serve.growth_month", 0.1, "workloads[1].serve.growth_year", "one of growth_month"),
-    ("workloads.1.serve.growth_year", -1.0, "workloads[1].serve.growth_year", "more than -1"),
-    ("workloads.1.name", "run", "workloads.name", "a name of its own"),
-    ("candidates.0.chip", "h10", "candidates[0].chip", "h100"),
-    ("candidates.0.quota", -1, "candidates[0].quota", "at least 0"),
-    ("candidates.0.terms", ["2y"], "candidates[0].terms[0]", "ondemand"),
-    ("candidates.0.prize", 2, "candidates[0].prize", "a key of the demand file"),
-    ("limits", {"budget": -5}, "limits.budget", "at least 0"),
-    ("headroom", {"serving": "much"}, "headroom.serving", "a number"),
-    ("workloads", [], "workloads", "at least one entry"),
-    ("headroom", {"training": True}, "headroom.training", "a number"),
-    ("headroom", {"serving": float("nan")}, "headroom.serving", "a number"),
-    ("workloads.1.serve.growth_year", float("inf"), "workloads[1].serve.growth_year", "a number"),
-    ("workloads.1.serve.peak", float("nan"), "workloads[1].serve.peak", "a number"),
-    ("workloads.0.workload", 5, "workloads[0].workload", "text"),
-    ("exclusive", [{"name": "one", "clouds": ["gcp"]}], "exclusive[0].clouds", "at least 2 entries"),
-    ("rates", {"EURO": 1.1}, "rates.EURO", "three letters"),
-    ("name", "", "name", "text"),
-    ("name", "x" * 201, "name", "at most 200 characters"),
-    ("on_premises", {"chips": ["h100"], "server_usd": {"h200": 5}}, "on_premises.server_usd", "h100"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "field", "words"),
+    [
+        ("offers.0.usd_chip_hour", -1.0, "offers[0].usd_chip_hour", "more than 0"),
+        ("offers.0.usd_chip_hour", None, "offers[0].usd_chip_hour", "nothing"),
+        ("offers.0.currency", "EUR", "offers[0].currency", "a rate for it"),
+        ("existing.0.usd_chip_hour", -2.0, "existing[0].usd_chip_hour", "at least 0"),
+        ("existing.0.currency", "JPY", "existing[0].currency", "a rate for it"),
+        ("start", "2026-10", "start", "2026-11 or later"),
+        ("start", "soon", "start", "a month such as"),
+        ("months", 0, "months", "at least 1"),
+        ("months", None, "months", "either months or quarters"),
+        ("quarters", 2, "months", "either months or quarters"),
+        ("workloads.0.train.deadline", "2026-12", "workloads[0].train.deadline", "2027-02"),
+        ("workloads.0.train.deadline", "2027-01", "workloads[0].train.deadline", "2027-02"),
+        ("workloads.0.train.deadline", "2028-01", "workloads[0].train.deadline", "2027-06"),
+        ("workloads.0.train.start", "2026-12", "workloads[0].train.start", "2027-01 to 2027-06"),
+        ("workloads.0.train", None, "workloads[0]", "either train or serve"),
+        ("workloads.1.serve.rate", None, "workloads[1].serve", "either rate"),
+        ("workloads.1.serve.rates", {"2027-01": 1}, "workloads[1].serve", "either rate"),
+        ("workloads.1.serve.peak_hours", None, "workloads[1].serve.peak_hours", "both peak and peak_hours"),
+        ("workloads.1.serve.peak_hours", "9-30", "workloads[1].serve.peak_hours", "hours such as"),
+        ("workloads.1.serve.peak", 4.0, "workloads[1].serve.peak", "at most 3"),
+        ("workloads.1.serve.growth_month", 0.1, "workloads[1].serve.growth_year", "one of growth_month"),
+        ("workloads.1.serve.growth_year", -1.0, "workloads[1].serve.growth_year", "more than -1"),
+        ("workloads.1.name", "run", "workloads.name", "a name of its own"),
+        ("candidates.0.chip", "h10", "candidates[0].chip", "h100"),
+        ("candidates.0.quota", -1, "candidates[0].quota", "at least 0"),
+        ("candidates.0.terms", ["2y"], "candidates[0].terms[0]", "ondemand"),
+        ("candidates.0.prize", 2, "candidates[0].prize", "a key of the demand file"),
+        ("limits", {"budget": -5}, "limits.budget", "at least 0"),
+        ("headroom", {"serving": "much"}, "headroom.serving", "a number"),
+        ("workloads", [], "workloads", "at least one entry"),
+        ("headroom", {"training": True}, "headroom.training", "a number"),
+        ("headroom", {"serving": float("nan")}, "headroom.serving", "a number"),
+        ("workloads.1.serve.growth_year", float("inf"), "workloads[1].serve.growth_year", "a number"),
+        ("workloads.1.serve.peak", float("nan"), "workloads[1].serve.peak", "a number"),
+        ("workloads.0.workload", 5, "workloads[0].workload", "text"),
+        ("exclusive", [{"name": "one", "clouds": ["gcp"]}], "exclusive[0].clouds", "at least 2 entries"),
+        ("rates", {"EURO": 1.1}, "rates.EURO", "three letters"),
+        ("name", "", "name", "text"),
+        ("name", "x" * 201, "name", "at most 200 characters"),
+        ("on_premises", {"chips": ["h100"], "server_usd": {"h200": 5}}, "on_premises.server_usd", "h100"),
+    ],
+)
 def test_one_line_names_the_field_that_cannot_be_used(path: str, value: Any, field: str, words: str) -> None:
     said = refused(changed(path, value))
     assert said.startswith(f"{field}:")
@@ -149,7 +157,10 @@ def test_the_day_falls_into_blocks_of_equal_peaks() -> None:
     raw["workloads"].append({"name": "mail", "workload": "x.yaml", "serve": {"rate": 1, "peak": 1.5, "peak_hours": 6}})
     blocks, peaks = day(demand_of(raw, today=TODAY).spec.workloads)  # chat 9-17, mail 9-15
     assert [(b.name, round(b.share * 24)) for b in blocks] == [
-        ("base", 16), ("peak of chat", 2), ("peak of chat, mail", 6)]
+        ("base", 16),
+        ("peak of chat", 2),
+        ("peak of chat, mail", 6),
+    ]
     assert peaks == (frozenset(), frozenset({"chat"}), frozenset({"chat", "mail"}))
 
 
@@ -177,12 +188,15 @@ def quarters(**train: Any) -> dict[str, Any]:
     return {**raw, "quarters": 4}
 
 
-@pytest.mark.parametrize(("train", "field", "words"), [
-    ({"start": "2027-05"}, "start", "the first month of a quarter of the plan (2027-04 or 2027-07)"),
-    ({"start": "2027-11", "deadline": "2027-12"}, "start", "the first month of a quarter of the plan (2027-10)"),
-    ({"deadline": "2027-08"}, "deadline", "the last month of a quarter of the plan (2027-06 or 2027-09)"),
-    ({"every": 4}, "every", "a multiple of 3 in a plan of quarters"),
-])
+@pytest.mark.parametrize(
+    ("train", "field", "words"),
+    [
+        ({"start": "2027-05"}, "start", "the first month of a quarter of the plan (2027-04 or 2027-07)"),
+        ({"start": "2027-11", "deadline": "2027-12"}, "start", "the first month of a quarter of the plan (2027-10)"),
+        ({"deadline": "2027-08"}, "deadline", "the last month of a quarter of the plan (2027-06 or 2027-09)"),
+        ({"every": 4}, "every", "a multiple of 3 in a plan of quarters"),
+    ],
+)
 def test_in_a_plan_of_quarters_runs_begin_and_end_with_one(train: dict[str, Any], field: str, words: str) -> None:
     said = refused(quarters(**train))
     assert said.startswith(f"workloads[0].train.{field}:")
@@ -208,12 +222,15 @@ def test_a_contract_that_ends_within_a_quarter_is_paid_to_its_end_but_not_planne
     assert "a: there in a part of 2027 Q2 alone: paid for that part, not used in it" in found.said
 
 
-@pytest.mark.parametrize(("path", "value", "said"), [
-    ("candidates.0.clouds", ["gpc"], "candidates[0].clouds: 'gpc' is not accepted"),
-    ("candidates.0.regions", ["us-centrall1"], "candidates[0].regions: 'us-centrall1' is not accepted"),
-    ("exclusive", [{"name": "one", "clouds": ["gcp", "gpc"]}], "exclusive[0].clouds: 'gpc' is not accepted"),
-    ("exclusive", [{"name": "one", "clouds": ["gcp", "gcp"]}], "exclusive[0].clouds: 'gcp, gcp' is not accepted"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("candidates.0.clouds", ["gpc"], "candidates[0].clouds: 'gpc' is not accepted"),
+        ("candidates.0.regions", ["us-centrall1"], "candidates[0].regions: 'us-centrall1' is not accepted"),
+        ("exclusive", [{"name": "one", "clouds": ["gcp", "gpc"]}], "exclusive[0].clouds: 'gpc' is not accepted"),
+        ("exclusive", [{"name": "one", "clouds": ["gcp", "gcp"]}], "exclusive[0].clouds: 'gcp, gcp' is not accepted"),
+    ],
+)
 def test_places_that_nobody_prices_are_named(path: str, value: Any, said: str) -> None:
     with pytest.raises(InputError) as caught:
         market(changed(path, value))
@@ -226,8 +243,16 @@ def test_a_quota_of_nothing_shuts_a_pool_only_where_nothing_else_of_it_can_be_ha
     assert market(raw).shut(pool) is None  # the contract's chips are there
     raw["existing"] = []
     assert market(raw).shut(pool) == ("candidates[0].quota", 0)
-    raw["offers"].append({"name": "other", "chip": "h100", "cloud": "gcp", "region": pool.split("/")[1],
-                          "terms": "1y", "usd_chip_hour": 2.0})
+    raw["offers"].append(
+        {
+            "name": "other",
+            "chip": "h100",
+            "cloud": "gcp",
+            "region": pool.split("/")[1],
+            "terms": "1y",
+            "usd_chip_hour": 2.0,
+        }
+    )
     assert market(raw).shut(pool) is None
 
 
@@ -241,6 +266,7 @@ def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     assert found.said == [
         f"{near.id}: no such price is listed there; that of {found.origins[near.id].region} is used",
         "v6e: 4 months from order to use, counted as 2 quarters",
-        "mine: electricity, PUE and grid of us-average, as no site is named"]
+        "mine: electricity, PUE and grid of us-average, as no site is named",
+    ]
     raw["on_premises"] = {"chips": ["h100"]}
     assert any(words.endswith("; 3 months from order to use") for words in market(raw).said)

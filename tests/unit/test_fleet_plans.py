@@ -62,7 +62,8 @@ def test_loads_take_whole_units_with_their_headroom() -> None:
     assert solved(replace(problem, services=(service(2.0, 1, spare_share=0.1),))).units("on demand") == (3,)
     assert solved(replace(problem, services=(service(2.0, 1, spare_units=2),))).units("on demand") == (4,)
     assert solved(replace(problem, services=(service(3.0, 1, carries=2.0, spans=(("cloud", 4),)),))).units(
-        "on demand") == (8,)
+        "on demand"
+    ) == (8,)
 
 
 def test_a_run_pays_for_its_hours_alone_and_moves_into_free_commitments() -> None:
@@ -111,11 +112,20 @@ def test_servers_arrive_after_their_lead_and_keep_a_value() -> None:
 
 def test_limits_hold_in_every_period() -> None:
     problem = Problem(MONTHS[:2], ALL_DAY, (CLOUD,), (ONDEMAND,), services=(service(3.0, 2),))
-    for limit in (Limit("l", "units", 2), Limit("l", "chips", 23), Limit("l", "usd", 3 * 730 * 10.0 - 1),
-                  Limit("l", "usd", 2 * 3 * 730 * 10.0 - 1, total=True), Limit("l", "units", 2, periods=(1,))):
+    for limit in (
+        Limit("l", "units", 2),
+        Limit("l", "chips", 23),
+        Limit("l", "usd", 3 * 730 * 10.0 - 1),
+        Limit("l", "usd", 2 * 3 * 730 * 10.0 - 1, total=True),
+        Limit("l", "units", 2, periods=(1,)),
+    ):
         assert plan(replace(problem, limits=(limit,))) is None
-    for limit in (Limit("l", "units", 3), Limit("l", "chips", 24), Limit("l", "usd", 3 * 730 * 10.0),
-                  Limit("l", "units", 2, ("other",))):
+    for limit in (
+        Limit("l", "units", 3),
+        Limit("l", "chips", 24),
+        Limit("l", "usd", 3 * 730 * 10.0),
+        Limit("l", "units", 2, ("other",)),
+    ):
         assert plan(replace(problem, limits=(limit,))) is not None
 
 
@@ -131,10 +141,17 @@ def test_commitments_that_shut_each_other_out_are_not_both_used() -> None:
 
 def test_one_family_leaves_the_other_out_but_keeps_what_exists() -> None:
     other = Pool("other", "v5e", "tpu", 8)
-    problem = Problem(MONTHS[:1], ALL_DAY, (CLOUD, other),
-                      (ONDEMAND, Supply("tpus", "other", "ondemand", 1.0),
-                       Supply("contract", "other", "existing", 5.0, existing=(1,))),
-                      services=(Service("s", ((3.0,),), (("cloud", 1.0), ("other", 1.0))),))
+    problem = Problem(
+        MONTHS[:1],
+        ALL_DAY,
+        (CLOUD, other),
+        (
+            ONDEMAND,
+            Supply("tpus", "other", "ondemand", 1.0),
+            Supply("contract", "other", "existing", 5.0, existing=(1,)),
+        ),
+        services=(Service("s", ((3.0,),), (("cloud", 1.0), ("other", 1.0))),),
+    )
     gpus = solved(problem.only(("gpu",)))
     assert gpus.units("on demand") == (3,)
     assert gpus.by_kind()["existing"] == 730 * 5.0
@@ -163,9 +180,12 @@ def test_what_exists_in_a_part_of_a_period_is_paid() -> None:
 
 def test_runs_of_a_queue_by_the_hour_take_turns_in_a_quota() -> None:
     runs = tuple(Run(name, 0, 0, (Option("cloud", "on demand", 4, 300.0),), queue="q") for name in "ab")
-    for limited in (Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (replace(ONDEMAND, limit=4),), runs),
-                    Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (ONDEMAND,), runs,
-                            limits=(Limit("quota", "chips", 32, ("on demand",)),))):
+    for limited in (
+        Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (replace(ONDEMAND, limit=4),), runs),
+        Problem(
+            MONTHS[:1], ALL_DAY, (CLOUD,), (ONDEMAND,), runs, limits=(Limit("quota", "chips", 32, ("on demand",)),)
+        ),
+    ):
         found = solved(limited)
         assert found.units("on demand") == (4,)
         assert found.usd == pytest.approx(2 * 4 * 300 * 10.0)

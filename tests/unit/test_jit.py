@@ -12,7 +12,7 @@ pytestmark = pytest.mark.thorough
 SRC = Path(__file__).resolve().parents[2] / "src"
 FILES = {
     "top.py": "from chipwise.jit import entry\nimport middle\n\n@entry\ndef top(x):\n    return middle.middle(x) + 1.0\n\nprint(top(1.0))\n"
-              "print(len(top.stats.cache_hits) - len(top.stats.cache_misses))\n",
+    "print(len(top.stats.cache_hits) - len(top.stats.cache_misses))\n",
     "middle.py": "from chipwise.jit import part\nfrom bottom import SHIFT, bottom\n\n@part\ndef middle(x):\n    return bottom(x) + SHIFT\n",
     "bottom.py": "from chipwise.jit import part\n\nSHIFT = 10.0\nFREE = 5\n\n@part\ndef bottom(x):\n    return 2.0 * x\n",
 }
@@ -20,7 +20,9 @@ FILES = {
 
 def say(folder):
     env = {**os.environ, "PYTHONPATH": str(SRC), "NUMBA_CACHE_DIR": str(folder / "kept")}
-    done = subprocess.run([sys.executable, "-B", "top.py"], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "top.py"], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
     value, hits = done.stdout.split()
     return float(value), int(hits) > 0
 
@@ -32,11 +34,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "before", "after", "value"), [
-    ("bottom.py", "2.0 * x", "3.0 * x", 14.0),
-    ("bottom.py", "SHIFT = 10.0", "SHIFT = 20.0", 23.0),
-    ("top.py", "+ 1.0", "+ 2.0", 14.0),
-])
+@pytest.mark.parametrize(
+    ("name", "before", "after", "value"),
+    [
+        ("bottom.py", "2.0 * x", "3.0 * x", 14.0),
+        ("bottom.py", "SHIFT = 10.0", "SHIFT = 20.0", 23.0),
+        ("top.py", "+ 1.0", "+ 2.0", 14.0),
+    ],
+)
 def test_a_change_anywhere_below_compiles_anew(folder, name, before, after, value):
     assert say(folder) == (13.0, False)
     assert say(folder) == (13.0, True)

@@ -15,9 +15,25 @@ ROWS = Path(__file__).parents[2] / "validation" / "rows" / "kernels.csv"
 
 
 def row(**cells: str) -> dict[str, str]:
-    return {"id": "k1", "source_repo": "somebody/bench", "accelerator": "NVIDIA H100 SXM", "chips": "1", "op": "GEMM",
-            "M": "4096", "N": "4096", "K": "4096", "precision": "bf16", "time_ms": "0.2", "variant": "",
-            "library": "", "batch_or_groups": "", "bytes": "", "tflops": "", "gb_per_s": "", **cells}
+    return {
+        "id": "k1",
+        "source_repo": "somebody/bench",
+        "accelerator": "NVIDIA H100 SXM",
+        "chips": "1",
+        "op": "GEMM",
+        "M": "4096",
+        "N": "4096",
+        "K": "4096",
+        "precision": "bf16",
+        "time_ms": "0.2",
+        "variant": "",
+        "library": "",
+        "batch_or_groups": "",
+        "bytes": "",
+        "tflops": "",
+        "gb_per_s": "",
+        **cells,
+    }
 
 
 def reduce(**cells: str) -> dict[str, str]:
@@ -50,21 +66,51 @@ def test_bus_bandwidth_of_an_all_reduce() -> None:
 
 
 def test_a_copy_counts_reading_and_writing_on_every_device() -> None:
-    found = read(row(op="HBM copy", accelerator="TPU v7x (Ironwood)", bytes="33554432", time_ms="", gb_per_s="6000",
-                     M="", N="", K="", precision=""))
+    found = read(
+        row(
+            op="HBM copy",
+            accelerator="TPU v7x (Ironwood)",
+            bytes="33554432",
+            time_ms="",
+            gb_per_s="6000",
+            M="",
+            N="",
+            K="",
+            precision="",
+        )
+    )
     assert found.observed_s == pytest.approx(2 * 2 * 33554432 / 6000e9)
 
 
 def test_an_all_gather_states_what_a_chip_receives() -> None:
-    found = read(row(op="all-gather (ICI)", accelerator="TPU v7x (Ironwood)", chips="4", bytes="1572864", time_ms="",
-                     gb_per_s="70", variant="topology 2x2x1; f32[64,8,128] -> f32[256,8,128]", precision="f32"))
+    found = read(
+        row(
+            op="all-gather (ICI)",
+            accelerator="TPU v7x (Ironwood)",
+            chips="4",
+            bytes="1572864",
+            time_ms="",
+            gb_per_s="70",
+            variant="topology 2x2x1; f32[64,8,128] -> f32[256,8,128]",
+            precision="f32",
+        )
+    )
     assert found.observed_s == pytest.approx(1572864 / 70e9)
 
 
 def test_dispatch_bytes_come_from_the_tokens() -> None:
-    found = read(row(op="MoE dispatch all-to-all", accelerator="NVIDIA H800", chips="64", precision="fp8",
-                     batch_or_groups="4096 tokens, hidden 7168, top-8 experts, top-4 groups", time_ms="", gb_per_s="51",
-                     variant="normal kernels, bottleneck RDMA"))
+    found = read(
+        row(
+            op="MoE dispatch all-to-all",
+            accelerator="NVIDIA H800",
+            chips="64",
+            precision="fp8",
+            batch_or_groups="4096 tokens, hidden 7168, top-8 experts, top-4 groups",
+            time_ms="",
+            gb_per_s="51",
+            variant="normal kernels, bottleneck RDMA",
+        )
+    )
     assert found.kernel.data == pytest.approx(4096 * 8 * 7168 * (1 + 4 / 128))
     assert found.observed_s == pytest.approx(4096 * 4 * 7168 * (1 + 4 / 128) / 51e9)
 
@@ -104,8 +150,9 @@ def test_a_row_is_refused_with_a_reason(cells: dict[str, str], reason: str) -> N
         read(row(**cells))
 
 
-@pytest.mark.parametrize(("cells", "field"), [({"M": "many"}, "M"), ({"M": "-4"}, "M"), ({"N": "0"}, "N"),
-                                              ({"time_ms": "nan"}, "time_ms")])
+@pytest.mark.parametrize(
+    ("cells", "field"), [({"M": "many"}, "M"), ({"M": "-4"}, "M"), ({"N": "0"}, "N"), ({"time_ms": "nan"}, "time_ms")]
+)
 def test_a_bad_number_names_its_field(cells: dict[str, str], field: str) -> None:
     with pytest.raises(InputError, match=f"^{field}: "):
         read(row(**cells))

@@ -169,8 +169,14 @@ def test_pairs_of_linked_cards_fall_back_to_pcie() -> None:
 def test_low_latency_dispatch_matches_the_published_times() -> None:
     # deepseek-ai/DeepEP README, 2025-02: 128 tokens, hidden 7168, top-8, fp8
     for chips, published in ((8, 77e-6), (32, 155e-6), (256, 194e-6)):
-        kernel = Kernel("exchange", "fp8", chips=chips, data=128 * 8 * 7168 * 1.03125, copies=8,
-                        variant="low-latency kernels, pure RDMA")
+        kernel = Kernel(
+            "exchange",
+            "fp8",
+            chips=chips,
+            data=128 * 8 * 7168 * 1.03125,
+            copies=8,
+            variant="low-latency kernels, pure RDMA",
+        )
         assert predict_kernel(kernel, load().chips["h800"], BARE) == pytest.approx(published, rel=0.05)
 
 

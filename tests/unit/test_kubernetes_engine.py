@@ -60,9 +60,20 @@ def engine_of(server, folder, **more):
 
 
 def job(name="cw1-7-1", conditions=(), **status):
-    item = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {"chipwise-attempt": name, "chipwise-ledger": "cw1"}, "annotations": {"chipwise-attempt": name}},
-            "spec": {"parallelism": 1, "template": {"spec": {"containers": [{"name": "program", "image": "x"}], "restartPolicy": "Never"}}},
-            "status": {"conditions": list(conditions), **status}}
+    item = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "labels": {"chipwise-attempt": name, "chipwise-ledger": "cw1"},
+            "annotations": {"chipwise-attempt": name},
+        },
+        "spec": {
+            "parallelism": 1,
+            "template": {"spec": {"containers": [{"name": "program", "image": "x"}], "restartPolicy": "Never"}},
+        },
+        "status": {"conditions": list(conditions), **status},
+    }
     if status.pop("suspended", False):
         item["spec"]["suspend"] = item["status"].pop("suspended")
     core("job-batch-v1").validate(item)  # what is played is what servers answer
@@ -74,12 +85,27 @@ def condition(kind, reason="", message="", status="True"):
 
 
 def pod(attempt="cw1-7-1", phase="Running", conditions=(), exit_code=None, node="node-1", waiting=None, **status):
-    state = {"terminated": {"exitCode": exit_code, "startedAt": now_text(60), "finishedAt": now_text(10)}} if exit_code is not None else {
-        "waiting": waiting} if waiting else {"running": {"startedAt": now_text(60)}}
-    item = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"chipwise-attempt": attempt}},
-            "spec": {"nodeName": node, "containers": [{"name": "program", "image": "x"}]},
-            "status": {"phase": phase, "conditions": list(conditions), "containerStatuses": [
-                {"name": "program", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}], **status}}
+    state = (
+        {"terminated": {"exitCode": exit_code, "startedAt": now_text(60), "finishedAt": now_text(10)}}
+        if exit_code is not None
+        else {"waiting": waiting}
+        if waiting
+        else {"running": {"startedAt": now_text(60)}}
+    )
+    item = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"chipwise-attempt": attempt}},
+        "spec": {"nodeName": node, "containers": [{"name": "program", "image": "x"}]},
+        "status": {
+            "phase": phase,
+            "conditions": list(conditions),
+            "containerStatuses": [
+                {"name": "program", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}
+            ],
+            **status,
+        },
+    }
     core("pod-v1").validate(item)
     return item
 
@@ -112,17 +138,20 @@ def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, en
         engine.submit(launch)
 
 
-@pytest.mark.parametrize(("answer", "kind", "words"), [
-    ((422, failure(422, "Invalid", "spec.completions: Invalid value")), EngineRefused, "spec.completions"),
-    ((400, failure(400, "BadRequest", "strict decoding error: unknown field")), EngineRefused, "unknown field"),
-    ((403, failure(403, "Forbidden", "exceeded quota: team-a")), EngineRefused, "exceeded quota"),
-    ((404, failure(404, "NotFound", "namespaces team-a not found")), EngineRefused, "namespaces"),
-    ((401, failure(401, "Unauthorized", "Unauthorized")), EngineDown, "401"),
-    ((500, failure(500, "InternalError", "etcdserver: request timed out")), EngineDown, "etcdserver"),
-    ((504, b"<html>gateway</html>"), EngineDown, "504"),
-    ((201, b"<html>login</html>"), EngineDown, "no JSON"),
-    ((201, b"[]"), EngineDown, "no object"),
-])
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        ((422, failure(422, "Invalid", "spec.completions: Invalid value")), EngineRefused, "spec.completions"),
+        ((400, failure(400, "BadRequest", "strict decoding error: unknown field")), EngineRefused, "unknown field"),
+        ((403, failure(403, "Forbidden", "exceeded quota: team-a")), EngineRefused, "exceeded quota"),
+        ((404, failure(404, "NotFound", "namespaces team-a not found")), EngineRefused, "namespaces"),
+        ((401, failure(401, "Unauthorized", "Unauthorized")), EngineDown, "401"),
+        ((500, failure(500, "InternalError", "etcdserver: request timed out")), EngineDown, "etcdserver"),
+        ((504, b"<html>gateway</html>"), EngineDown, "504"),
+        ((201, b"<html>login</html>"), EngineDown, "no JSON"),
+        ((201, b"[]"), EngineDown, "no object"),
+    ],
+)
 def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind, words):
     server.play("POST", JOBS, answer)
     with pytest.raises(kind, match=words):
@@ -167,9 +196,18 @@ def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
         engine.list()
 
 
-@pytest.mark.parametrize("answer", [
-    (401, failure(401, "Unauthorized", "Unauthorized")), (403, failure(403, "Forbidden", "jobs.batch is forbidden")), (500, b""),
-    (200, b"nonsense"), (200, {"items": 3}), (200, {}), (200, {"items": ["x"]})])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (401, failure(401, "Unauthorized", "Unauthorized")),
+        (403, failure(403, "Forbidden", "jobs.batch is forbidden")),
+        (500, b""),
+        (200, b"nonsense"),
+        (200, {"items": 3}),
+        (200, {}),
+        (200, {"items": ["x"]}),
+    ],
+)
 def test_a_list_that_is_none_tells_nothing(server, engine, answer):
     told_nothing(server, engine, answer)
 
@@ -200,23 +238,112 @@ def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, 
     nobody.close()
 
 
-@pytest.mark.parametrize(("item", "pods", "state", "code", "words"), [
-    (job(), [], PENDING, None, ""),
-    (job(conditions=[condition("Suspended")]), [], PENDING, None, "not admitted"),
-    (job(), [pod(phase="Pending", conditions=[condition("PodScheduled", "Unschedulable", "0/3 nodes have nvidia.com/gpu", "False")])], PENDING, None, "Unschedulable: 0/3"),
-    (job(), [pod(phase="Pending", waiting={"reason": "ImagePullBackOff", "message": "no such image"})], PENDING, None, "ImagePullBackOff"),
-    (job(), [pod()], RUNNING, None, ""),
-    (job(conditions=[condition("SuccessCriteriaMet")]), [pod()], RUNNING, None, ""),
-    (job(conditions=[condition("SuccessCriteriaMet"), condition("Complete")], completionTime=now_text()), [pod(phase="Succeeded", exit_code=0)], DONE, 0, ""),
-    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")]), [pod(phase="Failed", exit_code=3)], FAILED, 3, "BackoffLimitExceeded"),
-    (job(conditions=[condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")]), [], FAILED, None, "DeadlineExceeded"),
-    (job(conditions=[condition("Failed", "PodFailurePolicy", "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0")]), [], LOST, None, "DisruptionTarget"),
-    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
-     [pod(phase="Failed", exit_code=137, conditions=[condition("DisruptionTarget", "PreemptionByScheduler", "preempting to accommodate a higher priority pod")])], LOST, None, "PreemptionByScheduler"),
-    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]), [pod(phase="Failed", exit_code=143, reason="DeadlineExceeded", message="Pod was active longer than 60 s")], FAILED, 143, "DeadlineExceeded"),
-    (job(conditions=[condition("Suspended")], suspended=True), [pod(phase="Failed", exit_code=143)], PENDING, None, "not admitted"),
-    (job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]), [pod(phase="Failed", reason="NodeShutdown", message="Pod was terminated")], LOST, None, "NodeShutdown"),
-])
+@pytest.mark.parametrize(
+    ("item", "pods", "state", "code", "words"),
+    [
+        (job(), [], PENDING, None, ""),
+        (job(conditions=[condition("Suspended")]), [], PENDING, None, "not admitted"),
+        (
+            job(),
+            [
+                pod(
+                    phase="Pending",
+                    conditions=[condition("PodScheduled", "Unschedulable", "0/3 nodes have nvidia.com/gpu", "False")],
+                )
+            ],
+            PENDING,
+            None,
+            "Unschedulable: 0/3",
+        ),
+        (
+            job(),
+            [pod(phase="Pending", waiting={"reason": "ImagePullBackOff", "message": "no such image"})],
+            PENDING,
+            None,
+            "ImagePullBackOff",
+        ),
+        (job(), [pod()], RUNNING, None, ""),
+        (job(conditions=[condition("SuccessCriteriaMet")]), [pod()], RUNNING, None, ""),
+        (
+            job(conditions=[condition("SuccessCriteriaMet"), condition("Complete")], completionTime=now_text()),
+            [pod(phase="Succeeded", exit_code=0)],
+            DONE,
+            0,
+            "",
+        ),
+        (
+            job(
+                conditions=[condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")]
+            ),
+            [pod(phase="Failed", exit_code=3)],
+            FAILED,
+            3,
+            "BackoffLimitExceeded",
+        ),
+        (
+            job(conditions=[condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")]),
+            [],
+            FAILED,
+            None,
+            "DeadlineExceeded",
+        ),
+        (
+            job(
+                conditions=[
+                    condition(
+                        "Failed",
+                        "PodFailurePolicy",
+                        "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0",
+                    )
+                ]
+            ),
+            [],
+            LOST,
+            None,
+            "DisruptionTarget",
+        ),
+        (
+            job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
+            [
+                pod(
+                    phase="Failed",
+                    exit_code=137,
+                    conditions=[
+                        condition(
+                            "DisruptionTarget",
+                            "PreemptionByScheduler",
+                            "preempting to accommodate a higher priority pod",
+                        )
+                    ],
+                )
+            ],
+            LOST,
+            None,
+            "PreemptionByScheduler",
+        ),
+        (
+            job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
+            [pod(phase="Failed", exit_code=143, reason="DeadlineExceeded", message="Pod was active longer than 60 s")],
+            FAILED,
+            143,
+            "DeadlineExceeded",
+        ),
+        (
+            job(conditions=[condition("Suspended")], suspended=True),
+            [pod(phase="Failed", exit_code=143)],
+            PENDING,
+            None,
+            "not admitted",
+        ),
+        (
+            job(conditions=[condition("Failed", "BackoffLimitExceeded", "")]),
+            [pod(phase="Failed", reason="NodeShutdown", message="Pod was terminated")],
+            LOST,
+            None,
+            "NodeShutdown",
+        ),
+    ],
+)
 def test_what_a_job_and_its_pods_mean(server, engine, item, pods, state, code, words):
     server.play("GET", JOBS, (200, {"items": [item], "metadata": {}}))
     server.play("GET", PODS, (200, {"items": pods, "metadata": {}}))
@@ -231,22 +358,72 @@ def test_what_a_job_and_its_pods_mean(server, engine, item, pods, state, code, w
 
 def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, engine, tmp_path):
     def named(name, **status):
-        return {"metadata": {"name": name, "labels": {"chipwise-attempt": name}, "annotations": {"chipwise-attempt": name}}, "spec": {}, "status": status}
+        return {
+            "metadata": {"name": name, "labels": {"chipwise-attempt": name}, "annotations": {"chipwise-attempt": name}},
+            "spec": {},
+            "status": status,
+        }
 
-    server.play("GET", SETS, (200, {"items": [named("s1", conditions=[condition("Completed", "AllJobsCompleted")]), named("s2", conditions=[condition("Failed", "FailedJobs", "x")]),
-                                              named("s3", conditions=[condition("Suspended")])]}))
-    server.play("GET", RAYS, (200, {"items": [
-        named("r1", jobStatus="SUCCEEDED", jobDeploymentStatus="Complete", endTime=now_text(30 * 86_400)), named("r2", jobStatus="FAILED", jobDeploymentStatus="Failed", message="exit code 1", endTime=now_text()),
-        named("r3", jobStatus="RUNNING", jobDeploymentStatus="Running"), named("r4", jobDeploymentStatus="Initializing")]}))
+    server.play(
+        "GET",
+        SETS,
+        (
+            200,
+            {
+                "items": [
+                    named("s1", conditions=[condition("Completed", "AllJobsCompleted")]),
+                    named("s2", conditions=[condition("Failed", "FailedJobs", "x")]),
+                    named("s3", conditions=[condition("Suspended")]),
+                ]
+            },
+        ),
+    )
+    server.play(
+        "GET",
+        RAYS,
+        (
+            200,
+            {
+                "items": [
+                    named("r1", jobStatus="SUCCEEDED", jobDeploymentStatus="Complete", endTime=now_text(30 * 86_400)),
+                    named(
+                        "r2",
+                        jobStatus="FAILED",
+                        jobDeploymentStatus="Failed",
+                        message="exit code 1",
+                        endTime=now_text(),
+                    ),
+                    named("r3", jobStatus="RUNNING", jobDeploymentStatus="Running"),
+                    named("r4", jobDeploymentStatus="Initializing"),
+                ]
+            },
+        ),
+    )
     server.play("DELETE", f"{RAYS}/r1", (200, {}))
-    rays = KubernetesEngine([engine.pool, a_pool("x", kind="rayjob", kubeconfig=dict(engine.pool.address)["kubeconfig"])], "cw1")
-    assert {s.attempt: s.state for s in rays.list()} == {"s1": DONE, "s2": FAILED, "s3": PENDING, "r1": DONE, "r2": FAILED, "r3": RUNNING, "r4": PENDING}
+    rays = KubernetesEngine(
+        [engine.pool, a_pool("x", kind="rayjob", kubeconfig=dict(engine.pool.address)["kubeconfig"])], "cw1"
+    )
+    assert {s.attempt: s.state for s in rays.list()} == {
+        "s1": DONE,
+        "s2": FAILED,
+        "s3": PENDING,
+        "r1": DONE,
+        "r2": FAILED,
+        "r3": RUNNING,
+        "r4": PENDING,
+    }
     assert [path for method, path, *_ in server.asked if method == "DELETE"] == [f"{RAYS}/r1"]
     rays.close()
 
 
 def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_error(server, engine):
-    server.play("DELETE", f"{JOBS}/cw1-7-1", (200, {}), (404, failure(404, "NotFound", "gone")), (403, failure(403, "Forbidden", "no")))
+    server.play(
+        "DELETE",
+        f"{JOBS}/cw1-7-1",
+        (200, {}),
+        (404, failure(404, "NotFound", "gone")),
+        (403, failure(403, "Forbidden", "no")),
+    )
     for _ in range(2):
         engine.cancel(":batch/v1/default/jobs/cw1-7-1")
     assert parse_qs(server.asked[0][2])["propagationPolicy"] == ["Foreground"]
@@ -257,7 +434,13 @@ def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_err
 
 
 def node(name, chips, ready="True", resource="nvidia.com/gpu", **spec):
-    item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": {"allocatable": {resource: chips}, "conditions": [{"type": "Ready", "status": ready}]}}
+    item = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": {"allocatable": {resource: chips}, "conditions": [{"type": "Ready", "status": ready}]},
+    }
     core("node-v1").validate(item)
     return item
 
@@ -265,7 +448,10 @@ def node(name, chips, ready="True", resource="nvidia.com/gpu", **spec):
 def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_room(server, engine):
     odd, chip = node("odd", "8"), node("chip", "8")
     odd["spec"]["taints"] = [{"key": "team", "value": "other", "effect": "NoSchedule"}]
-    chip["spec"]["taints"] = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, {"key": "x", "effect": "PreferNoSchedule"}]
+    chip["spec"]["taints"] = [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "x", "effect": "PreferNoSchedule"},
+    ]
     server.play("GET", "/api/v1/nodes", (200, {"items": [odd, chip]}))
     server.play("GET", "/api/v1/pods", (200, {"items": []}))
     room = engine.capacity([engine.pool])["h100"]
@@ -275,14 +461,26 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
 
     def host(name, pool, topology, chips="4", **more):
         item = node(name, chips, resource="google.com/tpu", **more)
-        item["metadata"]["labels"] = {"cloud.google.com/gke-tpu-topology": topology, "cloud.google.com/gke-nodepool": pool}
+        item["metadata"]["labels"] = {
+            "cloud.google.com/gke-tpu-topology": topology,
+            "cloud.google.com/gke-nodepool": pool,
+        }
         return item
 
-    slices = [*(host(f"a{i}", "a", "4x4") for i in range(4)), *(host(f"b{i}", "b", "4x4") for i in range(4)),
-              *(host(f"c{i}", "c", "4x4", ready="False" if i else "True") for i in range(4)), *(host(f"d{i}", "d", "2x2") for i in range(3)),
-              host("e0", "e", "2x4", "8"), *(host(f"f{i}", "f", "4x4") for i in range(3))]
+    slices = [
+        *(host(f"a{i}", "a", "4x4") for i in range(4)),
+        *(host(f"b{i}", "b", "4x4") for i in range(4)),
+        *(host(f"c{i}", "c", "4x4", ready="False" if i else "True") for i in range(4)),
+        *(host(f"d{i}", "d", "2x2") for i in range(3)),
+        host("e0", "e", "2x4", "8"),
+        *(host(f"f{i}", "f", "4x4") for i in range(3)),
+    ]
     server.play("GET", "/api/v1/nodes", (200, {"items": slices}))
-    server.play("GET", "/api/v1/pods", (200, {"items": [held("b1", "4", resource="google.com/tpu"), held("d0", "1", resource="google.com/tpu")]}))
+    server.play(
+        "GET",
+        "/api/v1/pods",
+        (200, {"items": [held("b1", "4", resource="google.com/tpu"), held("d0", "1", resource="google.com/tpu")]}),
+    )
     tpus = replace(a_pool("v5e", "tpu", 256, kubeconfig=engine.pool.at("kubeconfig")), shapes=((4, "2x2"), (16, "4x4")))
     room = engine.capacity([tpus])["v5e"]
     # a and b work, a is free; c has lost a host and f lacks one; two hosts of d are free; e is of a shape that the pool has not
@@ -290,25 +488,55 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
 
 
 def held(where, chips, phase="Running", resource="nvidia.com/gpu"):
-    return {"spec": {"nodeName": where, "containers": [{"resources": {"requests": {resource: chips}}}]}, "status": {"phase": phase}}
+    return {
+        "spec": {"nodeName": where, "containers": [{"resources": {"requests": {resource: chips}}}]},
+        "status": {"phase": phase},
+    }
 
 
 def test_room_is_what_pods_leave_on_nodes_that_work(server, engine):
-    server.play("GET", "/api/v1/nodes", (200, {"items": [node("a", "8"), node("b", "8"), node("c", "8", "False"), node("d", "8", unschedulable=True)]}))
+    server.play(
+        "GET",
+        "/api/v1/nodes",
+        (200, {"items": [node("a", "8"), node("b", "8"), node("c", "8", "False"), node("d", "8", unschedulable=True)]}),
+    )
     server.play("GET", "/api/v1/pods", (200, {"items": [held("a", "3"), held("b", "8", "Succeeded"), held("c", "8")]}))
     whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=engine.pool.at("kubeconfig"))
     room = engine.capacity([engine.pool, whole])
     assert (room["h100"].total, room["h100"].free, room["h100"].down) == (16, 13, 16)
     assert (room["whole"].total, room["whole"].free) == (16, 8)
-    assert parse_qs(next(q for _, p, q, *_ in reversed(server.asked) if p == "/api/v1/nodes"))["labelSelector"] == ["cloud.google.com/gke-accelerator=nvidia-h100-80gb"]
+    assert parse_qs(next(q for _, p, q, *_ in reversed(server.asked) if p == "/api/v1/nodes"))["labelSelector"] == [
+        "cloud.google.com/gke-accelerator=nvidia-h100-80gb"
+    ]
 
 
 def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
-    local = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "team"}, "spec": {"clusterQueue": "all"}}
-    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "all"},
-             "spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [
-                 {"name": "spot", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "32"}]}, {"name": "reserved", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]}]}]},
-             "status": {"pendingWorkloads": 3, "flavorsReservation": [{"name": "spot", "resources": [{"name": "nvidia.com/gpu", "total": "24"}]}]}}
+    local = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "LocalQueue",
+        "metadata": {"name": "team"},
+        "spec": {"clusterQueue": "all"},
+    }
+    queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "all"},
+        "spec": {
+            "resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu"],
+                    "flavors": [
+                        {"name": "spot", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "32"}]},
+                        {"name": "reserved", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]},
+                    ],
+                }
+            ]
+        },
+        "status": {
+            "pendingWorkloads": 3,
+            "flavorsReservation": [{"name": "spot", "resources": [{"name": "nvidia.com/gpu", "total": "24"}]}],
+        },
+    }
     for item in (local, queue):
         own("kueue").validate(item)
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/team", (200, local))
@@ -317,7 +545,10 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
     room = engine.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
     assert (room["both"].total, room["both"].free, room["one"].total, room["one"].free) == (40, 16, 32, 8)
     assert "3 workloads wait" in room["one"].note
-    for held_back in ({"spec": queue["spec"] | {"stopPolicy": "Hold"}}, {"status": {"conditions": [condition("Active", "FlavorNotFound", "no flavor spot", "False")]}}):
+    for held_back in (
+        {"spec": queue["spec"] | {"stopPolicy": "Hold"}},
+        {"status": {"conditions": [condition("Active", "FlavorNotFound", "no flavor spot", "False")]}},
+    ):
         server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue | held_back))
         found = engine.capacity([a_pool("one", flavor="spot", **at)])["one"]
         assert (found.free, found.down) == (0, 32) and ("Hold" in found.note or "FlavorNotFound" in found.note)
@@ -330,12 +561,25 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
 
 def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server, engine):
     identity = ":jobset.x-k8s.io/v1alpha2/default/jobsets/cw1-7-1"
-    server.play("GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", "the server could not find the requested resource")))
+    server.play(
+        "GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", "the server could not find the requested resource"))
+    )
     with pytest.raises(EngineDown, match="may be there all the same"):
         engine.status([("cw1-7-1", identity)])
-    server.play("GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", 'jobsets "cw1-7-1" not found') | {"details": {"name": "cw1-7-1", "kind": "jobsets"}}))
+    server.play(
+        "GET",
+        f"{SETS}/cw1-7-1",
+        (
+            404,
+            failure(404, "NotFound", 'jobsets "cw1-7-1" not found')
+            | {"details": {"name": "cw1-7-1", "kind": "jobsets"}},
+        ),
+    )
     assert engine.status([("cw1-7-1", identity), ("cw1-8-1", "")]) == []
-    old = {"metadata": {"name": "cw1-9-1", "labels": {"chipwise-attempt": "cw1-9-1"}}, "status": {"jobStatus": "RUNNING"}}
+    old = {
+        "metadata": {"name": "cw1-9-1", "labels": {"chipwise-attempt": "cw1-9-1"}},
+        "status": {"jobStatus": "RUNNING"},
+    }
     server.play("GET", f"{RAYS}/cw1-9-1", (200, old))  # of a kind that the pool no longer makes
     (found,) = engine.status([("cw1-9-1", ":ray.io/v1/default/rayjobs/cw1-9-1")])
     assert (found.attempt, found.state) == ("cw1-9-1", RUNNING)

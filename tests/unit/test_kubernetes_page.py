@@ -29,8 +29,17 @@ def test_the_pools_on_the_page_are_accepted(tmp_path):
 @pytest.mark.parametrize("name", ["kubernetes", "ray", "mixed"])
 def test_engines_take_the_pools_of_the_examples(name, tmp_path):
     pools = load_pools(PAGE.parents[1] / "examples" / "pools" / f"{name}.yaml").pools
-    engines = engines_of([p for p in pools if p.engine != "slurm"], dict.fromkeys(("ray", "kubernetes"), tmp_path), "cw1")
+    engines = engines_of(
+        [p for p in pools if p.engine != "slurm"], dict.fromkeys(("ray", "kubernetes"), tmp_path), "cw1"
+    )
     assert set(engines) == {p.engine for p in pools} - {"slurm"}
     for pool in pools:
         if pool.engine == "kubernetes":
-            checked(a_launch(pool, 16, "4x4" if pool.chip == "v5e" else "2x2x4" if pool.family == "tpu" else "", secrets=["X"] if pool.at("secret") else []))
+            checked(
+                a_launch(
+                    pool,
+                    16,
+                    "4x4" if pool.chip == "v5e" else "2x2x4" if pool.family == "tpu" else "",
+                    secrets=["X"] if pool.at("secret") else [],
+                )
+            )

@@ -69,12 +69,15 @@ def test_adapters_need_less_than_training_everything():
     assert lora.least_bytes < everything.least_bytes
 
 
-@pytest.mark.parametrize(("train", "moved"), [
-    ({}, 30.0),  # master and two moments read and written in fp32, gradient read, bf16 weights written
-    ({"optimizer": "sgd"}, 22.0),
-    ({"state_precision": "bf16"}, 14.0),  # no master: the weights are read and written
-    ({"precision": "fp32"}, 28.0),
-])
+@pytest.mark.parametrize(
+    ("train", "moved"),
+    [
+        ({}, 30.0),  # master and two moments read and written in fp32, gradient read, bf16 weights written
+        ({"optimizer": "sgd"}, 22.0),
+        ({"state_precision": "bf16"}, 14.0),  # no master: the weights are read and written
+        ({"precision": "fp32"}, 28.0),
+    ],
+)
 def test_the_optimiser_moves_what_it_keeps(train, moved):
     assert costs(Train(8, 128, **train), preset("llama-3.1-8b")).optimizer_bytes == moved
 

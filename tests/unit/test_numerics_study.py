@@ -17,8 +17,10 @@ STEPS = 50
 
 def runs(name, finals, counts=None):
     """Runs whose loss falls from 10 in a straight line to a final loss."""
-    return tuple(Run(name, seed, tuple(10 + (final - 10) * min(1, i / 40) for i in range(STEPS)), (), (), (), None,
-                     counts or {}) for seed, final in enumerate(finals))
+    return tuple(
+        Run(name, seed, tuple(10 + (final - 10) * min(1, i / 40) for i in range(STEPS)), (), (), (), None, counts or {})
+        for seed, final in enumerate(finals)
+    )
 
 
 REFERENCE = runs("fp32", [1.00, 1.05, 0.95, 1.02, 0.98])
@@ -96,8 +98,18 @@ def test_momentum_and_weight_decay_add_up():
     assert state == (1.9,) and new == pytest.approx(2.0 - 0.1 * (1.9 + 1.0))
 
 
-@pytest.mark.parametrize("given", [{"name": "lion"}, {"rate": 1}, {"learning_rate": 0}, {"beta1": 1.0}, 3,
-                                   {"momentum": -0.1}, {"learning_rate": "fast"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "lion"},
+        {"rate": 1},
+        {"learning_rate": 0},
+        {"beta1": 1.0},
+        3,
+        {"momentum": -0.1},
+        {"learning_rate": "fast"},
+    ],
+)
 def test_an_optimizer_that_cannot_be_used_is_refused(given):
     with pytest.raises(InputError, match=r"program\.optimizer"):
         read(given, "program.optimizer")

@@ -28,7 +28,13 @@ def machine(tmp_path):
         command("apt-get", f'echo "$DEBIAN_FRONTEND $*" >> {tmp_path}/log')
         for name in extra:
             command(name, "exit 0")
-        done = subprocess.run([shutil.which("sh"), str(SCRIPT)], env={"PATH": str(commands), "CHIPWISE_SBIN": str(tmp_path), "CHIPWISE_POSTGRES": str(tmp_path)}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [shutil.which("sh"), str(SCRIPT)],
+            env={"PATH": str(commands), "CHIPWISE_SBIN": str(tmp_path), "CHIPWISE_POSTGRES": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         log = tmp_path / "log"
         return done, log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 
@@ -38,7 +44,9 @@ def machine(tmp_path):
 def test_root_gets_the_browser_after_an_update_of_the_lists(machine):
     done, log = machine(0)
     assert done.returncode == 0 and "chromium" in done.stdout
-    assert log[0] == "noninteractive update -qq" and log[1].startswith("noninteractive install -y -qq --no-install-recommends chromium")
+    assert log[0] == "noninteractive update -qq" and log[1].startswith(
+        "noninteractive install -y -qq --no-install-recommends chromium"
+    )
 
 
 def test_others_are_told_the_exact_command(machine):

@@ -13,7 +13,9 @@ from chipwise.workload import load_workload
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 
-LLAMA = replace(preset("llama-3.1-8b"), layers=8, d_model=768, heads=12, kv_heads=12, head_dim=64, d_ff=3072, vocab=50304)
+LLAMA = replace(
+    preset("llama-3.1-8b"), layers=8, d_model=768, heads=12, kv_heads=12, head_dim=64, d_ff=3072, vocab=50304
+)
 TRAIN = Train(16, 1024, state_precision="bf16", stack="pytorch")
 EXACT, ONE = Workload("small", LLAMA, TRAIN), Layout(micro_batch=16)
 
@@ -38,7 +40,9 @@ def test_the_very_point_is_answered_with_the_measurement():
     assert "h200-1.json.gz" in found.step.because
 
 
-@pytest.mark.parametrize("change", [{"sequence": 1100}, {"global_batch": 32}, {"state_precision": "fp32"}, {"optimizer": "lion"}])
+@pytest.mark.parametrize(
+    "change", [{"sequence": 1100}, {"global_batch": 32}, {"state_precision": "fp32"}, {"optimizer": "lion"}]
+)
 def test_another_point_is_modelled_from_measurements(change):
     found = on("h200:1", replace(EXACT, train=replace(TRAIN, **change)))
     assert found.step.evidence == "modelled" and found.measured

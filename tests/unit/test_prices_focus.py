@@ -26,10 +26,27 @@ ALLOWED = {
     "PricingCategory": {"Standard", "Dynamic", "Committed", "Other"},
     "CommitmentDiscountCategory": {"", "Spend", "Usage"},
     "CommitmentDiscountStatus": {"", "Used", "Unused"},
-    "ServiceCategory": {"AI and Machine Learning", "Analytics", "Business Applications", "Compute", "Databases",
-                        "Developer Tools", "Multicloud", "Identity", "Integration", "Internet of Things",
-                        "Management and Governance", "Media", "Migration", "Mobile", "Networking", "Security", "Storage",
-                        "Web", "Other"},
+    "ServiceCategory": {
+        "AI and Machine Learning",
+        "Analytics",
+        "Business Applications",
+        "Compute",
+        "Databases",
+        "Developer Tools",
+        "Multicloud",
+        "Identity",
+        "Integration",
+        "Internet of Things",
+        "Management and Governance",
+        "Media",
+        "Migration",
+        "Mobile",
+        "Networking",
+        "Security",
+        "Storage",
+        "Web",
+        "Other",
+    },
 }
 DECIMALS = [name for name in COLUMNS if name.endswith(("Cost", "Price", "Quantity"))]
 TIMES = [name for name in COLUMNS if name.endswith(("PeriodStart", "PeriodEnd"))]
@@ -59,8 +76,9 @@ def faults(row):
         found.append("ServiceSubcategory or SkuMeter")
     if committed and float(row["BilledCost"]) != 0 and float(row["BilledCost"]) == float(row["EffectiveCost"]):
         found.append("committed usage billed twice")
-    if bool(row["SkuPriceId"]) < bool(row["SkuPriceDetails"]) or (row["SkuPriceDetails"] and not json.loads(
-            row["SkuPriceDetails"])):
+    if bool(row["SkuPriceId"]) < bool(row["SkuPriceDetails"]) or (
+        row["SkuPriceDetails"] and not json.loads(row["SkuPriceDetails"])
+    ):
         found.append("SkuPriceDetails")
     if not re.fullmatch(r"[A-Z]{3}", row["BillingCurrency"]):
         found.append("BillingCurrency")
@@ -68,9 +86,21 @@ def faults(row):
 
 
 def charge(**changes):
-    how = {"provider": "gcp", "region": "us-central1", "instance": "a3-highgpu-8g", "chip_id": "h100", "chips": 8,
-           "description": "h100 on demand", "category": "Usage", "pricing_category": "Standard", "start": DAY, "end": NEXT,
-           "quantity": 48.0, "list_unit_price": 88.0, "effective_cost": 48.0 * 80.0}
+    how = {
+        "provider": "gcp",
+        "region": "us-central1",
+        "instance": "a3-highgpu-8g",
+        "chip_id": "h100",
+        "chips": 8,
+        "description": "h100 on demand",
+        "category": "Usage",
+        "pricing_category": "Standard",
+        "start": DAY,
+        "end": NEXT,
+        "quantity": 48.0,
+        "list_unit_price": 88.0,
+        "effective_cost": 48.0 * 80.0,
+    }
     return Charge(**{**how, **changes})
 
 
@@ -78,14 +108,35 @@ CHARGES = {
     "on demand": charge(),
     "spot": charge(pricing_category="Dynamic", effective_cost=48 * 30.0),
     "committed": charge(pricing_category="Committed", effective_cost=48 * 50.0),
-    "committed and not used": charge(pricing_category="Committed", effective_cost=48 * 50.0, list_unit_price=0.0, idle=True),
+    "committed and not used": charge(
+        pricing_category="Committed", effective_cost=48 * 50.0, list_unit_price=0.0, idle=True
+    ),
     "by the chip-hour": charge(unit="Chip-Hours", quantity=384.0, list_unit_price=11.0, effective_cost=384 * 10.0),
-    "the purchase of a commitment": charge(category="Purchase", quantity=1.0, unit="Commitments", list_unit_price=9e5,
-                                           effective_cost=0.0, billed_cost=9e5),
-    "storage": charge(chip_id="", chips=0, instance="", unit="GB-Months", service="storage", quantity=1000.0,
-                      list_unit_price=0.02, effective_cost=20.0, description="checkpoints"),
-    "energy on premises": charge(provider="on-premises", region="own", service="energy", unit="kWh", chip_id="",
-                                 instance="", quantity=1e6, list_unit_price=0.083, effective_cost=83_000.0),
+    "the purchase of a commitment": charge(
+        category="Purchase", quantity=1.0, unit="Commitments", list_unit_price=9e5, effective_cost=0.0, billed_cost=9e5
+    ),
+    "storage": charge(
+        chip_id="",
+        chips=0,
+        instance="",
+        unit="GB-Months",
+        service="storage",
+        quantity=1000.0,
+        list_unit_price=0.02,
+        effective_cost=20.0,
+        description="checkpoints",
+    ),
+    "energy on premises": charge(
+        provider="on-premises",
+        region="own",
+        service="energy",
+        unit="kWh",
+        chip_id="",
+        instance="",
+        quantity=1e6,
+        list_unit_price=0.083,
+        effective_cost=83_000.0,
+    ),
     "tiny": charge(quantity=1e-3, effective_cost=1e-6, list_unit_price=1e-7),
     "December": charge(start=date(2026, 12, 31), end=date(2027, 1, 1)),
     "nothing": charge(quantity=0.0, effective_cost=0.0),
@@ -99,10 +150,21 @@ def test_a_row_keeps_the_rules_of_the_specification(case):
     assert all(isinstance(value, str) for value in row.values())
 
 
-@pytest.mark.parametrize(("column", "value"), [
-    ("BilledCost", ""), ("EffectiveCost", "1e-3"), ("ListCost", "1"), ("ChargeCategory", "usage"),
-    ("ChargePeriodStart", "2026-09-30"), ("ChargePeriodEnd", "2026-09-01T00:00:00Z"), ("PricingCategory", "Spot"),
-    ("CommitmentDiscountId", "x"), ("BillingCurrency", "dollars"), ("ServiceCategory", "GPUs")])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("BilledCost", ""),
+        ("EffectiveCost", "1e-3"),
+        ("ListCost", "1"),
+        ("ChargeCategory", "usage"),
+        ("ChargePeriodStart", "2026-09-30"),
+        ("ChargePeriodEnd", "2026-09-01T00:00:00Z"),
+        ("PricingCategory", "Spot"),
+        ("CommitmentDiscountId", "x"),
+        ("BillingCurrency", "dollars"),
+        ("ServiceCategory", "GPUs"),
+    ],
+)
 def test_the_rules_find_what_is_wrong(column, value):
     assert faults({**focus_rows([charge()])[0], column: value})
 
@@ -123,10 +185,21 @@ def test_a_billing_period_is_whole_months():
     assert focus_rows([CHARGES["December"]])[0]["BillingPeriodEnd"] == "2027-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("changes", [
-    {"category": "Tax"}, {"pricing_category": "Spot"}, {"category": "Purchase", "pricing_category": "Committed"},
-    {"end": DAY}, {"quantity": -1.0}, {"list_unit_price": float("nan")}, {"effective_cost": float("inf")},
-    {"billed_cost": -1.0}, {"service": "tea"}, {"idle": True}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"category": "Tax"},
+        {"pricing_category": "Spot"},
+        {"category": "Purchase", "pricing_category": "Committed"},
+        {"end": DAY},
+        {"quantity": -1.0},
+        {"list_unit_price": float("nan")},
+        {"effective_cost": float("inf")},
+        {"billed_cost": -1.0},
+        {"service": "tea"},
+        {"idle": True},
+    ],
+)
 def test_a_charge_that_no_bill_has_is_refused(changes):
     with pytest.raises(InputError):
         charge(**changes)
@@ -145,10 +218,19 @@ def round_trip(charges, folder, years=1, rates=None, **how):
 def test_our_export_read_back_gives_the_prices_that_went_in(tmp_path):
     found = round_trip([CHARGES["on demand"], CHARGES["spot"], CHARGES["committed"], CHARGES["storage"]], tmp_path)
     (row,) = found.rows
-    assert (row.chip_id, row.cloud, row.region, row.instance, row.chips) == ("h100", "gcp", "us-central1",
-                                                                             "a3-highgpu-8g", 8)
+    assert (row.chip_id, row.cloud, row.region, row.instance, row.chips) == (
+        "h100",
+        "gcp",
+        "us-central1",
+        "a3-highgpu-8g",
+        8,
+    )
     assert dict(zip(PRICES, row.prices, strict=True)) == {
-        "ondemand_usd_h": 80.0, "spot_usd_h": 30.0, "year1_usd_h": 50.0, "year3_usd_h": None}
+        "ondemand_usd_h": 80.0,
+        "spot_usd_h": 30.0,
+        "year1_usd_h": 50.0,
+        "year3_usd_h": None,
+    }
     assert (found.read, found.used) == (4, 3) and row.date == "2026-09-30"
     by_chip = round_trip([CHARGES["by the chip-hour"]], tmp_path).rows[0]
     assert (by_chip.prices[0], by_chip.chips) == (80.0, 8) and "accelerator only" not in by_chip.note
@@ -168,12 +250,26 @@ OFFERS = [o for o in load().offers if o.ondemand_usd_h and not o.instance.starts
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(OFFERS), st.floats(0.01, 30.0), st.floats(0.1, 1e5), st.sampled_from(["Hours", "Chip-Hours"]),
-       st.sampled_from([("EUR", 1.08), ("USD", 1.0)]))
+@given(
+    st.sampled_from(OFFERS),
+    st.floats(0.01, 30.0),
+    st.floats(0.1, 1e5),
+    st.sampled_from(["Hours", "Chip-Hours"]),
+    st.sampled_from([("EUR", 1.08), ("USD", 1.0)]),
+)
 def test_any_offer_survives_the_way_out_and_back(tmp_path_factory, offer, usd, hours, unit, currency):
     each = usd if unit == "Chip-Hours" else usd * offer.chips
-    made = charge(provider=offer.cloud, region=offer.region, instance=offer.instance, chip_id=offer.chip_id,
-                  chips=offer.chips, unit=unit, quantity=hours, list_unit_price=each, effective_cost=each * hours)
+    made = charge(
+        provider=offer.cloud,
+        region=offer.region,
+        instance=offer.instance,
+        chip_id=offer.chip_id,
+        chips=offer.chips,
+        unit=unit,
+        quantity=hours,
+        list_unit_price=each,
+        effective_cost=each * hours,
+    )
     row = focus_rows([made])[0]
     assert faults(row) == []
     code, rate = currency

@@ -11,17 +11,35 @@ from chipwise.prices.focus_import import read_focus
 from chipwise.prices.own import PRICES
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "prices"
-HOURS = {"ChargeCategory": "Usage", "PricingCategory": "Standard", "PricingUnit": "Hours", "BillingCurrency": "USD",
-         "ProviderName": "AWS", "RegionId": "us-east-1", "ChargePeriodStart": "2026-10-01T00:00:00Z",
-         "ChargeDescription": "$55.04 per On Demand Linux p5.48xlarge Instance Hour"}
+HOURS = {
+    "ChargeCategory": "Usage",
+    "PricingCategory": "Standard",
+    "PricingUnit": "Hours",
+    "BillingCurrency": "USD",
+    "ProviderName": "AWS",
+    "RegionId": "us-east-1",
+    "ChargePeriodStart": "2026-10-01T00:00:00Z",
+    "ChargeDescription": "$55.04 per On Demand Linux p5.48xlarge Instance Hour",
+}
 
 
 def bill(tmp_path, *rows, name="bill.csv", drop=()):
-    rows = [{**HOURS, "ChargeClass": "", "CommitmentDiscountStatus": "", "SkuPriceDetails": "", "x_SkuMeterName": "",
-             "x_UsageType": "", "x_SystemLabels": "", **row} for row in rows]
+    rows = [
+        {
+            **HOURS,
+            "ChargeClass": "",
+            "CommitmentDiscountStatus": "",
+            "SkuPriceDetails": "",
+            "x_SkuMeterName": "",
+            "x_UsageType": "",
+            "x_SystemLabels": "",
+            **row,
+        }
+        for row in rows
+    ]
     columns = [c for c in rows[0] if c not in drop]
     path = tmp_path / name
-    with (gzip.open(path, "wt", newline="") if name.endswith(".gz") else path.open("w", newline="")) as f:
+    with gzip.open(path, "wt", newline="") if name.endswith(".gz") else path.open("w", newline="") as f:
         writer = csv.DictWriter(f, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
@@ -54,24 +72,48 @@ def test_standard_dynamic_and_committed_are_the_three_kinds_of_terms(tmp_path):
 
 
 def test_only_usage_counts_and_the_rest_is_said_with_its_cost(tmp_path):
-    found = read_focus([bill(
-        tmp_path, row(44, 1), row(8, 0, ChargeCategory="Tax"), row(-5, 0, ChargeCategory="Credit"),
-        row(900, 0, ChargeCategory="Purchase"), row(7, 0, CommitmentDiscountStatus="Unused"),
-        row(3, 1, ChargeDescription="m5.xlarge"), row(2, 1, ChargeDescription="p2.xlarge"),
-        row(1, 5, PricingUnit="Requests"), row(4, 1, PricingCategory="Other"))])
+    found = read_focus(
+        [
+            bill(
+                tmp_path,
+                row(44, 1),
+                row(8, 0, ChargeCategory="Tax"),
+                row(-5, 0, ChargeCategory="Credit"),
+                row(900, 0, ChargeCategory="Purchase"),
+                row(7, 0, CommitmentDiscountStatus="Unused"),
+                row(3, 1, ChargeDescription="m5.xlarge"),
+                row(2, 1, ChargeDescription="p2.xlarge"),
+                row(1, 5, PricingUnit="Requests"),
+                row(4, 1, PricingCategory="Other"),
+            )
+        ]
+    )
     assert prices(found) == {"ondemand_usd_h": 44.0} and (found.read, found.used) == (9, 1)
     assert left(found) == {
-        "Tax as ChargeCategory, not usage": (1, 8), "Credit as ChargeCategory, not usage": (1, -5),
-        "Purchase as ChargeCategory, not usage": (1, 900), "commitments that lay idle": (1, 7),
-        "not an accelerator": (1, 3), "unknown accelerator p2.xlarge": (1, 2), "in Requests, not in hours": (1, 1),
-        "usage with Other as PricingCategory": (1, 4)}
+        "Tax as ChargeCategory, not usage": (1, 8),
+        "Credit as ChargeCategory, not usage": (1, -5),
+        "Purchase as ChargeCategory, not usage": (1, 900),
+        "commitments that lay idle": (1, 7),
+        "not an accelerator": (1, 3),
+        "unknown accelerator p2.xlarge": (1, 2),
+        "in Requests, not in hours": (1, 1),
+        "usage with Other as PricingCategory": (1, 4),
+    }
 
 
 def test_corrections_count_with_their_cost_and_their_hours(tmp_path):
     """10 h for $440, of which 2 h and $88 were billed twice, and $16 came back: (440 - 88 - 16) / 8 = $42."""
-    found = read_focus([bill(tmp_path, row(440, 10), row(-88, -2, ChargeClass="Correction"),
-                             row(-16, "", ChargeClass="Correction", PricingUnit=""),
-                             row(-9, 0, ChargeClass="Correction", PricingCategory=""))])
+    found = read_focus(
+        [
+            bill(
+                tmp_path,
+                row(440, 10),
+                row(-88, -2, ChargeClass="Correction"),
+                row(-16, "", ChargeClass="Correction", PricingUnit=""),
+                row(-9, 0, ChargeClass="Correction", PricingCategory=""),
+            )
+        ]
+    )
     assert prices(found) == {"ondemand_usd_h": 42.0} and found.used == 3
     assert left(found) == {"a correction with nothing as PricingCategory": (1, -9)}
 
@@ -83,25 +125,46 @@ def test_what_was_free_has_no_price(tmp_path):
 
 INSTANCES = {
     "AWS, description": ("AWS", {}, "p5.48xlarge"),
-    "AWS, usage type": ("Amazon Web Services", {"ChargeDescription": "", "x_UsageType": "USW2-SpotUsage:p4d.24xlarge"},
-                        "p4d.24xlarge"),
-    "AWS, a family with a hyphen": ("AWS", {"ChargeDescription": "$114 per On Demand Linux p6-b200.48xlarge Instance Hour"},
-                                    "p6-b200.48xlarge"),
+    "AWS, usage type": (
+        "Amazon Web Services",
+        {"ChargeDescription": "", "x_UsageType": "USW2-SpotUsage:p4d.24xlarge"},
+        "p4d.24xlarge",
+    ),
+    "AWS, a family with a hyphen": (
+        "AWS",
+        {"ChargeDescription": "$114 per On Demand Linux p6-b200.48xlarge Instance Hour"},
+        "p6-b200.48xlarge",
+    ),
     "AWS, Trainium": ("AWS", {"ChargeDescription": "trn2.48xlarge"}, "trn2.48xlarge"),
-    "Azure, meter": ("Microsoft", {"ChargeDescription": "", "x_SkuMeterName": "ND96isr H100 v5 Spot"},
-                     "Standard_ND96isr_H100_v5"),
+    "Azure, meter": (
+        "Microsoft",
+        {"ChargeDescription": "", "x_SkuMeterName": "ND96isr H100 v5 Spot"},
+        "Standard_ND96isr_H100_v5",
+    ),
     "Azure, meter with the chip": ("Microsoft", {"ChargeDescription": "ND96asr A100 v4"}, "ND96asr A100 v4"),
-    "Azure, description": ("Microsoft", {"ChargeDescription": "Virtual Machines NCads Series - NC24adsA100v4 - US East"},
-                           "Standard_NC24ads_A100_v4"),
-    "Azure, properties": ("Microsoft", {"ChargeDescription": "", "SkuPriceDetails": '{"InstanceType": "NC96ads_A100_v4"}'},
-                          "Standard_NC96ads_A100_v4"),
+    "Azure, description": (
+        "Microsoft",
+        {"ChargeDescription": "Virtual Machines NCads Series - NC24adsA100v4 - US East"},
+        "Standard_NC24ads_A100_v4",
+    ),
+    "Azure, properties": (
+        "Microsoft",
+        {"ChargeDescription": "", "SkuPriceDetails": '{"InstanceType": "NC96ads_A100_v4"}'},
+        "Standard_NC96ads_A100_v4",
+    ),
     "Google, a slice": ("Google Cloud", {"ChargeDescription": "v5litepod-16 slice"}, "v5litepod-16"),
     "Google, GKE": ("Google Cloud", {"ChargeDescription": "ct5lp-hightpu-4t"}, "ct5lp-hightpu-4t"),
     "Oracle": ("Oracle", {"ChargeDescription": "BM.GPU.H100.8"}, "BM.GPU.H100.8"),
-    "Lambda": ("Lambda", {"ChargeDescription": "", "SkuPriceDetails": '{"F_InstanceType": "gpu_8x_h100_sxm5"}'},
-               "gpu_8x_h100_sxm5"),
-    "another, by its properties": ("CoreWeave", {"ChargeDescription": "", "SkuPriceDetails":
-                                   '{"GpuType": "H100", "GpuCount": 8, "InstanceType": "gd-8xh100"}'}, "gd-8xh100"),
+    "Lambda": (
+        "Lambda",
+        {"ChargeDescription": "", "SkuPriceDetails": '{"F_InstanceType": "gpu_8x_h100_sxm5"}'},
+        "gpu_8x_h100_sxm5",
+    ),
+    "another, by its properties": (
+        "CoreWeave",
+        {"ChargeDescription": "", "SkuPriceDetails": '{"GpuType": "H100", "GpuCount": 8, "InstanceType": "gd-8xh100"}'},
+        "gd-8xh100",
+    ),
 }
 
 
@@ -114,12 +177,27 @@ def test_instances_are_found_as_clouds_write_them(case, tmp_path):
 
 def test_google_bills_cores_memory_and_gpus_apart(tmp_path):
     """8 GPUs for 10 h: 80 chip-hours for 640 + 60 + 20 dollars are $9 a chip-hour, $72 an instance-hour."""
-    labels = {"ProviderName": "Google Cloud", "RegionId": "us-central1",
-              "x_SystemLabels": '{"compute.googleapis.com/machine_spec": "a3-highgpu-8g"}'}
-    found = read_focus([bill(
-        tmp_path, row(640, 80, PricingUnit="hour", ChargeDescription="Nvidia H100 80GB GPU running in Iowa", **labels),
-        row(60, 2080, PricingUnit="hour", ChargeDescription="A3 Instance Core running in Iowa", **labels),
-        row(20, 18720, PricingUnit="gibibyte hour", ChargeDescription="A3 Instance Ram running in Iowa", **labels))])
+    labels = {
+        "ProviderName": "Google Cloud",
+        "RegionId": "us-central1",
+        "x_SystemLabels": '{"compute.googleapis.com/machine_spec": "a3-highgpu-8g"}',
+    }
+    found = read_focus(
+        [
+            bill(
+                tmp_path,
+                row(640, 80, PricingUnit="hour", ChargeDescription="Nvidia H100 80GB GPU running in Iowa", **labels),
+                row(60, 2080, PricingUnit="hour", ChargeDescription="A3 Instance Core running in Iowa", **labels),
+                row(
+                    20,
+                    18720,
+                    PricingUnit="gibibyte hour",
+                    ChargeDescription="A3 Instance Ram running in Iowa",
+                    **labels,
+                ),
+            )
+        ]
+    )
     assert prices(found) == {"ondemand_usd_h": 72.0} and found.rows[0].instance == "a3-highgpu-8g"
     assert not found.rows[0].note.startswith("accelerator only")
 
@@ -178,14 +256,22 @@ def test_a_line_that_cannot_be_used_is_named(case, tmp_path):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("column", ["EffectiveCost", "PricingCategory", "PricingUnit", "ProviderName", "BillingCurrency"])
+@pytest.mark.parametrize(
+    "column", ["EffectiveCost", "PricingCategory", "PricingUnit", "ProviderName", "BillingCurrency"]
+)
 def test_a_column_that_is_missing_is_named(column, tmp_path):
     with pytest.raises(InputError, match=f"the column {column}"):
         read_focus([bill(tmp_path, row(44, 1), drop=(column,))])
 
 
-@pytest.mark.parametrize(("content", "name", "said"), [
-    (b"", "empty.csv", "isn't empty"), (b"\xff\xfe", "binary.csv", "UTF-8"), (b"plain", "not.csv.gz", "readable file")])
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (b"", "empty.csv", "isn't empty"),
+        (b"\xff\xfe", "binary.csv", "UTF-8"),
+        (b"plain", "not.csv.gz", "readable file"),
+    ],
+)
 def test_a_file_that_is_no_bill_is_one_line(content, name, said, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):

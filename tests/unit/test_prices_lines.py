@@ -30,8 +30,11 @@ def test_terms_keep_only_offers_with_such_a_price_and_rank_by_it():
 
 
 def test_a_commitment_stands_beside_the_offers_of_its_region_and_instance():
-    found = lines(offer(), offer(region="r2"), commitments=[committed(1, 1.4), committed(3, 0.9, instance="i8"),
-                                                            committed(3, 1.1)])
+    found = lines(
+        offer(),
+        offer(region="r2"),
+        commitments=[committed(1, 1.4), committed(3, 0.9, instance="i8"), committed(3, 1.1)],
+    )
     first = next(line for line in found if line.region == "r1")
     assert (first.year1.usd_h, first.year3.usd_h) == (1.4, 0.9)  # one for the very instance before one for any
     assert next(line for line in found if line.region == "r2").year1 is None
@@ -45,7 +48,13 @@ def test_an_own_commitment_stands_before_the_lists():
 def test_a_commitment_without_an_offer_has_a_line_of_its_own():
     found = lines(offer(), commitments=[committed(1, 1.4, region=""), committed(3, 1.0, region="")])
     alone = found[-1]
-    assert (alone.region, alone.chips, alone.ondemand, alone.year1.usd_h, alone.year3.usd_h) == ("", None, None, 1.4, 1.0)
+    assert (alone.region, alone.chips, alone.ondemand, alone.year1.usd_h, alone.year3.usd_h) == (
+        "",
+        None,
+        None,
+        1.4,
+        1.0,
+    )
     assert alone.date == "2025-03-03" and alone.cheapest == 1.0
 
 

@@ -99,5 +99,7 @@ def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones()
 def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, chips):
     got = quote(CHIPS[chip], chips, Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
     found, _ = fitting(CHIPS[chip], chips, False, listed())
-    every = [-(-chips // o.chips) * o.chips * o.ondemand_usd_h if o.chips >= 1 else chips * o.ondemand_usd_h for o in found]
+    every = [
+        -(-chips // o.chips) * o.chips * o.ondemand_usd_h if o.chips >= 1 else chips * o.ondemand_usd_h for o in found
+    ]
     assert got.usd.value == pytest.approx(min(every))

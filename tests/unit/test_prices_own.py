@@ -37,15 +37,33 @@ def offer(region="us-central1", instance="a3-highgpu-8g", chips=8, ondemand=10.0
 
 def test_a_line_becomes_an_offer_and_two_commitments_per_chip(tmp_path):
     found = own(tmp_path, LINE)
-    assert found.offers == (Offer("h100", "gcp", "us-central1", "a3-highgpu-8g", 8.0, 61.20 / 8, 24.80 / 8, "2026-10-31",
-                                  "contract 4711", "", own=True),)
+    assert found.offers == (
+        Offer(
+            "h100",
+            "gcp",
+            "us-central1",
+            "a3-highgpu-8g",
+            8.0,
+            61.20 / 8,
+            24.80 / 8,
+            "2026-10-31",
+            "contract 4711",
+            "",
+            own=True,
+        ),
+    )
     assert [(c.years, c.usd_h, c.ondemand_usd_h, c.own) for c in found.commitments] == [
-        (1, 6.0, 61.20 / 8, True), (3, 4.5, 61.20 / 8, True)]
+        (1, 6.0, 61.20 / 8, True),
+        (3, 4.5, 61.20 / 8, True),
+    ]
 
 
 def test_columns_may_come_in_any_order_and_prices_may_be_missing(tmp_path):
-    found = own(tmp_path, "2026-10-31,8,a3-highgpu-8g,us-central1,gcp,NVIDIA H100,24.80",
-                head="date,chips,instance,region,cloud,chip,spot_usd_h")
+    found = own(
+        tmp_path,
+        "2026-10-31,8,a3-highgpu-8g,us-central1,gcp,NVIDIA H100,24.80",
+        head="date,chips,instance,region,cloud,chip,spot_usd_h",
+    )
     assert found.offers[0].ondemand_usd_h is None and found.offers[0].spot_usd_h == 3.1 and found.commitments == ()
     assert found.offers[0].source == "own.csv"  # a file without sources is its own
 
@@ -53,13 +71,18 @@ def test_columns_may_come_in_any_order_and_prices_may_be_missing(tmp_path):
 def test_what_was_written_is_read_back(tmp_path):
     from chipwise.prices.own import OwnRow
 
-    row = OwnRow("v5p", "gcp", "us-east5", "v5p-8", 4, (None, 6.4, 11.8, None), "2026-10-31", "contract, 4711", 'a "note"')
+    row = OwnRow(
+        "v5p", "gcp", "us-east5", "v5p-8", 4, (None, 6.4, 11.8, None), "2026-10-31", "contract, 4711", 'a "note"'
+    )
     path = tmp_path / "own.csv"
     path.write_text(own_csv([row]), encoding="utf-8")
     found = read_own(path, today=DAY)
-    assert found.offers == (Offer("v5p", "gcp", "us-east5", "v5p-8", 4, None, 1.6, "2026-10-31", row.source, row.note, True),)
-    assert found.commitments == (Commitment("v5p", "gcp", "us-east5", "v5p-8", 1, 2.95, None, "2026-10-31", row.source,
-                                            row.note, True),)
+    assert found.offers == (
+        Offer("v5p", "gcp", "us-east5", "v5p-8", 4, None, 1.6, "2026-10-31", row.source, row.note, True),
+    )
+    assert found.commitments == (
+        Commitment("v5p", "gcp", "us-east5", "v5p-8", 1, 2.95, None, "2026-10-31", row.source, row.note, True),
+    )
 
 
 def test_another_currency_is_converted_at_the_rate_given(tmp_path):
@@ -98,9 +121,14 @@ def test_a_line_that_cannot_be_used_is_named(case, tmp_path):
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("head", "said"), [
-    (HEAD.replace("chips,", ""), "the column chips"), (HEAD + ",prise", "own.csv line 1: 'prise'"),
-    (HEAD + ",note", "each column only once")])
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (HEAD.replace("chips,", ""), "the column chips"),
+        (HEAD + ",prise", "own.csv line 1: 'prise'"),
+        (HEAD + ",note", "each column only once"),
+    ],
+)
 def test_a_header_that_cannot_be_used_is_named(head, said, tmp_path):
     with pytest.raises(InputError, match=said):
         own(tmp_path, LINE, head=head)
@@ -116,8 +144,9 @@ def test_a_currency_without_a_rate_is_refused_by_row_and_field(tmp_path):
         own(tmp_path, LINE + ",EUR", head=HEAD + ",currency")
 
 
-@pytest.mark.parametrize("text", ["EUR", "EUR=", "EUR=0", "EUR=-1", "EUR=nan", "EURO=1.08", "=1.08", "EUR=1e9", "USD=2",
-                                  "EUR=1..1"])
+@pytest.mark.parametrize(
+    "text", ["EUR", "EUR=", "EUR=0", "EUR=-1", "EUR=nan", "EURO=1.08", "=1.08", "EUR=1e9", "USD=2", "EUR=1..1"]
+)
 def test_a_rate_that_is_none_is_refused(text):
     with pytest.raises(InputError, match="--fx"):
         read_rates([text])
@@ -130,8 +159,12 @@ def test_two_rates_for_one_currency_are_refused():
 
 
 def test_an_own_price_replaces_the_list_price_of_the_same_instance_and_of_the_same_size(tmp_path):
-    same, size, other, away = (offer(), offer(instance="a3-megagpu-8g"), offer(instance="a3-highgpu-1g", chips=1),
-                               offer(region="us-east4"))
+    same, size, other, away = (
+        offer(),
+        offer(instance="a3-megagpu-8g"),
+        offer(instance="a3-highgpu-1g", chips=1),
+        offer(region="us-east4"),
+    )
     found = laid_over(book(same, size, other, away), own(tmp_path, LINE))
     assert set(found.offers[1:]) == {other, away} and found.offers[0].own
     assert found.own == ("own.csv",) and "1 offers and 2 commitments of own.csv" in found.origin
@@ -141,7 +174,9 @@ def test_only_the_price_of_the_same_terms_gives_way(tmp_path):
     spot = own(tmp_path, "h100,gcp,us-central1,a3-highgpu-8g,8,,24.80,,,2026-10-31,,")
     found = laid_over(book(offer()), spot)
     assert [(o.own, o.ondemand_usd_h, o.spot_usd_h) for o in found.offers] == [(True, None, 3.1), (False, 10.0, None)]
-    assert [o.own for o in found.offers_for("h100")] == [False] and [o.own for o in found.offers_for("h100", True)] == [True]
+    assert [o.own for o in found.offers_for("h100")] == [False] and [o.own for o in found.offers_for("h100", True)] == [
+        True
+    ]
 
 
 def test_a_price_for_any_size_replaces_every_size_of_the_region(tmp_path):
@@ -160,8 +195,10 @@ def test_own_commitments_replace_those_of_the_region_that_name_no_instance(tmp_p
         return Commitment("h100", "gcp", region, instance, years, 7.0, 11.0, "2025-03-17", "list")
 
     kept = [listed_for(1, "a3-ultragpu-8g"), listed_for(3, region="us-east4")]
-    found = laid_over(book(offer(), commitments=[listed_for(1), listed_for(3), listed_for(1, "a3-highgpu-8g"), *kept]),
-                      own(tmp_path, LINE))
+    found = laid_over(
+        book(offer(), commitments=[listed_for(1), listed_for(3), listed_for(1, "a3-highgpu-8g"), *kept]),
+        own(tmp_path, LINE),
+    )
     assert [c for c in found.commitments if not c.own] == kept
     assert [c.usd_h for c in found.commitments_for("h100", 1, ["gcp"], ["us-central1"])] == [6.0, 7.0]
 
@@ -207,7 +244,9 @@ def some_offers(draw, mine):
     found = {}
     for (region, (instance, chips)), ondemand, spot in draw(st.lists(st.tuples(PLACES, USD, USD), max_size=6)):
         if ondemand or spot:
-            found[region, instance] = Offer("h100", "gcp", region, instance, chips, ondemand, spot, "2026-08-21", "x", own=mine)
+            found[region, instance] = Offer(
+                "h100", "gcp", region, instance, chips, ondemand, spot, "2026-08-21", "x", own=mine
+            )
     return tuple(found.values())
 
 

@@ -21,13 +21,50 @@ def dot(label, x, y, strong=False):
 
 
 CHARTS = {
-    "b": lambda: charts.bars("b", "c", "d", [charts.Bar("h100", 3.0, 2.0, 4.0, True), charts.Bar("v5p", 5.0, 3.0, inf, weak=True)], "US dollars"),
-    "s": lambda: charts.stacks("s", "c", "d", ["on demand", "spot"], {"chips": [5.0, 3.0], "value left": [-1.0, 0.0]}, "US dollars"),
-    "f": lambda: charts.front("f", "c", "d", [dot("h100", 5, 3, True), dot("v5p", 50, 1), dot("b200", 2, 90)], "days", "$", str),
-    "c": lambda: charts.curves("c", "c", "d", [charts.Curve("own", (0.1, 1.0), (9.0, 1.0), True, (8.0, 0.5), (10.0, 2.0)), charts.Curve("rent", (0.1, 1.0), (2.0, 2.0))],
-                          "used", "$", str, marks=[(0.5, 2.0, "50 %")]),
-    "t": lambda: charts.tornado("t", "c", "d", 100.0, [charts.Swing("price", 80.0, 130.0, "$80", "$130"), charts.Swing("time", 110.0, 95.0)], "US dollars"),
-    "o": lambda: charts.over_time("o", "c", "d", [f"2027-{m:02d}" for m in range(1, 25)], {"own": [float(m) for m in range(24)], "value": [-2.0] * 24}, "chips", str, {"at work": [3.0] * 24}),
+    "b": lambda: charts.bars(
+        "b",
+        "c",
+        "d",
+        [charts.Bar("h100", 3.0, 2.0, 4.0, True), charts.Bar("v5p", 5.0, 3.0, inf, weak=True)],
+        "US dollars",
+    ),
+    "s": lambda: charts.stacks(
+        "s", "c", "d", ["on demand", "spot"], {"chips": [5.0, 3.0], "value left": [-1.0, 0.0]}, "US dollars"
+    ),
+    "f": lambda: charts.front(
+        "f", "c", "d", [dot("h100", 5, 3, True), dot("v5p", 50, 1), dot("b200", 2, 90)], "days", "$", str
+    ),
+    "c": lambda: charts.curves(
+        "c",
+        "c",
+        "d",
+        [
+            charts.Curve("own", (0.1, 1.0), (9.0, 1.0), True, (8.0, 0.5), (10.0, 2.0)),
+            charts.Curve("rent", (0.1, 1.0), (2.0, 2.0)),
+        ],
+        "used",
+        "$",
+        str,
+        marks=[(0.5, 2.0, "50 %")],
+    ),
+    "t": lambda: charts.tornado(
+        "t",
+        "c",
+        "d",
+        100.0,
+        [charts.Swing("price", 80.0, 130.0, "$80", "$130"), charts.Swing("time", 110.0, 95.0)],
+        "US dollars",
+    ),
+    "o": lambda: charts.over_time(
+        "o",
+        "c",
+        "d",
+        [f"2027-{m:02d}" for m in range(1, 25)],
+        {"own": [float(m) for m in range(24)], "value": [-2.0] * 24},
+        "chips",
+        str,
+        {"at work": [3.0] * 24},
+    ),
 }
 
 
@@ -46,7 +83,13 @@ def test_words_of_people_stay_words():
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(LABEL, AMOUNT, st.floats(0.1, 1.0), st.one_of(st.floats(1.0, 5.0), st.just(inf))), min_size=1, max_size=14))
+@given(
+    st.lists(
+        st.tuples(LABEL, AMOUNT, st.floats(0.1, 1.0), st.one_of(st.floats(1.0, 5.0), st.just(inf))),
+        min_size=1,
+        max_size=14,
+    )
+)
 def test_bars_of_any_size_are_drawn(rows):
     given = [charts.Bar(label, value, low * value, high * value) for label, value, low, high in rows]
     assert charts.bars("b", "c", "d", given, "US dollars").svg.count("<text") >= 2 * len(rows)
@@ -62,7 +105,15 @@ def test_a_front_has_the_dots_that_nothing_beats(rows):
 
 
 def test_a_drawing_keeps_what_points_inside_it():
-    svg = ('<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="1pt"><metadata>x</metadata>'
-           '<g id="a" clip-path="url(#c)"><use xlink:href="#b"/></g></svg>')
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="1pt"><metadata>x</metadata>'
+        '<g id="a" clip-path="url(#c)"><use xlink:href="#b"/></g></svg>'
+    )
     kept = inline(svg, "n")
-    assert 'id="n-a"' in kept and "url(#n-c)" in kept and '"#n-b"' in kept and "metadata" not in kept and "width" not in kept
+    assert (
+        'id="n-a"' in kept
+        and "url(#n-c)" in kept
+        and '"#n-b"' in kept
+        and "metadata" not in kept
+        and "width" not in kept
+    )

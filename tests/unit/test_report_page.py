@@ -58,7 +58,13 @@ def written(words):
     table = Table(words, (words, "n"), ((words, "1"), (Link(words, words), words)), frozenset({words}), notes=(words,))
     figure = Figure("fig", words, words, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'></svg>")
     decision = Decision(words, words, (Tile(words, words, words, words),), (Points(words, (words,)),), figure)
-    return Report(words, words, date(2026, 1, 2), decision, (Section("s", words, (Prose(words, words), Points(words, (words,)), table)),))
+    return Report(
+        words,
+        words,
+        date(2026, 1, 2),
+        decision,
+        (Section("s", words, (Prose(words, words), Points(words, (words,)), table)),),
+    )
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -97,12 +103,27 @@ def test_tables_have_headers_with_scope_and_figures_say_what_they_show(name):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.one_of(st.sampled_from([HOSTILE, '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "https://a.b/'\"><script>", "]]>", "*/ } body{display:none} /*"]),
-                 st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=40)))
+@given(
+    st.one_of(
+        st.sampled_from(
+            [
+                HOSTILE,
+                '"><img src=x onerror=alert(1)>',
+                "javascript:alert(1)",
+                "https://a.b/'\"><script>",
+                "]]>",
+                "*/ } body{display:none} /*",
+            ]
+        ),
+        st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=40),
+    )
+)
 def test_every_text_is_shown_as_it_is_and_adds_no_element(words):
     plain, other = Read(page(written("word"))), Read(page(written(words)))
     assert not other.wrong and not other.open
-    assert len(other.tags) - sum(tag in ("a", "wbr") for tag, _ in other.tags) == len(plain.tags) - sum(tag == "a" for tag, _ in plain.tags)
+    assert len(other.tags) - sum(tag in ("a", "wbr") for tag, _ in other.tags) == len(plain.tags) - sum(
+        tag == "a" for tag, _ in plain.tags
+    )
     if words.strip():
         assert plainly("".join(other.words)).count(plainly(words)) >= 10
     assert all(attrs["href"].startswith(("#", "http")) for tag, attrs in other.tags if tag == "a")
@@ -111,12 +132,16 @@ def test_every_text_is_shown_as_it_is_and_adds_no_element(words):
 def test_a_title_cannot_leave_the_style_of_the_printed_foot():
     html = page(replace(training(), title=HOSTILE))
     style = html.split("<style>")[1].split("</style>")[0]
-    assert "script" in style and not set('<>"\\') & set(style.split("@bottom-left")[1].split("content: ")[1].split(";")[0].strip('"'))
+    assert "script" in style and not set('<>"\\') & set(
+        style.split("@bottom-left")[1].split("content: ")[1].split(";")[0].strip('"')
+    )
 
 
 def test_the_same_report_is_the_same_bytes_in_another_process():
-    code = ("import hashlib, sys; sys.path.insert(0, sys.argv[1]); from report_cases import training; "
-            "from chipwise.report.page import page; print(hashlib.sha256(page(training()).encode()).hexdigest())")
+    code = (
+        "import hashlib, sys; sys.path.insert(0, sys.argv[1]); from report_cases import training; "
+        "from chipwise.report.page import page; print(hashlib.sha256(page(training()).encode()).hexdigest())"
+    )
     line = [sys.executable, "-c", code, str(Path(__file__).parent)]
     first, second = (subprocess.run(line, capture_output=True, text=True, check=True).stdout for _ in range(2))
     assert first == second

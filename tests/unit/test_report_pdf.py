@@ -43,10 +43,14 @@ def test_a_browser_can_be_named(nowhere, monkeypatch, tmp_path):
         browser()
 
 
-@pytest.mark.parametrize("text, words", [
-    ("echo no display >&2; exit 3", "exit status 3.*no display"), ("exit 0", "made no PDF"),
-    ('for a in "$@"; do case $a in --print-to-pdf=*) echo text > "${a#*=}";; esac; done', "made no PDF"),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("echo no display >&2; exit 3", "exit status 3.*no display"),
+        ("exit 0", "made no PDF"),
+        ('for a in "$@"; do case $a in --print-to-pdf=*) echo text > "${a#*=}";; esac; done', "made no PDF"),
+    ],
+)
 def test_a_browser_that_fails_is_one_line(tmp_path, text, words):
     with pytest.raises(ChipwiseError, match=words) as error:
         print_pdf("<p>x</p>", program(tmp_path, text))
@@ -59,7 +63,11 @@ def test_a_browser_that_hangs_is_stopped_with_all_it_started(tmp_path):
     while not child.exists():  # a busy machine has not started it within the first limit
         limit_s *= 2
         with pytest.raises(ChipwiseError, match=f"within {limit_s:.0f} s"):
-            print_pdf("<p>x</p>", program(tmp_path, f"sleep 600 & echo $! > {child}.new; mv {child}.new {child}; wait"), limit_s=limit_s)
+            print_pdf(
+                "<p>x</p>",
+                program(tmp_path, f"sleep 600 & echo $! > {child}.new; mv {child}.new {child}; wait"),
+                limit_s=limit_s,
+            )
     status = Path(f"/proc/{int(child.read_text())}/status")
     while status.exists() and "State:\tZ" not in status.read_text():  # killed; the kernel has yet to end it
         time.sleep(0.01)

@@ -54,16 +54,23 @@ def test_the_decision_has_the_pick_its_cost_and_time_with_ranges_and_its_evidenc
     tiles = {tile.label: tile for tile in d.tiles}
     assert tiles["Cost on demand"].value == format_money(pick.ondemand.usd.value)
     assert format_money(pick.ondemand.usd.high) in tiles["Cost on demand"].range
-    assert tiles["Time to train"].value == format_seconds(pick.prediction.duration.value) and " to " in tiles["Time to train"].range
+    assert (
+        tiles["Time to train"].value == format_seconds(pick.prediction.duration.value)
+        and " to " in tiles["Time to train"].range
+    )
     assert tiles["Evidence"].value == pick.prediction.step.evidence
     answers = {answer.title: answer.items for answer in d.answers}
-    assert answers["Why"] == (found.words.why,) and any(found.flips[0].words in item for item in answers["What would flip it"])
+    assert answers["Why"] == (found.words.why,) and any(
+        found.flips[0].words in item for item in answers["What would flip it"]
+    )
     assert d.figure is not None
 
 
 def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
     found, said = trained(), words(training())
-    table, = (p for p in section(training(), "comparison").parts if isinstance(p, Table) and p.caption.startswith("All chips"))
+    (table,) = (
+        p for p in section(training(), "comparison").parts if isinstance(p, Table) and p.caption.startswith("All chips")
+    )
     assert [row[0] for row in table.rows] == [str(r.accelerators) for r in found.rows]
     assert table.strong == {found.rows.index(found.pick)}
     assert found.refused and all(r.reason in said for r in found.refused)
@@ -71,10 +78,14 @@ def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
 
 def test_a_bill_adds_up_and_names_whose_price_it_is():
     pick = bills()[0]
-    table, = (p for p in section(training(), "cost").parts if isinstance(p, Table) and p.caption.startswith("The bill"))
+    (table,) = (
+        p for p in section(training(), "cost").parts if isinstance(p, Table) and p.caption.startswith("The bill")
+    )
     assert [row[0] for row in table.rows] == [t.kind for t in pick.terms]
     for row, term in zip(table.rows, pick.terms, strict=True):
-        assert format_money(term.total) in row and f"{format_money(term.usd.p10)} to {format_money(term.usd.p90)}" in row
+        assert (
+            format_money(term.total) in row and f"{format_money(term.usd.p10)} to {format_money(term.usd.p90)}" in row
+        )
     assert all(m.reason in words(training()) for m in pick.missing)
 
 
@@ -106,14 +117,21 @@ def test_stale_prices_are_marked_wherever_they_are_used():
     stale = [r for r in trained().rows if r.ondemand and r.ondemand.price.stale]
     assert stale
     said = words(training())
-    assert all(f"{format_money(r.ondemand.usd.value)}*" in said and f"{r.ondemand.price.offer.date} stale" in said for r in stale)
+    assert all(
+        f"{format_money(r.ondemand.usd.value)}*" in said and f"{r.ondemand.price.offer.date} stale" in said
+        for r in stale
+    )
 
 
 @pytest.mark.parametrize("kind, report", [("training", training), ("inference", service)])
 def test_coverage_is_that_of_the_kept_scores(kind, report):
     whole = next(s for s in kept_scores() if s.kind == kind and s.group == "all")
     said = words(report())
-    assert f"{whole.figures:,}" in said and f"{whole.covers90 * 100:.1f} %" in said and f"{whole.median_error * 100:.1f} %" in said
+    assert (
+        f"{whole.figures:,}" in said
+        and f"{whole.covers90 * 100:.1f} %" in said
+        and f"{whole.median_error * 100:.1f} %" in said
+    )
 
 
 def test_scores_of_another_calibration_are_said_to_be():
@@ -123,7 +141,9 @@ def test_scores_of_another_calibration_are_said_to_be():
 
 def test_kept_scores_are_those_of_the_scoreboard_and_of_the_shipped_calibration():
     board = (ROOT / "validation" / "SCOREBOARD.md").read_text(encoding="utf-8")
-    rows = list(csv.DictReader((ROOT / "src/chipwise/validate/data/scores.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(
+        csv.DictReader((ROOT / "src/chipwise/validate/data/scores.csv").read_text(encoding="utf-8").splitlines())
+    )
     assert {r["calibration"] for r in rows} == {shipped().date} and len(rows) == len(kept_scores())
     for s in kept_scores():
         if s.group == "chip" and s.kind == "training":
@@ -133,7 +153,9 @@ def test_kept_scores_are_those_of_the_scoreboard_and_of_the_shipped_calibration(
 def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
     bare = training_report(trained(), shipped().date, DAY)
     assert [s.id for s in bare.sections] == ["comparison", "trade-off", "sensitivity", "evidence", "assumptions"]
-    unpriced = replace(trained(), pick=None, rows=tuple(replace(r, ondemand=None, spot=None) for r in trained().rows), flips=())
+    unpriced = replace(
+        trained(), pick=None, rows=tuple(replace(r, ondemand=None, spot=None) for r in trained().rows), flips=()
+    )
     report = training_report(unpriced, shipped().date, DAY)
     assert report.decision.headline == "No pick: no public price" and "nothing to weigh" in words(report)
 
@@ -141,7 +163,9 @@ def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
 @pytest.mark.parametrize("objective", ["time", "energy"])
 def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
     found = replace(trained(), terms=replace(trained().terms, objective=objective))
-    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in training_report(found, "x", DAY).figures[0].caption
+    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in training_report(
+        found, "x", DAY
+    ).figures[0].caption
     again = replace(served(), terms=replace(served().terms, objective=objective))
     assert {"time": "Time", "energy": "Energy"}[objective] in service_report(again, DAY).figures[0].caption
 
@@ -160,12 +184,16 @@ def test_a_fleet_plan_shows_orders_periods_alternatives_limits_and_sensitivity()
     assert all(p.name in said for p in plan.problem.periods)
     assert all(s.words in said for s in answer.shadows) and "GPU only" in said and "demand +20 %" in said
     assert all(kind in said for kind in plan.by_kind()) and "chat <b>&" in said
-    assert {"fig-plan", "fig-capacity", "fig-paid", "fig-alternatives", "fig-sensitivity"} == {f.name for f in report.figures}
+    assert {"fig-plan", "fig-capacity", "fig-paid", "fig-alternatives", "fig-sensitivity"} == {
+        f.name for f in report.figures
+    }
 
 
 def test_a_demand_that_no_plan_meets_says_what_has_to_give_way():
     report = fleet_report("demand", infeasible(), DAY)
-    assert report.decision.headline == "No plan meets this demand" and "Raise the quota of v5p by 12 units." in words(report)
+    assert report.decision.headline == "No plan meets this demand" and "Raise the quota of v5p by 12 units." in words(
+        report
+    )
     assert "The fewest constraints" in report.decision.summary
     late = replace(infeasible(), relax=tuple(replace(r, proved=False) for r in infeasible().relax))
     assert "The time ran out: fewer may do" in fleet_report("demand", late, DAY).decision.summary

@@ -22,22 +22,40 @@ from chipwise.route.pool import Pool
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]
 H100 = Pool("h100", "slurm", "h100", "gpu", 64, 8, usd_chip_hour=3.0, region="us-east1", watts_chip=1000, cloud="gcp")
-V5E = Pool("v5e", "slurm", "v5e", "tpu", 64, shapes=((4, "2x2"), (8, "2x4"), (16, "4x4"), (64, "8x8")),
-           usd_chip_hour=1.2, region="us-central1", watts_chip=200, cloud="gcp")
+V5E = Pool(
+    "v5e",
+    "slurm",
+    "v5e",
+    "tpu",
+    64,
+    shapes=((4, "2x2"), (8, "2x4"), (16, "4x4"), (64, "8x8")),
+    usd_chip_hour=1.2,
+    region="us-central1",
+    watts_chip=200,
+    cloud="gcp",
+)
 SPOT = replace(V5E, name="spot", terms="spot", interruptions=0.05, usd_chip_hour=0.4)
 CPU = Pool("cpu", "local", "cpu", "cpu", 2)
 POOLS = (H100, V5E, SPOT, CPU)
 
 
 def job(**keys: Any) -> Job:
-    raw = {"name": "run", "workload": str(ROOT / "examples/bert-large-pretrain.yaml"), "command": ["a"], "chips": 8,
-           "checkpoint": {"every": "1h", "restart": "5min"}, **keys}
+    raw = {
+        "name": "run",
+        "workload": str(ROOT / "examples/bert-large-pretrain.yaml"),
+        "command": ["a"],
+        "chips": 8,
+        "checkpoint": {"every": "1h", "restart": "5min"},
+        **keys,
+    }
     [made] = jobs_of({key: value for key, value in raw.items() if value is not None}, ROOT, NOW)
     return made
 
 
 def plain(**keys: Any) -> Job:
-    return job(workload=None, **{"estimates": {"h100": "1h", "tpu": "2h", "spot": "3h", "cpu": "10h"}, "chips": 1, **keys})
+    return job(
+        workload=None, **{"estimates": {"h100": "1h", "tpu": "2h", "spot": "3h", "cpu": "10h"}, "chips": 1, **keys}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +71,11 @@ def by_pool(found: tuple[list[Option], list[Unable]]) -> tuple[dict[str, Option]
 def test_given_times_count_by_the_closest_match(using: Estimator) -> None:
     options, unable = by_pool(using.options(plain(), POOLS))
     assert {name: round(o.seconds.low) for name, o in options.items()} == {
-        "h100": 3600, "v5e": 7200, "spot": 10_800, "cpu": 36_000}
+        "h100": 3600,
+        "v5e": 7200,
+        "spot": 10_800,
+        "cpu": 36_000,
+    }
     assert not unable and options["h100"].seconds.evidence == "given" and options["h100"].note == "given for h100"
 
 
@@ -75,13 +97,16 @@ def test_every_pool_without_an_option_has_its_reason(using: Estimator) -> None:
     assert "128 chips don't fit: the pool has 64" in unable["h100"] and "no variant is for tpu" in unable["v5e"]
 
 
-@pytest.mark.parametrize(("constraints", "left", "why"), [
-    ({"chips": ["h100"]}, {"h100"}, "constraints.chips allow h100 alone"),
-    ({"pools": ["spot"]}, {"spot"}, "constraints.pools allow spot alone"),
-    ({"regions": ["us-central1"]}, {"v5e", "spot"}, "constraints.regions allow us-central1 alone"),
-    ({"spot": False}, {"h100", "v5e", "cpu"}, "no spot chips"),
-    ({"data": {"regions": ["us-east1"]}}, {"h100"}, "its data lie in us-east1"),
-])
+@pytest.mark.parametrize(
+    ("constraints", "left", "why"),
+    [
+        ({"chips": ["h100"]}, {"h100"}, "constraints.chips allow h100 alone"),
+        ({"pools": ["spot"]}, {"spot"}, "constraints.pools allow spot alone"),
+        ({"regions": ["us-central1"]}, {"v5e", "spot"}, "constraints.regions allow us-central1 alone"),
+        ({"spot": False}, {"h100", "v5e", "cpu"}, "no spot chips"),
+        ({"data": {"regions": ["us-east1"]}}, {"h100"}, "its data lie in us-east1"),
+    ],
+)
 def test_constraints_leave_pools_out_and_say_so(using: Estimator, constraints: Any, left: set[str], why: str) -> None:
     options, unable = by_pool(using.options(plain(constraints=constraints), POOLS))
     assert set(options) == left and set(unable) == {p.name for p in POOLS} - left
@@ -111,19 +136,42 @@ def test_kubernetes_needs_an_image(using: Estimator) -> None:
     assert Estimator().options(plain(), [cluster])[0]  # a simulation launches nothing
 
 
-@pytest.mark.parametrize(("engine", "none", "some", "words"), [
-    *((engine, {}, {"secrets": "HF_TOKEN"}, f"secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file")
-      for engine in ("local", "slurm", "ray")),
-    ("local", {"secrets": "HF_TOKEN_OTHER,OTHER"}, {"secrets": "OTHER,HF_TOKEN"}, "may not hand HF_TOKEN to jobs"),
-    ("kubernetes", {"secrets": "HF_TOKEN"}, {"secret": "keys"}, "secret: NAME in its address, or under engines.kubernetes"),
-])
-def test_a_pool_that_may_not_hand_over_a_secret_says_what_would_allow_it(engine: str, none: Any, some: Any, words: str) -> None:
-    asking = jobs_of({"name": "x", "command": ["true"], "secrets": ["HF_TOKEN"], "image": "i", "estimates": {"cpu": "1h"}}, Path(), 0.0)[0]
+@pytest.mark.parametrize(
+    ("engine", "none", "some", "words"),
+    [
+        *(
+            (
+                engine,
+                {},
+                {"secrets": "HF_TOKEN"},
+                f"secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file",
+            )
+            for engine in ("local", "slurm", "ray")
+        ),
+        ("local", {"secrets": "HF_TOKEN_OTHER,OTHER"}, {"secrets": "OTHER,HF_TOKEN"}, "may not hand HF_TOKEN to jobs"),
+        (
+            "kubernetes",
+            {"secrets": "HF_TOKEN"},
+            {"secret": "keys"},
+            "secret: NAME in its address, or under engines.kubernetes",
+        ),
+    ],
+)
+def test_a_pool_that_may_not_hand_over_a_secret_says_what_would_allow_it(
+    engine: str, none: Any, some: Any, words: str
+) -> None:
+    asking = jobs_of(
+        {"name": "x", "command": ["true"], "secrets": ["HF_TOKEN"], "image": "i", "estimates": {"cpu": "1h"}},
+        Path(),
+        0.0,
+    )[0]
     without, with_it = (Pool("p", engine, "cpu", "cpu", 1, address=tuple(keys.items())) for keys in (none, some))
     with pytest.raises(Refusal) as refusal:
         admit(asking, *estimator().options(asking, [without]), 0.0)
     assert words in str(refusal.value) and "HF_TOKEN" in str(refusal.value)
-    assert estimator().options(asking, [with_it])[0] and Estimator().options(asking, [without])[0]  # simulated, it needs none
+    assert (
+        estimator().options(asking, [with_it])[0] and Estimator().options(asking, [without])[0]
+    )  # simulated, it needs none
 
 
 def test_the_power_cap_and_the_longest_run_of_a_pool_are_kept(using: Estimator) -> None:
@@ -159,8 +207,11 @@ def test_what_does_not_fit_or_split_is_refused_with_what_would_unlock_it(using: 
 
 
 def test_a_precision_that_the_chip_lacks_is_refused(using: Estimator) -> None:
-    made = job(workload=str(ROOT / "examples/llama-3.1-8b-pretrain.yaml"), chips=64,
-               variants={"tpu": {"precision": "fp4"}, "gpu": {}})
+    made = job(
+        workload=str(ROOT / "examples/llama-3.1-8b-pretrain.yaml"),
+        chips=64,
+        variants={"tpu": {"precision": "fp4"}, "gpu": {}},
+    )
     options, unable = by_pool(using.options(made, POOLS))
     assert "h100" in options and "fp4" in unable["v5e"]
 

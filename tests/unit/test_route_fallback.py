@@ -25,12 +25,23 @@ def attempt(number=1, state="running", **more):
     return AttemptRow(f"u-1-{number}", "1", number, "near", "cpu", option(), state, "one", 0.0, **more)
 
 
-@given(state=st.sampled_from([DONE, FAILED, LOST, CANCELLED]), stop=st.sampled_from(["", "cancel", "preempt", "move"]),
-       failures=st.integers(0, 5), retries=st.integers(0, 5), lost=st.integers(0, 30), budget=st.sampled_from([inf, 0.0, 1.0, 100.0]),
-       ran=st.floats(0, 1e5), done=st.floats(0, 0.9), told=st.none() | st.floats(0, 1), code=st.none() | st.integers(0, 255),
-       keeps=st.booleans(), reason=st.sampled_from(["", "Time limit", "NODE_FAIL"]))
-def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(state, stop, failures, retries, lost, budget, ran, done,
-                                                                         told, code, keeps, reason):
+@given(
+    state=st.sampled_from([DONE, FAILED, LOST, CANCELLED]),
+    stop=st.sampled_from(["", "cancel", "preempt", "move"]),
+    failures=st.integers(0, 5),
+    retries=st.integers(0, 5),
+    lost=st.integers(0, 30),
+    budget=st.sampled_from([inf, 0.0, 1.0, 100.0]),
+    ran=st.floats(0, 1e5),
+    done=st.floats(0, 0.9),
+    told=st.none() | st.floats(0, 1),
+    code=st.none() | st.integers(0, 255),
+    keeps=st.booleans(),
+    reason=st.sampled_from(["", "Time limit", "NODE_FAIL"]),
+)
+def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(
+    state, stop, failures, retries, lost, budget, ran, done, told, code, keeps, reason
+):
     a_job = job("run", retries=retries, budget=budget, **({"checkpoint": restartable()} if keeps else {}))
     there = row(a_job, failures=failures, done=done)
     earlier = [attempt(n, "lost") for n in range(1, lost + 1)]
@@ -47,7 +58,9 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(state,
 
 def test_attempts_and_retries_are_counted_in_words_that_agree():
     def parked(failures, retries):
-        return concluded(row(job("run", retries=retries), failures=failures), attempt(), Seen("a", "1", FAILED, 9), [], NOW).reason
+        return concluded(
+            row(job("run", retries=retries), failures=failures), attempt(), Seen("a", "1", FAILED, 9), [], NOW
+        ).reason
 
     assert parked(0, 0).endswith("; 1 attempt failed and no retry is allowed")
     assert parked(1, 1).endswith("; 2 attempts failed and 1 retry is allowed")
@@ -64,10 +77,17 @@ def test_attempts_stopped_after_their_turn_are_no_row_of_failures():
 def test_lost_attempts_that_reached_a_checkpoint_are_no_row_of_failures():
     keeps = row(job("run", checkpoint=replace(restartable(), every=60.0, restart=10.0)), done=0.5)
     forward = [attempt(n, "lost", started=0.0, ended=70.0) for n in range(1, 40)]
-    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next == "waiting"
+    assert (
+        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next == "waiting"
+    )
     in_vain = [attempt(n, "lost", started=0.0, ended=69.0) for n in range(1, 40)]
-    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next == "parked"
-    assert concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next == "waiting"
+    assert (
+        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next == "parked"
+    )
+    assert (
+        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next
+        == "waiting"
+    )
 
 
 def test_a_program_that_finished_is_done_even_when_its_owner_cancelled_it():
@@ -85,7 +105,9 @@ def test_what_was_never_handed_over_costs_nothing():
     assert refused(row(), attempt(stop="move"), "no", [], NOW).state == "preempted"
 
 
-@pytest.mark.parametrize(("budget", "most", "limit"), [(inf, inf, None), (inf, 60.0, 60.0), (1.0, inf, 1000.0), (0.0, inf, 1.0)])
+@pytest.mark.parametrize(
+    ("budget", "most", "limit"), [(inf, inf, None), (inf, 60.0, 60.0), (1.0, inf, 1000.0), (0.0, inf, 1.0)]
+)
 def test_the_time_limit_is_the_pools_or_what_the_budget_pays_for(budget, most, limit):
     assert time_limit(row(job("run", budget=budget)), attempt(), most) == limit
 
@@ -96,8 +118,13 @@ def test_money_that_moves_data_is_paid_once_an_attempt_has_begun():
     assert concluded(row(), moved, Seen("a", "1", LOST, started=NOW - 3600), [], NOW).spent == pytest.approx(10.6)
 
 
-@given(count=st.integers(1, 16), foreign=st.integers(0, 16), ours=st.lists(st.tuples(st.integers(1, 4), st.sampled_from(
-    ["running", "submitted", "intended"])), max_size=6), cap=st.sampled_from([inf, 0.0, 2500.0]), drained=st.booleans())
+@given(
+    count=st.integers(1, 16),
+    foreign=st.integers(0, 16),
+    ours=st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["running", "submitted", "intended"])), max_size=6),
+    cap=st.sampled_from([inf, 0.0, 2500.0]),
+    drained=st.booleans(),
+)
 def test_room_never_exceeds_what_is_there(count, foreign, ours, cap, drained):
     at = pool("near", count, watts_chip=1000.0, power_cap=cap)
     rows = [replace(attempt(n, state), option=option(chips=chips)) for n, (chips, state) in enumerate(ours, 1)]

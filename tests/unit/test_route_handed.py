@@ -17,11 +17,43 @@ from chipwise.route.engines.slurm import SlurmEngine
 from chipwise.route.job import Job, Variant
 from chipwise.route.secret import BEGINNINGS, RESERVED
 
-ROUTER = {"HF_TOKEN": "hush-1", "WANDB_API_KEY": "hush-2", "PGPASSWORD": "hush-3", "AWS_SECRET_ACCESS_KEY": "hush-4", "PATH": "/bin",
-          "LD_PRELOAD": "/x.so", "SLURM_JWT": "hush-5", "CHIPWISE_METRICS_TOKEN": "hush-6", "HF_TOKEN2": "hush-7"}
+ROUTER = {
+    "HF_TOKEN": "hush-1",
+    "WANDB_API_KEY": "hush-2",
+    "PGPASSWORD": "hush-3",
+    "AWS_SECRET_ACCESS_KEY": "hush-4",
+    "PATH": "/bin",
+    "LD_PRELOAD": "/x.so",
+    "SLURM_JWT": "hush-5",
+    "CHIPWISE_METRICS_TOKEN": "hush-6",
+    "HF_TOKEN2": "hush-7",
+}
 ENGINES = ("local", "slurm", "ray")
-HOSTILE = ["", " ", "HF_TOKEN ", "hf_token", "HF_TOKEN,WANDB_API_KEY", "HF_TOKEN\n", "HF_", "HF_*", ".*", "*", "HF_TOKEN2", "HF_TOKEN=x", "PATH",
-           "LD_PRELOAD", "SLURM_JWT", "BASH_ENV", "IFS", "ENV", "CHIPWISE_METRICS_TOKEN", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "ＨＦ_TOKEN", "A\0B"]
+HOSTILE = [
+    "",
+    " ",
+    "HF_TOKEN ",
+    "hf_token",
+    "HF_TOKEN,WANDB_API_KEY",
+    "HF_TOKEN\n",
+    "HF_",
+    "HF_*",
+    ".*",
+    "*",
+    "HF_TOKEN2",
+    "HF_TOKEN=x",
+    "PATH",
+    "LD_PRELOAD",
+    "SLURM_JWT",
+    "BASH_ENV",
+    "IFS",
+    "ENV",
+    "CHIPWISE_METRICS_TOKEN",
+    "PGPASSWORD",
+    "AWS_SECRET_ACCESS_KEY",
+    "ＨＦ_TOKEN",
+    "A\0B",
+]
 
 
 def made(folder, engine, secrets, may=None):
@@ -30,8 +62,11 @@ def made(folder, engine, secrets, may=None):
 
 
 def rendered(one, folder):
-    engine = {"local": lambda: LocalEngine(folder), "slurm": lambda: SlurmEngine("u", lambda a: folder / a, {"conf": "/x"}),
-              "ray": lambda: RayEngine([one.pool], "u")}[one.pool.engine]()
+    engine = {
+        "local": lambda: LocalEngine(folder),
+        "slurm": lambda: SlurmEngine("u", lambda a: folder / a, {"conf": "/x"}),
+        "ray": lambda: RayEngine([one.pool], "u"),
+    }[one.pool.engine]()
     return engine.render(one)
 
 
@@ -51,7 +86,9 @@ def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_listed_and_asked_for_is_handed_over_alone(engine, tmp_path):
     one = made(tmp_path, engine, ["HF_TOKEN"], "WANDB_API_KEY,HF_TOKEN")
-    assert handed(one, ROUTER) == {"HF_TOKEN": "hush-1"} and handed(made(tmp_path, engine, [], "HF_TOKEN"), ROUTER) == {}
+    assert (
+        handed(one, ROUTER) == {"HF_TOKEN": "hush-1"} and handed(made(tmp_path, engine, [], "HF_TOKEN"), ROUTER) == {}
+    )
     text = rendered(one, tmp_path)
     assert "HF_TOKEN" in text and "WANDB_API_KEY" not in text and "hush" not in text
 
@@ -76,7 +113,10 @@ def asking(name, may):
     return Launch("u-1-1", 1, "1", Job("job", (variant,)), variant, at, option(), Path("/nowhere"), {})
 
 
-@given(st.text(max_size=20) | st.sampled_from(sorted({*HOSTILE, *ROUTER})), st.lists(st.sampled_from(sorted(ROUTER)) | st.text(max_size=8)))
+@given(
+    st.text(max_size=20) | st.sampled_from(sorted({*HOSTILE, *ROUTER})),
+    st.lists(st.sampled_from(sorted(ROUTER)) | st.text(max_size=8)),
+)
 def test_whatever_is_listed_and_asked_for_no_reserved_or_unlisted_variable_is_handed_over(name, may):
     one = asking(name, ",".join(may))
     try:

@@ -21,15 +21,40 @@ NOW = 1_800_000_000.0  # 2027-01-15T08:00Z
 ROOT = Path(__file__).parents[2]
 WORKLOAD = {"model": "gpt2", "train": {"steps": 1000, "global_batch": 64, "sequence": 1024}}
 GOOD: dict[str, Any] = {
-    "name": "run", "owner": "ada", "workload": WORKLOAD,
+    "name": "run",
+    "owner": "ada",
+    "workload": WORKLOAD,
     "variants": {
-        "tpu": {"chips": 8, "command": ["python", "train.py"], "environment": {"A": 1, "B": True}, "flags": ["--xla_a=1"]},
-        "gpu": {"chips": 8, "command": ["python", "train.py", "--gpu"], "image": "x:1", "secrets": ["HF_TOKEN"],
-                "layout": "fsdp=8", "batch": 128, "precision": "bf16", "on": ["H100"]},
+        "tpu": {
+            "chips": 8,
+            "command": ["python", "train.py"],
+            "environment": {"A": 1, "B": True},
+            "flags": ["--xla_a=1"],
+        },
+        "gpu": {
+            "chips": 8,
+            "command": ["python", "train.py", "--gpu"],
+            "image": "x:1",
+            "secrets": ["HF_TOKEN"],
+            "layout": "fsdp=8",
+            "batch": 128,
+            "precision": "bf16",
+            "on": ["H100"],
+        },
     },
-    "constraints": {"chips": ["h100", "v5e"], "pools": ["a"], "regions": ["us-central1"], "spot": False,
-                    "data": {"regions": ["us-central1"], "size": "500G", "move": True}},
-    "deadline": "12h", "confidence": 0.95, "budget": "$1,000", "priority": 2, "retries": 1, "key": "run-1",
+    "constraints": {
+        "chips": ["h100", "v5e"],
+        "pools": ["a"],
+        "regions": ["us-central1"],
+        "spot": False,
+        "data": {"regions": ["us-central1"], "size": "500G", "move": True},
+    },
+    "deadline": "12h",
+    "confidence": 0.95,
+    "budget": "$1,000",
+    "priority": 2,
+    "retries": 1,
+    "key": "run-1",
     "checkpoint": {"every": "10min", "folder": "kept", "restart": "1min"},
 }
 PLAIN: dict[str, Any] = {"name": "plain", "command": ["echo", "hi"], "estimates": {"cpu": "5s"}}
@@ -66,7 +91,13 @@ def test_every_key_of_a_job_is_kept() -> None:
     tpu, gpu = job.variants
     assert (tpu.name, tpu.family, tpu.chips, tpu.command) == ("tpu", "tpu", 8, ("python", "train.py"))
     assert dict(tpu.environment) == {"A": "1", "B": "true"} and tpu.flags == ("--xla_a=1",)
-    assert (gpu.image, gpu.secrets, gpu.layout, gpu.batch, gpu.precision) == ("x:1", ("HF_TOKEN",), "fsdp=8", 128, "bf16")
+    assert (gpu.image, gpu.secrets, gpu.layout, gpu.batch, gpu.precision) == (
+        "x:1",
+        ("HF_TOKEN",),
+        "fsdp=8",
+        128,
+        "bf16",
+    )
     assert gpu.on == {"h100"}
     c = job.constraints
     assert c.chips == {"h100", "v5e"} and c.pools == {"a"} and c.regions == {"us-central1"} and not c.spot
@@ -124,8 +155,10 @@ def test_the_deadline_of_an_offline_workload_is_the_jobs() -> None:
 def test_paths_are_relative_to_the_job_file(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text((ROOT / "examples/bert-large-pretrain.yaml").read_text())
     (tmp_path / "train.py").write_text("")
-    (tmp_path / "job.yaml").write_text("name: x\nworkload: w.yaml\nvariants:\n  gpu: {chips: 8, command: [a], "
-                                       "program: 'train.py:step'}\ncheckpoint: {folder: s3://b/c}\n")
+    (tmp_path / "job.yaml").write_text(
+        "name: x\nworkload: w.yaml\nvariants:\n  gpu: {chips: 8, command: [a], "
+        "program: 'train.py:step'}\ncheckpoint: {folder: s3://b/c}\n"
+    )
     [job] = load_jobs(tmp_path / "job.yaml", NOW)
     assert job.variants[0].program == f"{tmp_path / 'train.py'}:step" and job.checkpoint.folder == "s3://b/c"
 
@@ -135,84 +168,112 @@ def test_a_file_may_hold_several_jobs() -> None:
     assert [job.name for job in jobs] == ["run", "plain"]
 
 
-@pytest.mark.parametrize(("raw", "field", "words"), [
-    ({"jobs": []}, "jobs", "at least one entry"),
-    ({"jobs": [PLAIN], "name": "x"}, "name", "one of jobs"),
-    ({"jobs": "x"}, "jobs", "a list"),
-    ({"jobs": [PLAIN, {"name": "x"}]}, "jobs[1].workload", "estimates"),
-    ({"jobs": [PLAIN, {**PLAIN, "retries": -1}]}, "jobs[1].retries", "at least 0"),
-    ({"jobs": [PLAIN, {**PLAIN, "nam": 1}]}, "jobs[1].nam", "name"),
-])
+@pytest.mark.parametrize(
+    ("raw", "field", "words"),
+    [
+        ({"jobs": []}, "jobs", "at least one entry"),
+        ({"jobs": [PLAIN], "name": "x"}, "name", "one of jobs"),
+        ({"jobs": "x"}, "jobs", "a list"),
+        ({"jobs": [PLAIN, {"name": "x"}]}, "jobs[1].workload", "estimates"),
+        ({"jobs": [PLAIN, {**PLAIN, "retries": -1}]}, "jobs[1].retries", "at least 0"),
+        ({"jobs": [PLAIN, {**PLAIN, "nam": 1}]}, "jobs[1].nam", "name"),
+    ],
+)
 def test_lists_of_jobs_name_the_job(raw: dict[str, Any], field: str, words: str) -> None:
     said = refused(raw)
     assert said.startswith(f"{field}: ") and words in said
 
 
-@pytest.mark.parametrize(("path", "value", "field", "words"), [
-    ("name", None, "name", "a value"),
-    ("name", "", "name", "text"),
-    ("name", "a\nb", "name", "one line"),
-    ("name", 3, "name", "text"),
-    ("nmae", "x", "nmae", "did you mean name"),
-    ("workload", None, "workload", "a workload to predict, or estimates"),
-    ("workload", "nowhere.yaml", "workload: ", "a file that exists"),
-    ("workload", {"model": "gpt2"}, "workload", "either a train section or a serve"),
-    ("workload", {**WORKLOAD, "model": "gtp2"}, "workload model", "gpt2"),
-    ("workload", {"model": "gpt2", "serve": {"input": 10, "output": 5, "arrival": {"rate": 1}}}, "workload", "an end"),
-    ("workload", 7, "workload", "the name of a file, or keys and values"),
-    ("variants", {}, "variants", "at least one entry"),
-    ("variants.tpu.command", "python train.py", "variants.tpu.command", "a list such as [python, train.py]; no shell"),
-    ("variants.tpu.command", [], "variants.tpu.command", "no shell reads it"),
-    ("variants.tpu.command", [["a"]], "variants.tpu.command", "no shell reads it"),
-    ("variants.tpu.command", ["a\0b"], "variants.tpu.command", "NUL"),
-    ("variants.tpu.command", [" "], "variants.tpu.command", "a program"),
-    ("variants.tpu.command", None, "variants.tpu.command", "a list such as"),
-    ("variants.tpu.chips", None, "variants.tpu.chips", "how many chips"),
-    ("variants.tpu.chips", 0, "variants.tpu.chips", "at least 1"),
-    ("variants.tpu.chips", 2.5, "variants.tpu.chips", "a whole number"),
-    ("variants.tpu.family", "gpu", "variants.tpu.family", "tpu, as the variant is called"),
-    ("variants.tpu.family", "npu", "variants.tpu.family", "one of gpu, tpu, cpu"),
-    ("variants.big", {"chips": 8, "command": ["a"]}, "variants.big.family", "one of gpu, tpu, cpu"),
-    ("variants.a b", {"chips": 8, "command": ["a"], "family": "gpu"}, "variants.a b", "letters, digits"),
-    ("variants.gpu.on", ["v5e"], "variants.gpu.on", "family gpu"),
-    ("variants.gpu.on", ["h10"], "variants.gpu.on", "h100"),
-    ("variants.gpu.batch", 0, "variants.gpu.batch", "at least 1"),
-    ("variants.gpu.precision", "fp9", "variants.gpu.precision", "known name"),
-    ("variants.gpu.enviroment", {}, "variants.gpu.enviroment", "did you mean environment"),
-    ("variants.gpu.environment", {"A B": "x"}, "variants.gpu.environment.A B", "name of a variable"),
-    ("variants.gpu.environment", {"CHIPWISE_JOB": "x"}, "variants.gpu.environment", "does not begin with CHIPWISE_"),
-    ("variants.gpu.environment", {"HF_TOKEN": "x"}, "variants.gpu.environment", "under `secrets`"),
-    ("variants.gpu.secrets", ["HF-TOKEN"], "variants.gpu.secrets[0]", "name of a variable"),
-    ("constraints.chips", ["h101"], "constraints.chips", "h100"),
-    ("constraints.data.size", None, "constraints.data.size", "500G"),
-    ("constraints.spot", "no", "constraints.spot", "true or false"),
-    ("deadline", "soon", "deadline", "a duration after submission"),
-    ("deadline", "2027-01-16T08:00", "deadline", "with its zone"),
-    ("deadline", "2027-01-14T08:00Z", "deadline", "not over"),
-    ("deadline", -5, "deadline", "a duration after submission"),
-    ("confidence", 1.0, "confidence", "less than 1"),
-    ("budget", 0, "budget", "more than 0"),
-    ("budget", "much", "budget", "US dollars"),
-    ("priority", 0, "priority", "more than 0"),
-    ("priority", float("nan"), "priority", "a number"),
-    ("retries", 101, "retries", "at most 100"),
-    ("checkpoint.every", "never", "checkpoint.every", "a duration"),
-    ("checkpoint.foldr", "x", "checkpoint.foldr", "did you mean folder"),
-    ("estimates", {"h100": "0s"}, "estimates.h100", "a duration"),
-    ("estimates", {"h100": {"time": "1h", "low": "2h"}}, "estimates.h100", "an interval that holds"),
-    ("estimates", {"h100": {"low": "2h"}}, "estimates.h100.time", "a value"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "field", "words"),
+    [
+        ("name", None, "name", "a value"),
+        ("name", "", "name", "text"),
+        ("name", "a\nb", "name", "one line"),
+        ("name", 3, "name", "text"),
+        ("nmae", "x", "nmae", "did you mean name"),
+        ("workload", None, "workload", "a workload to predict, or estimates"),
+        ("workload", "nowhere.yaml", "workload: ", "a file that exists"),
+        ("workload", {"model": "gpt2"}, "workload", "either a train section or a serve"),
+        ("workload", {**WORKLOAD, "model": "gtp2"}, "workload model", "gpt2"),
+        (
+            "workload",
+            {"model": "gpt2", "serve": {"input": 10, "output": 5, "arrival": {"rate": 1}}},
+            "workload",
+            "an end",
+        ),
+        ("workload", 7, "workload", "the name of a file, or keys and values"),
+        ("variants", {}, "variants", "at least one entry"),
+        (
+            "variants.tpu.command",
+            "python train.py",
+            "variants.tpu.command",
+            "a list such as [python, train.py]; no shell",
+        ),
+        ("variants.tpu.command", [], "variants.tpu.command", "no shell reads it"),
+        ("variants.tpu.command", [["a"]], "variants.tpu.command", "no shell reads it"),
+        ("variants.tpu.command", ["a\0b"], "variants.tpu.command", "NUL"),
+        ("variants.tpu.command", [" "], "variants.tpu.command", "a program"),
+        ("variants.tpu.command", None, "variants.tpu.command", "a list such as"),
+        ("variants.tpu.chips", None, "variants.tpu.chips", "how many chips"),
+        ("variants.tpu.chips", 0, "variants.tpu.chips", "at least 1"),
+        ("variants.tpu.chips", 2.5, "variants.tpu.chips", "a whole number"),
+        ("variants.tpu.family", "gpu", "variants.tpu.family", "tpu, as the variant is called"),
+        ("variants.tpu.family", "npu", "variants.tpu.family", "one of gpu, tpu, cpu"),
+        ("variants.big", {"chips": 8, "command": ["a"]}, "variants.big.family", "one of gpu, tpu, cpu"),
+        ("variants.a b", {"chips": 8, "command": ["a"], "family": "gpu"}, "variants.a b", "letters, digits"),
+        ("variants.gpu.on", ["v5e"], "variants.gpu.on", "family gpu"),
+        ("variants.gpu.on", ["h10"], "variants.gpu.on", "h100"),
+        ("variants.gpu.batch", 0, "variants.gpu.batch", "at least 1"),
+        ("variants.gpu.precision", "fp9", "variants.gpu.precision", "known name"),
+        ("variants.gpu.enviroment", {}, "variants.gpu.enviroment", "did you mean environment"),
+        ("variants.gpu.environment", {"A B": "x"}, "variants.gpu.environment.A B", "name of a variable"),
+        (
+            "variants.gpu.environment",
+            {"CHIPWISE_JOB": "x"},
+            "variants.gpu.environment",
+            "does not begin with CHIPWISE_",
+        ),
+        ("variants.gpu.environment", {"HF_TOKEN": "x"}, "variants.gpu.environment", "under `secrets`"),
+        ("variants.gpu.secrets", ["HF-TOKEN"], "variants.gpu.secrets[0]", "name of a variable"),
+        ("constraints.chips", ["h101"], "constraints.chips", "h100"),
+        ("constraints.data.size", None, "constraints.data.size", "500G"),
+        ("constraints.spot", "no", "constraints.spot", "true or false"),
+        ("deadline", "soon", "deadline", "a duration after submission"),
+        ("deadline", "2027-01-16T08:00", "deadline", "with its zone"),
+        ("deadline", "2027-01-14T08:00Z", "deadline", "not over"),
+        ("deadline", -5, "deadline", "a duration after submission"),
+        ("confidence", 1.0, "confidence", "less than 1"),
+        ("budget", 0, "budget", "more than 0"),
+        ("budget", "much", "budget", "US dollars"),
+        ("priority", 0, "priority", "more than 0"),
+        ("priority", float("nan"), "priority", "a number"),
+        ("retries", 101, "retries", "at most 100"),
+        ("checkpoint.every", "never", "checkpoint.every", "a duration"),
+        ("checkpoint.foldr", "x", "checkpoint.foldr", "did you mean folder"),
+        ("estimates", {"h100": "0s"}, "estimates.h100", "a duration"),
+        ("estimates", {"h100": {"time": "1h", "low": "2h"}}, "estimates.h100", "an interval that holds"),
+        ("estimates", {"h100": {"low": "2h"}}, "estimates.h100.time", "a value"),
+    ],
+)
 def test_what_cannot_be_used_is_refused_by_name(path: str, value: Any, field: str, words: str) -> None:
     said = refused(changed(path, value))
     assert said.startswith(f"{field}"), said
     assert words in said
 
 
-@pytest.mark.parametrize("environment", [
-    {"HF_TOKEN": "hunter2secret"}, {"AWS_SECRET_ACCESS_KEY": "hunter2secret"}, {"db_password": "hunter2secret"},
-    {"X": "postgresql://ada:hunter2secret@host/db"}, {"OPENAI_API_KEY": "hunter2secret"},
-    {"Y": "sk-" + "hunter2secret" * 3}, {"myApiToken": "hunter2secret"},
-])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HF_TOKEN": "hunter2secret"},
+        {"AWS_SECRET_ACCESS_KEY": "hunter2secret"},
+        {"db_password": "hunter2secret"},
+        {"X": "postgresql://ada:hunter2secret@host/db"},
+        {"OPENAI_API_KEY": "hunter2secret"},
+        {"Y": "sk-" + "hunter2secret" * 3},
+        {"myApiToken": "hunter2secret"},
+    ],
+)
 def test_secrets_are_refused_unseen(environment: dict[str, str]) -> None:
     said = refused(changed("variants.gpu.environment", environment))
     assert "secrets" in said and "hunter2secret" not in said

@@ -48,9 +48,16 @@ def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(eng
     assert end.by == engine_id and end.started <= end.ended
 
 
-@pytest.mark.parametrize(("command", "state", "code"), [
-    (("false",), FAILED, 1), ((PYTHON, "-c", "import os; os.kill(os.getpid(), 9)"), FAILED, 137),
-    (("/no/such/program",), FAILED, 127), (("/etc/passwd",), FAILED, 126), (("true",), DONE, 0)])
+@pytest.mark.parametrize(
+    ("command", "state", "code"),
+    [
+        (("false",), FAILED, 1),
+        ((PYTHON, "-c", "import os; os.kill(os.getpid(), 9)"), FAILED, 137),
+        (("/no/such/program",), FAILED, 127),
+        (("/etc/passwd",), FAILED, 126),
+        (("true",), DONE, 0),
+    ],
+)
 def test_every_end_is_told_as_shells_do(engine, tmp_path, command, state, code):
     engine.submit(launch(tmp_path, *command))
     seen = ended(engine)
@@ -98,7 +105,10 @@ def test_what_was_buried_never_runs(engine, tmp_path):
     there = launch(tmp_path, "touch", "ran")
     assert bury(there.folder, "router-1") and bury(there.folder, "router-2")
     assert engine.submit(there).startswith(BURIED) and engine.list() == []
-    assert subprocess.run([*SHIM, str(there.folder), "late"], stderr=subprocess.DEVNULL, check=False).returncode == shim.TAKEN
+    assert (
+        subprocess.run([*SHIM, str(there.folder), "late"], stderr=subprocess.DEVNULL, check=False).returncode
+        == shim.TAKEN
+    )
     assert not (there.folder / "ran").exists()
 
 
@@ -166,8 +176,15 @@ def test_chips_are_never_handed_out_twice_and_come_back(engine, tmp_path):
 
 def test_chips_have_the_ids_of_the_pool_and_the_job_can_not_take_others(engine, tmp_path):
     at = pool(count=2, family="gpu", chip="h100", address=(("ids", "4,6"),))
-    there = launch(tmp_path, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CHIPWISE_CHIP_IDS", at=at, chips=2,
-                   variables=[("CUDA_VISIBLE_DEVICES", "0,1,2,3")])
+    there = launch(
+        tmp_path,
+        "sh",
+        "-c",
+        "echo $CUDA_VISIBLE_DEVICES $CHIPWISE_CHIP_IDS",
+        at=at,
+        chips=2,
+        variables=[("CUDA_VISIBLE_DEVICES", "0,1,2,3")],
+    )
     engine.submit(there)
     ended(engine)
     assert (there.folder / "output").read_text() == "4,6 4,6\n"
@@ -254,8 +271,14 @@ def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(engine, tmp
 def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
     monkeypatch.setenv("API_TOKEN", "hunter2-very-secret")
     monkeypatch.setenv("OTHER_TOKEN", "not-its-business")
-    there = launch(tmp_path, "sh", "-c", "test ${#API_TOKEN} = 19 && test -z \"$OTHER_TOKEN\"", secrets=["API_TOKEN"],
-                   at=pool(address=(("secrets", "API_TOKEN,OTHER_TOKEN"),)))
+    there = launch(
+        tmp_path,
+        "sh",
+        "-c",
+        'test ${#API_TOKEN} = 19 && test -z "$OTHER_TOKEN"',
+        secrets=["API_TOKEN"],
+        at=pool(address=(("secrets", "API_TOKEN,OTHER_TOKEN"),)),
+    )
     engine.submit(there)
     assert ended(engine).state == DONE
     assert "hunter2" not in engine.render(there)
@@ -294,14 +317,19 @@ def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, 
     """The lock goes with the shim: killed anywhere in `submit`, the ids are free again or in the claim."""
     at = pool(count=1)
     there = launch(tmp_path, "true", at=at)
-    code = ("import os, sys, signal; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
-            "from chipwise.route.engines import local; from route_cases import launch, pool\n"
-            "real = os.posix_spawn\n"
-            "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
-            "os.posix_spawn = killed\n"
-            "local.LocalEngine(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n")
-    done = subprocess.run([PYTHON, "-c", code, str(tmp_path), str(Path(__file__).parent)], check=False,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    code = (
+        "import os, sys, signal; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
+        "from chipwise.route.engines import local; from route_cases import launch, pool\n"
+        "real = os.posix_spawn\n"
+        "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.posix_spawn = killed\n"
+        "local.LocalEngine(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", code, str(tmp_path), str(Path(__file__).parent)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert done.returncode == -signal.SIGKILL
     assert ended(engine).state == DONE  # its shim went on alone
     assert engine.submit(there) == claim_of(there.folder).by and engine.capacity([at])["near"].free == 1

@@ -18,14 +18,24 @@ from patience import PATIENCE_S
 
 TOKEN = "a-token-of-some-length"
 HOSTILE = 'a"b\\c\nd{}µ'
-TOTALS = {"jobs": {"done": 3.0, "waiting": 1.0}, "attempts": {"done": 3.0, "lost": 2.0, "running": 1.0}, "chips": {HOSTILE: 4.0},
-          "spent": {HOSTILE: 12.5}}
+TOTALS = {
+    "jobs": {"done": 3.0, "waiting": 1.0},
+    "attempts": {"done": 3.0, "lost": 2.0, "running": 1.0},
+    "chips": {HOSTILE: 4.0},
+    "spent": {HOSTILE: 12.5},
+}
 
 
 def told(ticks=1):
     metrics = Metrics()
-    report = TickReport(1_000.0, 0.03, decisions={"start": 2}, spaces={HOSTILE: Space(8, 8, 4), "near": Space(2, 2, 2)},
-                        down={"slurm": "no answer"}, up=["local"])
+    report = TickReport(
+        1_000.0,
+        0.03,
+        decisions={"start": 2},
+        spaces={HOSTILE: Space(8, 8, 4), "near": Space(2, 2, 2)},
+        down={"slurm": "no answer"},
+        up=["local"],
+    )
     waiting = JobRow("1", job("run"), "waiting", 400.0, (option(),), ())
     for _ in range(ticks):
         metrics.count(report)
@@ -34,7 +44,9 @@ def told(ticks=1):
 
 
 def samples(text):
-    return {(s.name, *sorted(s.labels.items())): s.value for f in text_string_to_metric_families(text) for s in f.samples}
+    return {
+        (s.name, *sorted(s.labels.items())): s.value for f in text_string_to_metric_families(text) for s in f.samples
+    }
 
 
 def test_prometheus_reads_every_metric():
@@ -42,9 +54,16 @@ def test_prometheus_reads_every_metric():
     assert found["chipwise_jobs", ("state", "waiting")] == 1 and found["chipwise_attempts_total", ("end", "lost")] == 2
     assert found["chipwise_attempts_under_way", ("state", "running")] == 1
     assert found["chipwise_decisions_total", ("kind", "start")] == 6
-    assert found["chipwise_engine_up", ("engine", "slurm")] == 0 and found["chipwise_engine_up", ("engine", "local")] == 1
-    assert found["chipwise_pool_chips_free", ("pool", HOSTILE)] == 4 and found["chipwise_pool_chips_held", ("pool", HOSTILE)] == 4
-    assert found["chipwise_spent_usd_total", ("pool", HOSTILE)] == 12.5 and found["chipwise_oldest_wait_seconds",] == 600
+    assert (
+        found["chipwise_engine_up", ("engine", "slurm")] == 0 and found["chipwise_engine_up", ("engine", "local")] == 1
+    )
+    assert (
+        found["chipwise_pool_chips_free", ("pool", HOSTILE)] == 4
+        and found["chipwise_pool_chips_held", ("pool", HOSTILE)] == 4
+    )
+    assert (
+        found["chipwise_spent_usd_total", ("pool", HOSTILE)] == 12.5 and found["chipwise_oldest_wait_seconds",] == 600
+    )
     assert found["chipwise_tick_seconds_count",] == 3 and found["chipwise_tick_seconds_sum",] == pytest.approx(0.09)
     buckets = {float(key[1][1]): value for key, value in found.items() if key[0] == "chipwise_tick_seconds_bucket"}
     assert buckets[0.025] == 0 and buckets[0.05] == 3 and buckets[math.inf] == 3
@@ -52,7 +71,9 @@ def test_prometheus_reads_every_metric():
 
 def test_every_family_has_its_kind_and_help():
     families = list(text_string_to_metric_families(told().text()))
-    assert len(families) >= 12 and all(f.documentation and f.type in ("gauge", "counter", "histogram") for f in families)
+    assert len(families) >= 12 and all(
+        f.documentation and f.type in ("gauge", "counter", "histogram") for f in families
+    )
 
 
 @pytest.fixture
@@ -85,8 +106,17 @@ def test_metrics_are_scraped_over_http(served):
     assert get(served(), "/")[0] == 404 and get(served(), "/metrics?x=1")[0] == 200
 
 
-@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": f"Basic {TOKEN}"},
-                                     {"Authorization": "Bearer "}, {"Authorization": f"Bearer {TOKEN}x"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": TOKEN},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {TOKEN}x"},
+    ],
+)
 def test_without_the_token_nothing_is_told(served, headers):
     status, text, _ = get(served(token=TOKEN), **headers)
     assert status == 401 and "chipwise_" not in text
@@ -112,8 +142,21 @@ def test_off_loopback_with_a_token_it_serves(served):
     assert get(port)[0] == 401 and get(port, Authorization=f"Bearer {TOKEN}")[0] == 200
 
 
-@pytest.mark.parametrize("address", ["", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1",
-                                     "no.such.host.invalid:1", "127.0.0.1:²"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "9464",
+        ":9464",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:x",
+        "127.0.0.1:70000",
+        "127.0.0.1:-1",
+        "no.such.host.invalid:1",
+        "127.0.0.1:²",
+    ],
+)
 def test_addresses_that_are_none_are_refused(address):
     with pytest.raises(InputError, match="--metrics"):
         Endpoint(address, "", str)

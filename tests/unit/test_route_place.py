@@ -33,22 +33,39 @@ def test_a_gang_starts_with_all_its_chips_or_waits():
 
 def test_a_later_job_passes_a_reserved_one_only_if_it_ends_in_time_or_takes_what_is_left_over():
     def board(hours: float, big: int = 6):
-        made = board_of([POOL], [candidate("run", [option(POOL, 2, 4)]), candidate("big", [option(POOL, 1, big)], 1.0),
-                                 candidate("small", [option(POOL, hours, 4)], 2.0)])
+        made = board_of(
+            [POOL],
+            [
+                candidate("run", [option(POOL, 2, 4)]),
+                candidate("big", [option(POOL, 1, big)], 1.0),
+                candidate("small", [option(POOL, hours, 4)], 2.0),
+            ],
+        )
         made.started("run", "only", 0.0)
         return made
 
     assert ("small", "start") in decisions(board(1), [POOL], free={"only": 4})
     assert ("small", "wait") in decisions(board(1.9), [POOL], free={"only": 4})  # its high end is 2.4 h
-    left = board_of([POOL], [candidate("run", [option(POOL, 2, 6)]), candidate("big", [option(POOL, 1, 4)], 1.0),
-                             candidate("small", [option(POOL, 9, 2)], 2.0)])
+    left = board_of(
+        [POOL],
+        [
+            candidate("run", [option(POOL, 2, 6)]),
+            candidate("big", [option(POOL, 1, 4)], 1.0),
+            candidate("small", [option(POOL, 9, 2)], 2.0),
+        ],
+    )
     left.started("run", "only", 0.0)
     assert ("small", "start") in decisions(left, [POOL], free={"only": 2})
 
 
 def test_a_job_ahead_stops_restartable_jobs_behind_where_the_policy_allows_it():
-    board = board_of([POOL], [candidate("low", [option(POOL, 9, 8)], restartable=True, every=60.0),
-                              candidate("high", [option(POOL, 1, 8)], 1.0)])
+    board = board_of(
+        [POOL],
+        [
+            candidate("low", [option(POOL, 9, 8)], restartable=True, every=60.0),
+            candidate("high", [option(POOL, 1, 8)], 1.0),
+        ],
+    )
     board.started("low", "only", 0.0)
     at = {"now": 30.0, "free": {"only": 0}, "order": [2, 1]}
     assert ("high", "wait") in decisions(board, [POOL], **at)
@@ -58,8 +75,13 @@ def test_a_job_ahead_stops_restartable_jobs_behind_where_the_policy_allows_it():
 
 
 def test_a_stop_that_repeats_more_than_it_gains_is_not_made():
-    board = board_of([POOL], [candidate("low", [option(POOL, 9, 8)], restartable=True),  # it keeps nothing
-                              candidate("high", [option(POOL, 1, 8)], 1.0)])
+    board = board_of(
+        [POOL],
+        [
+            candidate("low", [option(POOL, 9, 8)], restartable=True),  # it keeps nothing
+            candidate("high", [option(POOL, 1, 8)], 1.0),
+        ],
+    )
     board.started("low", "only", 0.0)
     late = {"free": {"only": 0}, "order": [2, 1], "preempts": True}
     assert ("low", "stop") in decisions(board, [POOL], now=1 * HOUR, **late)  # repeats 1 h, saves 8 h of waiting
@@ -68,8 +90,10 @@ def test_a_stop_that_repeats_more_than_it_gains_is_not_made():
 
 def test_a_job_that_can_not_restart_is_never_stopped_or_moved():
     other = pool("other", 8, 0.01)
-    board = board_of([POOL, other], [candidate("fixed", [option(POOL, 9, 8), option(other, 9, 8)]),
-                                     candidate("high", [option(POOL, 1, 8)], 1.0)])
+    board = board_of(
+        [POOL, other],
+        [candidate("fixed", [option(POOL, 9, 8), option(other, 9, 8)]), candidate("high", [option(POOL, 1, 8)], 1.0)],
+    )
     board.started("fixed", "only", 0.0)
     found = decisions(board, [POOL, other], free={"only": 0, "other": 8}, order=[2, 1], preempts=True, moves=True)
     assert set(found) == {("high", "wait")}
@@ -78,8 +102,10 @@ def test_a_job_that_can_not_restart_is_never_stopped_or_moved():
 def test_a_running_job_moves_when_that_pays_for_the_work_repeated():
     other = pool("other", 8, 0.5)
     for restart, moved in ((60.0, True), (9 * HOUR, False)):
-        board = board_of([POOL, other], [candidate("a", [option(POOL, 8, 8), option(other, 8, 8)], restartable=True,
-                                                   every=60.0, restart=restart)])
+        board = board_of(
+            [POOL, other],
+            [candidate("a", [option(POOL, 8, 8), option(other, 8, 8)], restartable=True, every=60.0, restart=restart)],
+        )
         board.started("a", "only", 0.0)
         found = decisions(board, [POOL, other], 30.0, {"only": 0, "other": 8}, moves=True)
         assert (("a", "stop") in found) == (("a", "start") in found) == moved
@@ -90,7 +116,9 @@ def test_a_running_job_moves_when_that_pays_for_the_work_repeated():
 @pytest.mark.parametrize("name", ["fastest", "balanced", "cheapest"])
 def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
     other = pool("other", 8, 9.0)
-    board = board_of([POOL, other], [candidate("a", [option(POOL, 1, 8), option(other, 3, 8)], restartable=True, every=60.0)])
+    board = board_of(
+        [POOL, other], [candidate("a", [option(POOL, 1, 8), option(other, 3, 8)], restartable=True, every=60.0)]
+    )
     board.started("a", "only", 0.0)
     view = board.view(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
     stop, start = place(view, POLICIES[name](view), board.option)
@@ -99,8 +127,14 @@ def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
 
 
 def test_whoever_has_waited_too_long_goes_first_and_keeps_its_place():
-    board = board_of([POOL], [candidate("run", [option(POOL, 2, 4)]), candidate("old", [option(POOL, 1, 8)], -90_000.0),
-                              candidate("new", [option(POOL, 9, 4)])])
+    board = board_of(
+        [POOL],
+        [
+            candidate("run", [option(POOL, 2, 4)]),
+            candidate("old", [option(POOL, 1, 8)], -90_000.0),
+            candidate("new", [option(POOL, 9, 4)]),
+        ],
+    )
     board.started("run", "only", 0.0)
     at = {"free": {"only": 4}, "order": [0, 9, 1]}
     assert ("new", "start") in decisions(board, [POOL], patience=inf, **at)
@@ -149,7 +183,9 @@ def test_the_queue_in_front_counts_in_the_predicted_start():
 
 
 def test_the_board_counts_down_what_is_left_while_a_job_runs():
-    board = board_of([POOL], [candidate("a", [option(POOL, 4, 2, once=1.0)], restartable=True, every=HOUR, restart=60.0)])
+    board = board_of(
+        [POOL], [candidate("a", [option(POOL, 4, 2, once=1.0)], restartable=True, every=HOUR, restart=60.0)]
+    )
     view = view_of(board, [POOL])
     assert view.usd[0, 0] == pytest.approx(9.0)
     board.started("a", "only", 0.0)
@@ -178,7 +214,8 @@ def test_a_job_that_goes_leaves_the_others_as_they_were():
     view = view_of(board, [POOL])
     assert len(board) == 66 and "j3" not in board and "j4" in board
     assert {job: view.seconds[j, 0] / HOUR for j, job in enumerate(view.jobs)} == {
-        f"j{k}": k + 1 for k in range(100) if k % 3}
+        f"j{k}": k + 1 for k in range(100) if k % 3
+    }
     assert board.option("j4", "only").seconds.value == 5 * HOUR
 
 

@@ -105,7 +105,10 @@ def test_throughput_per_dollar_leaves_no_pool_idle_while_waiting_costs_more():
 
 def test_weights_decide_what_balanced_prefers_and_bad_ones_are_refused():
     board = board_of(POOLS, [candidate("a", both(1, 3))])
-    for weights, best in (({"cost": 1, "time": 0, "energy": 0, "risk": 0}, 1), ({"cost": 0, "time": 1, "energy": 0}, 0)):
+    for weights, best in (
+        ({"cost": 1, "time": 0, "energy": 0, "risk": 0}, 1),
+        ({"cost": 0, "time": 1, "energy": 0}, 0),
+    ):
         assert POLICIES["balanced"](view_of(board, POOLS, weights=weights)).score[0].argmin() == best
     for weights in ({"cost": -1.0}, {"time": float("nan")}, dict.fromkeys(("cost", "time", "energy", "risk"), 0.0)):
         with pytest.raises(InputError, match="weights"):
@@ -114,7 +117,10 @@ def test_weights_decide_what_balanced_prefers_and_bad_ones_are_refused():
 
 def test_max_min_fair_gives_each_job_the_pool_it_is_better_in():
     wide = (pool("a", 1), pool("b", 1))
-    jobs = [candidate("x", [option(wide[0], 1), option(wide[1], 4)]), candidate("y", [option(wide[0], 1), option(wide[1], 1)])]
+    jobs = [
+        candidate("x", [option(wide[0], 1), option(wide[1], 4)]),
+        candidate("y", [option(wide[0], 1), option(wide[1], 1)]),
+    ]
     shares = max_min_shares(view_of(board_of(wide, jobs), wide))
     assert shares[0, 0] > 0.9 and shares[1, 1] > 0.9
 
@@ -164,7 +170,8 @@ def test_an_unknown_policy_names_the_nearest():
 def test_a_policy_of_ones_own_is_found_by_entry_point_and_by_path(tmp_path, monkeypatch):
     (tmp_path / "dearest_policy.py").write_text(
         "from chipwise.route.view import Wishes\n\n"
-        "def dearest(view):\n    'The most dollars.'\n    return Wishes(-view.usd, view.arrival, 'USD')\n")
+        "def dearest(view):\n    'The most dollars.'\n    return Wishes(-view.usd, view.arrival, 'USD')\n"
+    )
     info = tmp_path / "dearest-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dearest\nVersion: 1.0\n")
@@ -181,20 +188,24 @@ def answers(wishes):
         if isinstance(wishes, Exception):
             raise wishes
         return wishes(view) if callable(wishes) else wishes
+
     return own
 
 
-@pytest.mark.parametrize(("wishes", "words"), [
-    ({"score": 1}, "dict in place of Wishes"),
-    (ZeroDivisionError("division by zero"), "failed: ZeroDivisionError: division by zero"),
-    (lambda v: Wishes(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
-    (lambda v: Wishes(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),
-    (lambda v: Wishes(-v.usd * np.inf, v.arrival, "USD"), "score holds -inf"),
-    (lambda v: Wishes([[1.0, 2.0]], v.arrival, "USD"), "score is list, not an array"),
-    (lambda v: Wishes(v.usd.astype(str), v.arrival, "USD"), "not numbers"),
-    (lambda v: Wishes(v.usd, v.arrival, "USD", wait=-1.0), "wait holds numbers below 0"),
-    (lambda v: Wishes(v.usd, v.arrival, 3), "unit is int, not text"),
-])
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        ({"score": 1}, "dict in place of Wishes"),
+        (ZeroDivisionError("division by zero"), "failed: ZeroDivisionError: division by zero"),
+        (lambda v: Wishes(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
+        (lambda v: Wishes(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),
+        (lambda v: Wishes(-v.usd * np.inf, v.arrival, "USD"), "score holds -inf"),
+        (lambda v: Wishes([[1.0, 2.0]], v.arrival, "USD"), "score is list, not an array"),
+        (lambda v: Wishes(v.usd.astype(str), v.arrival, "USD"), "not numbers"),
+        (lambda v: Wishes(v.usd, v.arrival, "USD", wait=-1.0), "wait holds numbers below 0"),
+        (lambda v: Wishes(v.usd, v.arrival, 3), "unit is int, not text"),
+    ],
+)
 def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):
     import sys
     import types
@@ -210,4 +221,8 @@ def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):
 def test_a_price_too_small_to_divide_by_counts_as_none_in_the_balance():
     from chipwise.route.policies.balanced import _over_best
 
-    assert _over_best(np.array([[5e-324, 3.0], [0.0, 0.0], [2.0, 3.0]])).tolist() == [[1.0, 2.0], [1.0, 1.0], [1.0, 1.5]]
+    assert _over_best(np.array([[5e-324, 3.0], [0.0, 0.0], [2.0, 3.0]])).tolist() == [
+        [1.0, 2.0],
+        [1.0, 1.0],
+        [1.0, 1.5],
+    ]

@@ -18,11 +18,23 @@ from chipwise.route.secret import listed
 TODAY = date(2026, 11, 15)
 BASE = Path("/somewhere")
 GOOD: dict[str, Any] = {
-    "folder": "shared", "engines": {"slurm": {"conf": "etc/slurm.conf", "timeout": 5}, "local": {"cwd": "."}},
+    "folder": "shared",
+    "engines": {"slurm": {"conf": "etc/slurm.conf", "timeout": 5}, "local": {"cwd": "."}},
     "pools": [
-        {"name": "h100", "engine": "slurm", "chip": "H100", "count": 16, "unit": 8, "price": 2.5, "terms": "reserved",
-         "region": "here", "watts": 1000, "power_kw": 20, "max_time": "2d",
-         "address": {"partition": "gpu", "label": {"a": "b", "c": 1}, "exclusive": True}},
+        {
+            "name": "h100",
+            "engine": "slurm",
+            "chip": "H100",
+            "count": 16,
+            "unit": 8,
+            "price": 2.5,
+            "terms": "reserved",
+            "region": "here",
+            "watts": 1000,
+            "power_kw": 20,
+            "max_time": "2d",
+            "address": {"partition": "gpu", "label": {"a": "b", "c": 1}, "exclusive": True},
+        },
         {"name": "v5e", "engine": "local", "chip": "v5e", "count": 8},
     ],
 }
@@ -88,7 +100,9 @@ def test_pools_may_hand_over_what_their_engine_lists_or_what_they_list_themselve
 
 
 @pytest.mark.parametrize("engine", ["local", "slurm", "ray"])
-@pytest.mark.parametrize("name", ["PATH", "IFS", "ENV", "BASH_ENV", "LD_PRELOAD", "SLURM_JWT", "SBATCH_ACCOUNT", "CHIPWISE_METRICS_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "IFS", "ENV", "BASH_ENV", "LD_PRELOAD", "SLURM_JWT", "SBATCH_ACCOUNT", "CHIPWISE_METRICS_TOKEN"]
+)
 def test_reserved_names_are_refused_where_they_are_listed(engine: str, name: str) -> None:
     said = refused({**GOOD, "engines": {engine: {"secrets": ["HF_TOKEN", name]}}})
     assert said.startswith(f"engines.{engine}.secrets[1]: '{name}' is not accepted; expected a variable other than ")
@@ -96,9 +110,28 @@ def test_reserved_names_are_refused_where_they_are_listed(engine: str, name: str
     assert refused({"pools": [own]}).startswith(f"pools[0].address.secrets[0]: '{name}' is not accepted")
 
 
-@pytest.mark.parametrize("value", [
-    ["hf_" + "hunter2" * 5], ["hf_hunter2"], ["hunter2"], ["HF_TOKEN=hunter2"], ["HF_TOKEN", "hunter2-x"], "hunter2", "HF_TOKEN,hunter2",
-    {"HF_TOKEN": "hunter2"}, ["A,hunter2"], ["*hunter2"], ["hunter2\nx"], [["hunter2"]], [{"HF_TOKEN": "hunter2"}], [""], ["HF_*"], "HF_TOKEN", True])
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["hf_" + "hunter2" * 5],
+        ["hf_hunter2"],
+        ["hunter2"],
+        ["HF_TOKEN=hunter2"],
+        ["HF_TOKEN", "hunter2-x"],
+        "hunter2",
+        "HF_TOKEN,hunter2",
+        {"HF_TOKEN": "hunter2"},
+        ["A,hunter2"],
+        ["*hunter2"],
+        ["hunter2\nx"],
+        [["hunter2"]],
+        [{"HF_TOKEN": "hunter2"}],
+        [""],
+        ["HF_*"],
+        "HF_TOKEN",
+        True,
+    ],
+)
 def test_values_in_the_place_of_names_are_refused_unseen(value: Any) -> None:
     for raw in (changed("engines.slurm.secrets", value), changed("pools.0.address", {"secrets": value})):
         said = refused(raw)
@@ -158,51 +191,57 @@ def test_a_pool_that_is_not_there_is_named() -> None:
         made(GOOD).pool("h10")
 
 
-@pytest.mark.parametrize(("path", "value", "field", "words"), [
-    ("pools", [], "pools", "at least one entry"),
-    ("pools", None, "pools", "a value"),
-    ("pools.0.name", "a b", "pools[0].name", "letters, digits"),
-    ("pools.1.name", "h100", "pools.name", "a name of its own"),
-    ("pools.0.engine", "sge", "pools[0].engine", "one of local, slurm, ray, kubernetes"),
-    ("pools.0.chip", "h10", "pools[0].chip", "h100"),
-    ("pools.0.chip", "gaudi2", "pools[0].chip", "a GPU, a TPU or cpu"),
-    ("pools.0.count", 0, "pools[0].count", "at least 1"),
-    ("pools.0.count", "many", "pools[0].count", "a whole number"),
-    ("pools.0.unit", 3, "pools[0].unit", "a divisor"),
-    ("pools.0.shapes", ["2x2"], "pools[0].shapes", "no slices"),
-    ("pools.0.price", -1, "pools[0].price", "at least 0"),
-    ("pools.0.price", None, "pools[0].price", "or a cloud"),
-    ("pools.0.terms", "leased", "pools[0].terms", "one of ondemand"),
-    ("pools.0.interruptions", 0.1, "pools[0].interruptions", "terms: spot"),
-    ("pools.0.watts", -1, "pools[0].watts", "at least 0"),
-    ("pools.0.power_kw", 0, "pools[0].power_kw", "more than 0"),
-    ("pools.0.max_time", "long", "pools[0].max_time", "a duration"),
-    ("pools.0.adress", {}, "pools[0].adress", "did you mean address"),
-    ("pools.0.address", {"a": "x\ny"}, "pools[0].address.a", "one line"),
-    ("pools.1.shapes", ["3x3"], "pools[1].shapes", "a slice of v5e"),
-    ("pools.1.shapes", ["4x4"], "pools[1].shapes", "at most the pool's 8"),
-    ("pools.1.shapes", ["2x2", "2x2"], "pools[1].shapes", "one shape of 4"),
-    ("pools.1.shapes", ["big"], "pools[1].shapes[0]", "a shape such as 2x4"),
-    ("pools.1.shapes", "all", "pools[1].shapes", ""),
-    ("engines.pbs", {}, "engines.pbs", "one of local"),
-    ("engines.slurm.token", "x", "engines.slurm", "no secret in the file"),
-    ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "no secret in the file"),
-    ("pools.0.address", {"api_token": "hunter2"}, "pools[0].address", "no secret in the file"),
-    ("enginse", {}, "enginse", "did you mean engines"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "field", "words"),
+    [
+        ("pools", [], "pools", "at least one entry"),
+        ("pools", None, "pools", "a value"),
+        ("pools.0.name", "a b", "pools[0].name", "letters, digits"),
+        ("pools.1.name", "h100", "pools.name", "a name of its own"),
+        ("pools.0.engine", "sge", "pools[0].engine", "one of local, slurm, ray, kubernetes"),
+        ("pools.0.chip", "h10", "pools[0].chip", "h100"),
+        ("pools.0.chip", "gaudi2", "pools[0].chip", "a GPU, a TPU or cpu"),
+        ("pools.0.count", 0, "pools[0].count", "at least 1"),
+        ("pools.0.count", "many", "pools[0].count", "a whole number"),
+        ("pools.0.unit", 3, "pools[0].unit", "a divisor"),
+        ("pools.0.shapes", ["2x2"], "pools[0].shapes", "no slices"),
+        ("pools.0.price", -1, "pools[0].price", "at least 0"),
+        ("pools.0.price", None, "pools[0].price", "or a cloud"),
+        ("pools.0.terms", "leased", "pools[0].terms", "one of ondemand"),
+        ("pools.0.interruptions", 0.1, "pools[0].interruptions", "terms: spot"),
+        ("pools.0.watts", -1, "pools[0].watts", "at least 0"),
+        ("pools.0.power_kw", 0, "pools[0].power_kw", "more than 0"),
+        ("pools.0.max_time", "long", "pools[0].max_time", "a duration"),
+        ("pools.0.adress", {}, "pools[0].adress", "did you mean address"),
+        ("pools.0.address", {"a": "x\ny"}, "pools[0].address.a", "one line"),
+        ("pools.1.shapes", ["3x3"], "pools[1].shapes", "a slice of v5e"),
+        ("pools.1.shapes", ["4x4"], "pools[1].shapes", "at most the pool's 8"),
+        ("pools.1.shapes", ["2x2", "2x2"], "pools[1].shapes", "one shape of 4"),
+        ("pools.1.shapes", ["big"], "pools[1].shapes[0]", "a shape such as 2x4"),
+        ("pools.1.shapes", "all", "pools[1].shapes", ""),
+        ("engines.pbs", {}, "engines.pbs", "one of local"),
+        ("engines.slurm.token", "x", "engines.slurm", "no secret in the file"),
+        ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "no secret in the file"),
+        ("pools.0.address", {"api_token": "hunter2"}, "pools[0].address", "no secret in the file"),
+        ("enginse", {}, "enginse", "did you mean engines"),
+    ],
+)
 def test_what_cannot_be_used_is_refused_by_name(path: str, value: Any, field: str, words: str) -> None:
     said = refused(changed(path, value))
     assert said.startswith(f"{field}: "), said
     assert words in said and "hunter2" not in said
 
 
-@pytest.mark.parametrize(("keys", "field", "words"), [
-    ({"cloud": "gpc"}, "cloud", "gcp"),
-    ({"cloud": "gcp", "region": "mars"}, "price", "no price of h100 ondemand is listed at gcp mars"),
-    ({"cloud": "gcp", "terms": "reserved"}, "years", "1 or 3"),
-    ({"cloud": "gcp", "count": 12}, "unit", "not whole instances of 8"),
-    ({"chip": "cpu"}, "price", "US dollars"),
-])
+@pytest.mark.parametrize(
+    ("keys", "field", "words"),
+    [
+        ({"cloud": "gpc"}, "cloud", "gcp"),
+        ({"cloud": "gcp", "region": "mars"}, "price", "no price of h100 ondemand is listed at gcp mars"),
+        ({"cloud": "gcp", "terms": "reserved"}, "years", "1 or 3"),
+        ({"cloud": "gcp", "count": 12}, "unit", "not whole instances of 8"),
+        ({"chip": "cpu"}, "price", "US dollars"),
+    ],
+)
 def test_prices_that_cannot_be_found_are_refused(keys: dict[str, Any], field: str, words: str) -> None:
     said = refused(only(**keys))
     assert said.startswith(f"pools[0].{field}: ") and words in said

@@ -31,8 +31,18 @@ class Stage:
         self.router = self.another("one")
 
     def another(self, name, **more):
-        return Router(self.ledger, self.engines, self.pools, policy_named(self.policy), lambda: self.now, name=name, seed=1,
-                      folders=dict.fromkeys(self.engines, self.folder / "state"), policy_name=self.policy, **more)
+        return Router(
+            self.ledger,
+            self.engines,
+            self.pools,
+            policy_named(self.policy),
+            lambda: self.now,
+            name=name,
+            seed=1,
+            folders=dict.fromkeys(self.engines, self.folder / "state"),
+            policy_name=self.policy,
+            **more,
+        )
 
     def submit(self, a_job, *options):
         return self.ledger.submit([submission(a_job, *options)], self.now)[0]
@@ -164,7 +174,11 @@ def test_a_refusal_is_no_fault_of_the_job_and_leads_elsewhere(stage):
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
     stage.engine.fails["submit"] = EngineRefused("no such partition")
     report = stage.tick()
-    assert report.refused == [stage.attempt().id] and stage.job().failures == 0 and "no such partition" in stage.job().reason
+    assert (
+        report.refused == [stage.attempt().id]
+        and stage.job().failures == 0
+        and "no such partition" in stage.job().reason
+    )
     stage.engine.up()
     stage.tick(2.0)
     assert stage.attempt(2).pool == "far"
@@ -221,7 +235,9 @@ def test_a_job_cancelled_before_it_is_handed_over_never_is(stage):
     stage.engine.up()
     stage.tick(10.0)
     assert stage.job().state == "cancelled" and stage.engine.jobs == {}
-    assert not bury(stage.path(stage.attempt().id), "x") or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
+    assert (
+        not bury(stage.path(stage.attempt().id), "x") or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
+    )
 
 
 def test_a_job_that_someone_stopped_on_the_engine_is_parked_and_says_so(stage):

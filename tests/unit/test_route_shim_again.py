@@ -15,7 +15,9 @@ from patience import PATIENCE_S
 def shimmed(made, by="7", **variables):
     """The shim as an engine starts it; its status."""
     line = [sys.executable, "-I", "-S", shim.__file__, str(made.folder), by]
-    return subprocess.run(line, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, check=False, timeout=PATIENCE_S).returncode
+    return subprocess.run(
+        line, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, check=False, timeout=PATIENCE_S
+    ).returncode
 
 
 def read(made, name):
@@ -26,11 +28,16 @@ def leave(made, **end):
     """The claim and the end of an earlier start."""
     (made.folder / "claim").write_text(json.dumps({"by": "7", "at": 1.0, "restarts": 1}))
     if end:
-        (made.folder / "end").write_text(json.dumps({"by": "7", "started": 1.0, "ended": 2.0, "told": 0, "reason": "", **end}))
+        (made.folder / "end").write_text(
+            json.dumps({"by": "7", "started": 1.0, "ended": 2.0, "told": 0, "reason": "", **end})
+        )
 
 
-@pytest.mark.parametrize("end", [{"exit_code": 143, "told": 15}, {"exit_code": 1, "told": 15}, {"exit_code": 137}, {}],
-                         ids=["told", "told, and left with 1", "killed", "without an end"])
+@pytest.mark.parametrize(
+    "end",
+    [{"exit_code": 143, "told": 15}, {"exit_code": 1, "told": 15}, {"exit_code": 137}, {}],
+    ids=["told", "told, and left with 1", "killed", "without an end"],
+)
 def test_what_a_signal_ended_goes_on(tmp_path, end):
     made = launch(tmp_path, "sh", "-c", "echo again")
     leave(made, **end)
@@ -63,7 +70,9 @@ def test_a_start_that_was_overtaken_writes_no_end(tmp_path):
 
 def test_an_engines_words_come_before_the_programs(tmp_path):
     made = launch(tmp_path, "echo", "a  b")
-    (made.folder / "before.json").write_text(json.dumps({"argv": ["env", "X=$(id)", "sh", "-c", 'echo "$X"; exec "$@"', "sh"]}))
+    (made.folder / "before.json").write_text(
+        json.dumps({"argv": ["env", "X=$(id)", "sh", "-c", 'echo "$X"; exec "$@"', "sh"]})
+    )
     assert shimmed(made) == 0 and (made.folder / "output").read_text() == "$(id)\na  b\n"
     (made.folder / "claim").unlink()
     (made.folder / "before.json").write_text("[")

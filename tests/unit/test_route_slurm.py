@@ -29,34 +29,92 @@ from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option
 
 ANSWERS = Path(__file__).parent / "slurm_answers"
-H200 = pool("h200", 32, engine="slurm", chip="h200", family="gpu", unit=8, max_seconds=86400.0, address=(
-    ("partition", "gpu"), ("account", "research"), ("qos", "high"), ("reservation", "maint"), ("constraint", "nvlink&h200"),
-    ("cpus", "96"), ("memory", "512G"), ("container", "pyxis"), ("mounts", "/data:/data:ro"),
-    ("secrets", "HF_TOKEN,LD_PRELOAD,SLURM_JWT,A B"), ("exclusive", "true")))
+H200 = pool(
+    "h200",
+    32,
+    engine="slurm",
+    chip="h200",
+    family="gpu",
+    unit=8,
+    max_seconds=86400.0,
+    address=(
+        ("partition", "gpu"),
+        ("account", "research"),
+        ("qos", "high"),
+        ("reservation", "maint"),
+        ("constraint", "nvlink&h200"),
+        ("cpus", "96"),
+        ("memory", "512G"),
+        ("container", "pyxis"),
+        ("mounts", "/data:/data:ro"),
+        ("secrets", "HF_TOKEN,LD_PRELOAD,SLURM_JWT,A B"),
+        ("exclusive", "true"),
+    ),
+)
 
 
 def launch(at=H200, chips=16, restartable=True, **more):
     """An attempt that is not written anywhere."""
     variant = Variant(at.family, at.family, chips, command=("train", "--lr", "3e-4"), **more)
     job = Job("llama; rm -rf /", (variant,), checkpoint=Checkpoint(restartable, 600.0, "/ckpt/llama"))
-    return Launch("l0-17-2", 2, "17", job, variant, at, Option(at.name, at.family, chips, "", Estimate(1, 1, 1, "measured"), 1, 1),
-                  Path("/shared/attempts/l0-17-2"), {"CHIPWISE_JOB": "llama; rm -rf /"}, 3600.0)
+    return Launch(
+        "l0-17-2",
+        2,
+        "17",
+        job,
+        variant,
+        at,
+        Option(at.name, at.family, chips, "", Estimate(1, 1, 1, "measured"), 1, 1),
+        Path("/shared/attempts/l0-17-2"),
+        {"CHIPWISE_JOB": "llama; rm -rf /"},
+        3600.0,
+    )
 
 
 def test_a_gang_in_containers_is_asked_for_word_for_word():
     request = request_of(launch(image="nvcr.io#nvidia/jax:24.10"), {})
     assert sbatch(request) == [
-        "sbatch", "--parsable", "--job-name=l0-17-2", "--comment=chipwise l0-17-2", "--partition=gpu", "--account=research",
-        "--qos=high", "--reservation=maint", "--constraint=nvlink&h200", "--mem=512G", "--nodes=2", "--ntasks=2",
-        "--ntasks-per-node=1", "--gres=gpu:h200:8", "--cpus-per-task=96", "--exclusive", "--time=0-01:01:30",
-        "--signal=B:TERM@90", "--requeue", "--dependency=singleton", "--open-mode=append", "--export=ALL",
-        "--chdir=/shared/attempts/l0-17-2", "--output=/shared/attempts/l0-17-2/slurm.log"]
+        "sbatch",
+        "--parsable",
+        "--job-name=l0-17-2",
+        "--comment=chipwise l0-17-2",
+        "--partition=gpu",
+        "--account=research",
+        "--qos=high",
+        "--reservation=maint",
+        "--constraint=nvlink&h200",
+        "--mem=512G",
+        "--nodes=2",
+        "--ntasks=2",
+        "--ntasks-per-node=1",
+        "--gres=gpu:h200:8",
+        "--cpus-per-task=96",
+        "--exclusive",
+        "--time=0-01:01:30",
+        "--signal=B:TERM@90",
+        "--requeue",
+        "--dependency=singleton",
+        "--open-mode=append",
+        "--export=ALL",
+        "--chdir=/shared/attempts/l0-17-2",
+        "--output=/shared/attempts/l0-17-2/slurm.log",
+    ]
     assert request.before == (
-        "srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--export=ALL", "--cpus-per-task=96",
+        "srun",
+        "--nodes=2",
+        "--ntasks=2",
+        "--ntasks-per-node=1",
+        "--kill-on-bad-exit=1",
+        "--export=ALL",
+        "--cpus-per-task=96",
         "--container-image=nvcr.io#nvidia/jax:24.10",
-        "--container-mounts=/shared/attempts/l0-17-2:/shared/attempts/l0-17-2,/ckpt/llama:/ckpt/llama,/data:/data:ro")
-    assert request.environment == {"CHIPWISE_PYTHON": "python3", "CHIPWISE_FOLDER": "/shared/attempts/l0-17-2",
-                                   "CHIPWISE_POOL": "h200"}
+        "--container-mounts=/shared/attempts/l0-17-2:/shared/attempts/l0-17-2,/ckpt/llama:/ckpt/llama,/data:/data:ro",
+    )
+    assert request.environment == {
+        "CHIPWISE_PYTHON": "python3",
+        "CHIPWISE_FOLDER": "/shared/attempts/l0-17-2",
+        "CHIPWISE_POOL": "h200",
+    }
 
 
 def test_a_job_that_is_not_restartable_is_never_started_again():
@@ -64,12 +122,20 @@ def test_a_job_that_is_not_restartable_is_never_started_again():
     assert "--no-requeue" in sbatch(request) and request.environment["CHIPWISE_ONCE"] == "1"
 
 
-@pytest.mark.parametrize(("image", "name"), [
-    ("jax:24", "docker://jax:24"), ("/images/jax.sif", "/images/jax.sif"), ("oras://site/jax", "oras://site/jax")])
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [("jax:24", "docker://jax:24"), ("/images/jax.sif", "/images/jax.sif"), ("oras://site/jax", "oras://site/jax")],
+)
 def test_apptainer_gets_the_image_by_its_own_name(image, name):
     at = replace(H200, address=(("container", "apptainer"),))
     assert request_of(launch(at, 8, image=image), {}).before == (
-        "apptainer", "exec", "--nv", "--bind=/shared/attempts/l0-17-2:/shared/attempts/l0-17-2", "--bind=/ckpt/llama:/ckpt/llama", name)
+        "apptainer",
+        "exec",
+        "--nv",
+        "--bind=/shared/attempts/l0-17-2:/shared/attempts/l0-17-2",
+        "--bind=/ckpt/llama:/ckpt/llama",
+        name,
+    )
 
 
 def test_chips_that_are_cpus_are_asked_for_as_such():
@@ -81,31 +147,44 @@ def test_chips_that_are_cpus_are_asked_for_as_such():
 def test_a_render_shows_the_command_the_script_and_what_runs(tmp_path):
     engine = SlurmEngine("l0", lambda a: tmp_path / a, {"conf": "/etc/slurm/slurm.conf"})
     text = engine.render(launch(image="jax:24", secrets=("HF_TOKEN",)))
-    command = text[text.index("sbatch "):text.index(" <<'SCRIPT'")]
+    command = text[text.index("sbatch ") : text.index(" <<'SCRIPT'")]
     assert shlex.split(command.replace("\\\n", "")) == sbatch(request_of(launch(image="jax:24"), {}))
     assert 'exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SLURM_JOB_ID"' in text
     assert json.loads(text.split("# launch.json\n")[1].split("\n\n")[0])["argv"] == ["train", "--lr", "3e-4"]
     assert "# HF_TOKEN: from the router's environment" in text and '"--container-image=jax:24"' in text
 
 
-@pytest.mark.parametrize(("made", "words"), [
-    (lambda: launch(replace(H200, address=()), image="jax"), "doesn't say how images run there"),
-    (lambda: launch(image="--help"), "no name of an image"),
-    (lambda: launch(secrets=("HF_TOKEN",)), "no HF_TOKEN"),
-    (lambda: launch(secrets=("LD_PRELOAD",)), "no variable of that name"),
-    (lambda: launch(secrets=("SLURM_JWT",)), "no variable of that name"),
-    (lambda: launch(secrets=("A B",)), "no variable of that name"),
-    (lambda: replace(launch(), attempt="l0;1"), "letters, digits and dashes"),
-    (lambda: replace(launch(image="x"), folder=Path("/a,b")), "can't be mounted"),
-])
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: launch(replace(H200, address=()), image="jax"), "doesn't say how images run there"),
+        (lambda: launch(image="--help"), "no name of an image"),
+        (lambda: launch(secrets=("HF_TOKEN",)), "no HF_TOKEN"),
+        (lambda: launch(secrets=("LD_PRELOAD",)), "no variable of that name"),
+        (lambda: launch(secrets=("SLURM_JWT",)), "no variable of that name"),
+        (lambda: launch(secrets=("A B",)), "no variable of that name"),
+        (lambda: replace(launch(), attempt="l0;1"), "letters, digits and dashes"),
+        (lambda: replace(launch(image="x"), folder=Path("/a,b")), "can't be mounted"),
+    ],
+)
 def test_what_cannot_be_asked_for_is_refused(made, words):
     with pytest.raises(EngineRefused, match=words):
         request_of(made(), {})
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    ("partitions", "gpu"), ("gres", "gpu:h200:8,tpu"), ("chips_per_node", "x"), ("container", "docker"), ("qos", "a\nb"),
-    ("timeout", "0"), ("rest", "ftp://x"), ("rest", "http://me:secret@host")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("partitions", "gpu"),
+        ("gres", "gpu:h200:8,tpu"),
+        ("chips_per_node", "x"),
+        ("container", "docker"),
+        ("qos", "a\nb"),
+        ("timeout", "0"),
+        ("rest", "ftp://x"),
+        ("rest", "http://me:secret@host"),
+    ],
+)
 def test_an_address_that_cannot_be_meant_is_named(key, value, tmp_path):
     with pytest.raises(InputError, match=key) as error:
         make("slurm", [replace(H200, address=((key, value),))], tmp_path, "l0")
@@ -122,11 +201,27 @@ def test_pools_of_one_cluster_agree_on_how_it_is_reached(tmp_path):
 def test_slurmrestd_gets_the_same_request():
     request = request_of(launch(replace(H200, address=H200.address[:-1]), image="jax"), {"PATH": "/bin"})
     assert job_of(request) == {
-        "partition": "gpu", "account": "research", "qos": "high", "reservation": "maint", "constraints": "nvlink&h200",
-        "memory_per_node": 512 * 1024, "name": "l0-17-2", "comment": "chipwise l0-17-2", "nodes": 2, "tasks": 2,
-        "tasks_per_node": 1, "dependency": "singleton", "open_mode": "append", "gres": "gpu:h200:8", "cpus_per_task": 96,
-        "time_limit": 62, "requeue": True, "current_working_directory": "/shared/attempts/l0-17-2",
-        "standard_output": "/shared/attempts/l0-17-2/slurm.log", "environment": dict(request.environment)}
+        "partition": "gpu",
+        "account": "research",
+        "qos": "high",
+        "reservation": "maint",
+        "constraints": "nvlink&h200",
+        "memory_per_node": 512 * 1024,
+        "name": "l0-17-2",
+        "comment": "chipwise l0-17-2",
+        "nodes": 2,
+        "tasks": 2,
+        "tasks_per_node": 1,
+        "dependency": "singleton",
+        "open_mode": "append",
+        "gres": "gpu:h200:8",
+        "cpus_per_task": 96,
+        "time_limit": 62,
+        "requeue": True,
+        "current_working_directory": "/shared/attempts/l0-17-2",
+        "standard_output": "/shared/attempts/l0-17-2/slurm.log",
+        "environment": dict(request.environment),
+    }
     with pytest.raises(EngineRefused, match="exclusive"):
         job_of(request_of(launch(), {}))
 
@@ -138,11 +233,17 @@ def test_slurmrestd_that_is_not_there_is_down(tmp_path):
 
 # answers
 
+
 def test_recorded_jobs_are_read_the_same_from_json_and_from_the_table():
     jobs = jobs_from_json((ANSWERS / "squeue-22.05.json").read_text(), "squeue")
     assert [(j.name, j.state, j.exit_code, j.nodes) for j in jobs] == [
-        ("u-1-1", "COMPLETED", 0, "v5e-0"), ("u-2-1", "FAILED", 3, "v5e-0"), ("u-3-1", "CANCELLED", 143, "v5e-1"),
-        ("u-4-1", "NODE_FAIL", 143, "v5e-0"), ("u-5-1", "RUNNING", 0, "h200-[0-1]"), ("u-6-1", "PENDING", 0, "")]
+        ("u-1-1", "COMPLETED", 0, "v5e-0"),
+        ("u-2-1", "FAILED", 3, "v5e-0"),
+        ("u-3-1", "CANCELLED", 143, "v5e-1"),
+        ("u-4-1", "NODE_FAIL", 143, "v5e-0"),
+        ("u-5-1", "RUNNING", 0, "h200-[0-1]"),
+        ("u-6-1", "PENDING", 0, ""),
+    ]
     table = jobs_from_table((ANSWERS / "squeue-22.05.txt").read_text(), "squeue")
     assert sorted(table, key=lambda j: j.id) == jobs
 
@@ -150,8 +251,11 @@ def test_recorded_jobs_are_read_the_same_from_json_and_from_the_table():
 def test_recorded_nodes_are_read_the_same_from_json_and_from_the_table():
     nodes = nodes_from_json((ANSWERS / "sinfo-22.05.json").read_text(), "sinfo")
     assert [(n.name, n.usable, n.chips("gpu:h200"), n.chips("tpu")) for n in nodes] == [
-        ("h200-0", True, (8, 8), (0, 0)), ("h200-1", True, (8, 8), (0, 0)),
-        ("v5e-0", False, (0, 0), (4, 0)), ("v5e-1", True, (0, 0), (4, 0))]
+        ("h200-0", True, (8, 8), (0, 0)),
+        ("h200-1", True, (8, 8), (0, 0)),
+        ("v5e-0", False, (0, 0), (4, 0)),
+        ("v5e-1", True, (0, 0), (4, 0)),
+    ]
     table = nodes_from_table((ANSWERS / "sinfo-22.05.txt").read_text(), "sinfo")
     assert sorted(table, key=lambda n: n.name) == nodes
 
@@ -163,19 +267,42 @@ def test_an_empty_list_with_an_error_is_no_answer():
 
 def test_newer_forms_of_numbers_and_states_are_read():
     """As the OpenAPI specification of Slurm 23.11 and 24.05 (v0.0.40) has them."""
-    row = {"job_id": 7, "name": "l0-1-1", "job_state": ["NODE_FAIL", "COMPLETING"], "user_id": 1000, "state_reason": "None",
-           "restart_cnt": 2, "nodes": "n1", "start_time": {"set": True, "infinite": False, "number": 17},
-           "end_time": {"set": False, "infinite": False, "number": 0},
-           "exit_code": {"status": ["SIGNALED"], "return_code": {"set": False, "infinite": False, "number": 0},
-                         "signal": {"id": {"set": True, "infinite": False, "number": 9}, "name": "KILL"}}}
-    job, = jobs_from_json(json.dumps({"jobs": [row], "errors": [], "warnings": []}), "squeue")
+    row = {
+        "job_id": 7,
+        "name": "l0-1-1",
+        "job_state": ["NODE_FAIL", "COMPLETING"],
+        "user_id": 1000,
+        "state_reason": "None",
+        "restart_cnt": 2,
+        "nodes": "n1",
+        "start_time": {"set": True, "infinite": False, "number": 17},
+        "end_time": {"set": False, "infinite": False, "number": 0},
+        "exit_code": {
+            "status": ["SIGNALED"],
+            "return_code": {"set": False, "infinite": False, "number": 0},
+            "signal": {"id": {"set": True, "infinite": False, "number": 9}, "name": "KILL"},
+        },
+    }
+    (job,) = jobs_from_json(json.dumps({"jobs": [row], "errors": [], "warnings": []}), "squeue")
     assert (job.state, job.exit_code, job.started, job.ended, job.restarts) == ("COMPLETING", 137, 17.0, None, 2)
     assert nodes_from_json('{"sinfo": [], "errors": []}', "sinfo") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"jobs": {}}', '{"jobs": [7]}', '{"jobs": [{"job_id": "x"}]}',
-                                  '{"jobs": [{"job_id": 1, "name": "a", "job_state": "NEW_STATE"}]}',
-                                  '{"jobs": [{"job_id": true, "name": "a", "job_state": "RUNNING"}]}', "\x1b[2Jslurm: error"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '{"jobs": {}}',
+        '{"jobs": [7]}',
+        '{"jobs": [{"job_id": "x"}]}',
+        '{"jobs": [{"job_id": 1, "name": "a", "job_state": "NEW_STATE"}]}',
+        '{"jobs": [{"job_id": true, "name": "a", "job_state": "RUNNING"}]}',
+        "\x1b[2Jslurm: error",
+    ],
+)
 def test_nonsense_is_told_in_one_printable_line(text):
     with pytest.raises(EngineDown) as error:
         jobs_from_json(text, "squeue --json")
@@ -185,14 +312,37 @@ def test_nonsense_is_told_in_one_printable_line(text):
 def test_a_table_cut_short_is_no_answer():
     whole = (ANSWERS / "squeue-22.05.txt").read_text()
     with pytest.raises(EngineDown, match="can't be read"):
-        jobs_from_table(whole[:len(whole) // 2 + 100], "squeue --Format")
+        jobs_from_table(whole[: len(whole) // 2 + 100], "squeue --Format")
 
 
 def test_every_state_of_slurm_has_a_meaning():
     """squeue(1) of 22.05, JOB STATE CODES."""
-    for name in ("BOOT_FAIL", "CANCELLED", "COMPLETED", "CONFIGURING", "COMPLETING", "DEADLINE", "FAILED", "NODE_FAIL",
-                 "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "RUNNING", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "REQUEUED",
-                 "RESIZING", "REVOKED", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED", "TIMEOUT"):
+    for name in (
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "CONFIGURING",
+        "COMPLETING",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PENDING",
+        "PREEMPTED",
+        "RUNNING",
+        "RESV_DEL_HOLD",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "REQUEUED",
+        "RESIZING",
+        "REVOKED",
+        "SIGNALING",
+        "SPECIAL_EXIT",
+        "STAGE_OUT",
+        "STOPPED",
+        "SUSPENDED",
+        "TIMEOUT",
+    ):
         assert state_of([name]) == name
     ours = {name: state for name, (state, _) in STATES.items()}
     assert {ours[n] for n in ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL")} == {"lost"}
@@ -200,6 +350,7 @@ def test_every_state_of_slurm_has_a_meaning():
 
 
 # what a job's end means
+
 
 def job_row(job, state, name="l0-1-1", **more):
     """A job in squeue's JSON."""
@@ -226,24 +377,36 @@ def leave(folder, by="7", exit_code=None, told=0, reason=""):
     (folder / "l0-1-1").mkdir(exist_ok=True)
     (folder / "l0-1-1" / "claim").write_text(json.dumps({"by": by, "at": 1.0}))
     if exit_code is not None:
-        (folder / "l0-1-1" / "end").write_text(json.dumps(
-            {"by": by, "exit_code": exit_code, "started": 1.0, "ended": 2.0, "told": told, "reason": reason}))
+        (folder / "l0-1-1" / "end").write_text(
+            json.dumps({"by": by, "exit_code": exit_code, "started": 1.0, "ended": 2.0, "told": told, "reason": reason})
+        )
 
 
-@pytest.mark.parametrize(("state", "code", "found"), [
-    ("COMPLETED", 0, ("done", 0)), ("FAILED", 3, ("failed", 3)), ("NODE_FAIL", 143, ("lost", 143)), ("NODE_FAIL", 0, ("done", 0)),
-    ("CANCELLED", 143, ("cancelled", 143)), ("CANCELLED", 0, ("done", 0)), ("TIMEOUT", 143, ("failed", 143)),
-    ("PREEMPTED", 143, ("lost", 143)), ("RUNNING", 0, ("running", None)), ("COMPLETING", 0, ("running", None)),
-    ("PENDING", 143, ("pending", None))])
+@pytest.mark.parametrize(
+    ("state", "code", "found"),
+    [
+        ("COMPLETED", 0, ("done", 0)),
+        ("FAILED", 3, ("failed", 3)),
+        ("NODE_FAIL", 143, ("lost", 143)),
+        ("NODE_FAIL", 0, ("done", 0)),
+        ("CANCELLED", 143, ("cancelled", 143)),
+        ("CANCELLED", 0, ("done", 0)),
+        ("TIMEOUT", 143, ("failed", 143)),
+        ("PREEMPTED", 143, ("lost", 143)),
+        ("RUNNING", 0, ("running", None)),
+        ("COMPLETING", 0, ("running", None)),
+        ("PENDING", 143, ("pending", None)),
+    ],
+)
 def test_the_folder_has_the_status_and_slurm_what_befell_the_job(tmp_path, state, code, found):
     leave(tmp_path, exit_code=code)
-    seen, = shown(tmp_path, job_row(7, state))
+    (seen,) = shown(tmp_path, job_row(7, state))
     assert (seen.state, seen.exit_code) == found
 
 
 def test_a_job_without_an_end_is_not_taken_for_done(tmp_path):
     leave(tmp_path)
-    seen, = shown(tmp_path, job_row(7, "COMPLETED"))
+    (seen,) = shown(tmp_path, job_row(7, "COMPLETED"))
     assert seen.state == "lost" and "no end" in seen.reason
 
 
@@ -251,17 +414,17 @@ def test_a_program_has_time_to_end_before_its_job_counts_as_lost(tmp_path):
     leave(tmp_path)
     now = int(time.time())
     for ended, state in ((now, "running"), (now - 120, "lost")):
-        seen, = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=ended))
+        (seen,) = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=ended))
         assert seen.state == state and "its node failed" in seen.reason
     leave(tmp_path, exit_code=143, told=15)
-    seen, = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=now))
+    (seen,) = shown(tmp_path, job_row(7, "NODE_FAIL", end_time=now))
     assert seen.state == "lost"
 
 
 def test_a_job_that_never_reached_its_folder_says_so(tmp_path):
-    seen, = shown(tmp_path, job_row(7, "FAILED", exit_code=127 << 8, state_reason="NonZeroExitCode"))
+    (seen,) = shown(tmp_path, job_row(7, "FAILED", exit_code=127 << 8, state_reason="NonZeroExitCode"))
     assert seen.state == "failed" and "do the nodes see that folder" in seen.reason
-    seen, = shown(tmp_path, job_row(7, "FAILED", exit_code=1, state_reason="BadConstraints"))
+    (seen,) = shown(tmp_path, job_row(7, "FAILED", exit_code=1, state_reason="BadConstraints"))
     assert (seen.state, seen.exit_code) == ("failed", None) and "BadConstraints" in seen.reason
 
 
@@ -273,27 +436,52 @@ def test_a_job_that_found_the_claim_of_another_is_not_the_attempt(tmp_path):
 
 def test_a_second_start_of_what_must_run_once_is_a_loss(tmp_path):
     leave(tmp_path)
-    seen, = shown(tmp_path, job_row(7, "FAILED", exit_code=shim.ONCE << 8, restart_cnt=1))
+    (seen,) = shown(tmp_path, job_row(7, "FAILED", exit_code=shim.ONCE << 8, restart_cnt=1))
     assert seen.state == "lost" and "not restartable" in seen.reason
 
 
 def test_jobs_of_other_ledgers_are_not_ours(tmp_path):
-    assert shown(tmp_path, job_row(7, "RUNNING", "l00-1-1"), job_row(8, "RUNNING", "l1-1-1"), job_row(9, "RUNNING", "bash")) == []
+    assert (
+        shown(
+            tmp_path, job_row(7, "RUNNING", "l00-1-1"), job_row(8, "RUNNING", "l1-1-1"), job_row(9, "RUNNING", "bash")
+        )
+        == []
+    )
 
 
-@pytest.mark.parametrize(("more", "room"), [
-    ({}, (24, 12, 8)), ({"unit": 8}, (24, 8, 8)), ({"count": 12}, (12, 12, 8)), ({"count": 8}, (8, 8, 8)),
-    ({"address": (("partition", "b"),)}, (8, 0, 0)), ({"address": (("constraint", "x&y"),)}, (8, 8, 0)),
-    ({"address": (("constraint", "[x*2&y]"),)}, (24, 12, 8)), ({"address": (("gres", "gpu"),)}, (24, 12, 8))])
+@pytest.mark.parametrize(
+    ("more", "room"),
+    [
+        ({}, (24, 12, 8)),
+        ({"unit": 8}, (24, 8, 8)),
+        ({"count": 12}, (12, 12, 8)),
+        ({"count": 8}, (8, 8, 8)),
+        ({"address": (("partition", "b"),)}, (8, 0, 0)),
+        ({"address": (("constraint", "x&y"),)}, (8, 8, 0)),
+        ({"address": (("constraint", "[x*2&y]"),)}, (24, 12, 8)),
+        ({"address": (("gres", "gpu"),)}, (24, 12, 8)),
+    ],
+)
 def test_room_is_counted_by_partition_feature_and_unit(more, room):
     def node(name, used, partition, features, usable=True):
-        return SlurmNode(name, usable, "", frozenset({partition}), frozenset(features), {"gpu:h200": 8}, {"gpu:h200": used})
-    nodes = [node("n0", 4, "a", ()), node("n1", 0, "a", ("x", "y")), node("n2", 8, "b", ()), node("n3", 0, "a", (), False)]
+        return SlurmNode(
+            name, usable, "", frozenset({partition}), frozenset(features), {"gpu:h200": 8}, {"gpu:h200": used}
+        )
+
+    nodes = [
+        node("n0", 4, "a", ()),
+        node("n1", 0, "a", ("x", "y")),
+        node("n2", 8, "b", ()),
+        node("n3", 0, "a", (), False),
+    ]
     at = pool("p", **{"count": 100, "engine": "slurm", "chip": "h200", "family": "gpu", **more})
     found = room_of(at, nodes)
     assert (found.total, found.free, found.down) == room
 
 
 def test_the_shim_stands_alone():
-    assert "chipwise" not in {line.split()[1].split(".")[0] for line in Path(shim.__file__).read_text().splitlines()
-                              if line.startswith(("import ", "from "))}
+    assert "chipwise" not in {
+        line.split()[1].split(".")[0]
+        for line in Path(shim.__file__).read_text().splitlines()
+        if line.startswith(("import ", "from "))
+    }

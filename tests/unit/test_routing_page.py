@@ -28,7 +28,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_table_of_policies_is_that_of_the_code() -> None:
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", PAGE[PAGE.index("## Policies"):], re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", PAGE[PAGE.index("## Policies") :], re.MULTILINE))
     assert rows == {name: describe(name) for name in POLICIES}
 
 
@@ -52,10 +52,34 @@ def test_the_policy_that_is_shown_works() -> None:
     space: dict[str, object] = {}
     exec(blocks("python")[0], space)
     ones, few = np.ones((2, 2)), np.zeros(2)
-    view = View(0.0, ("a", "b"), ("h100", "v5e"), few, few + 1, few + np.inf, few + 0.9, few + np.inf, few > 1, few,
-                np.full(2, -1), few + np.nan, ones, ones, ones, np.array([[1.0, 2.0], [3.0, 4.0]]), ones,
-                ones.astype(np.int64), np.zeros((2, 2), np.int64), ones > 2, ones * 0, ones * 0,
-                np.array([8, 8]), np.array([8, 8]), few, few)
+    view = View(
+        0.0,
+        ("a", "b"),
+        ("h100", "v5e"),
+        few,
+        few + 1,
+        few + np.inf,
+        few + 0.9,
+        few + np.inf,
+        few > 1,
+        few,
+        np.full(2, -1),
+        few + np.nan,
+        ones,
+        ones,
+        ones,
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+        ones,
+        ones.astype(np.int64),
+        np.zeros((2, 2), np.int64),
+        ones > 2,
+        ones * 0,
+        ones * 0,
+        np.array([8, 8]),
+        np.array([8, 8]),
+        few,
+        few,
+    )
     wishes = space["tpus_first"](view)  # type: ignore[operator]
     assert (wishes.score.argmin(axis=1) == 1).all()
 

@@ -84,7 +84,16 @@ def test_the_made_trace_is_what_its_comment_says():
 def test_defaults_are_the_documented_ones():
     s = serve()
     assert (s.precision, s.kv_precision, s.prefix_hit, s.slo, s.passes, s.unit, s.stack, s.trace, s.requests) == (
-        "bf16", "bf16", 0.0, (), 1, "tokens", "", None, 0)
+        "bf16",
+        "bf16",
+        0.0,
+        (),
+        1,
+        "tokens",
+        "",
+        None,
+        0,
+    )
 
 
 @pytest.mark.parametrize("precision", SERVE_PRECISIONS)
@@ -94,10 +103,16 @@ def test_keys_and_values_are_kept_as_activations_are(precision):
     assert serve(precision=precision, kv_precision="fp8").kv_precision == "fp8"
 
 
-@pytest.mark.parametrize(("arrival", "kind"), [
-    ("{users: 64}", "closed"), ("{rate: 20}", "poisson"), ("{rate: 20, burstiness: 4}", "bursty"),
-    ("{rate: 20, burstiness: 1}", "poisson"), ("{rate: 0.5, burstiness: 0.5}", "bursty"),
-])
+@pytest.mark.parametrize(
+    ("arrival", "kind"),
+    [
+        ("{users: 64}", "closed"),
+        ("{rate: 20}", "poisson"),
+        ("{rate: 20, burstiness: 4}", "bursty"),
+        ("{rate: 20, burstiness: 1}", "poisson"),
+        ("{rate: 0.5, burstiness: 0.5}", "bursty"),
+    ],
+)
 def test_each_way_to_arrive_is_one_kind(arrival, kind):
     assert serve(f"input: 10, output: 10, arrival: {arrival}").arrival.kind == kind
 
@@ -171,8 +186,10 @@ def test_an_override_replaces_what_it_contradicts(tmp_path):
 def test_either_kind_is_told_apart():
     assert isinstance(load_any(CHAT), ServingWorkload)
     assert isinstance(load_any("model: gpt2\ntrain: {steps: 1, global_batch: 1, sequence: 8}\n"), Workload)
-    assert isinstance(load_any(None, {"model": "gpt2", "serve.input": 5, "serve.output": 5, "serve.arrival.users": 2}),
-                      ServingWorkload)
+    assert isinstance(
+        load_any(None, {"model": "gpt2", "serve.input": 5, "serve.output": 5, "serve.arrival.users": 2}),
+        ServingWorkload,
+    )
     assert isinstance(load_any(None, {"model": "gpt2", "steps": 1, "global_batch": 1, "sequence": 8}), Workload)
 
 
@@ -277,8 +294,18 @@ def test_words_follow_the_workload():
 
 
 def test_a_model_and_flags_are_a_workload():
-    flags = {"input_len": "p50:900,p99:8000", "output_len": "300", "rate": "20", "ttft": "500ms", "tpot": "p90:40ms,p99:60ms",
-             "precision": "fp8", "kv_precision": "fp8", "prefix_hit": "0.3", "stack": "vllm", "users": None}
+    flags = {
+        "input_len": "p50:900,p99:8000",
+        "output_len": "300",
+        "rate": "20",
+        "ttft": "500ms",
+        "tpot": "p90:40ms,p99:60ms",
+        "precision": "fp8",
+        "kv_precision": "fp8",
+        "prefix_hit": "0.3",
+        "stack": "vllm",
+        "users": None,
+    }
     s = read_serving("llama-3.1-70b", flags).serve
     assert s.input.percentiles == ((0.5, 900.0), (0.99, 8000.0)) and s.output.most == 300
     assert (s.arrival.rate, s.precision, s.kv_precision, s.prefix_hit, s.stack) == (20, "fp8", "fp8", 0.3, "vllm")
@@ -329,8 +356,24 @@ def test_a_verb_gets_the_flags(decorate):
 
     app = typer.Typer()
     app.command()(verb)
-    done = CliRunner().invoke(app, ["llama-3.1-70b", "--input-len", "1000", "--output-len", "300", "--rate", "20", "--ttft", "500ms",
-                                    "--precision", "int4", "--stack", "sglang"])
+    done = CliRunner().invoke(
+        app,
+        [
+            "llama-3.1-70b",
+            "--input-len",
+            "1000",
+            "--output-len",
+            "300",
+            "--rate",
+            "20",
+            "--ttft",
+            "500ms",
+            "--precision",
+            "int4",
+            "--stack",
+            "sglang",
+        ],
+    )
     assert done.exit_code == 0, done.output
     s = seen["work"].serve
     assert (s.input.most, s.output.most, s.arrival.rate, s.precision, s.stack) == (1000, 300, 20, "int4", "sglang")

@@ -73,11 +73,39 @@ def test_unknown_names_get_the_nearest():
 
 
 @pytest.mark.parametrize("key", ["input", "output"])
-@pytest.mark.parametrize("bad", [
-    0, -1, 1.5, True, "many", "", [], [1, 2], {}, {"p50": 0}, {"p50": "many"}, {"p101": 5}, {"50": 5}, {"median": 5},
-    {"p50": {"a": 1}}, {"p50": None}, {"mean": 5}, {"cv": 0.5}, {"mean": 5, "cv": 0}, {"mean": 5, "cv": 11}, {"mean": 5, "cv": "x"},
-    {"mean": 0, "cv": 1}, {"mean": 5, "cv": 1, "p50": 3}, {"p90": 100, "p50": 300}, {"p50": 1, "p50.0": 2}, 10**10, {"p50": 1e30},
-], ids=str)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        0,
+        -1,
+        1.5,
+        True,
+        "many",
+        "",
+        [],
+        [1, 2],
+        {},
+        {"p50": 0},
+        {"p50": "many"},
+        {"p101": 5},
+        {"50": 5},
+        {"median": 5},
+        {"p50": {"a": 1}},
+        {"p50": None},
+        {"mean": 5},
+        {"cv": 0.5},
+        {"mean": 5, "cv": 0},
+        {"mean": 5, "cv": 11},
+        {"mean": 5, "cv": "x"},
+        {"mean": 0, "cv": 1},
+        {"mean": 5, "cv": 1, "p50": 3},
+        {"p90": 100, "p50": 300},
+        {"p50": 1, "p50.0": 2},
+        10**10,
+        {"p50": 1e30},
+    ],
+    ids=str,
+)
 def test_bad_lengths_name_their_field(key, bad):
     assert changed(**{key: bad}).field == f"serve.{key}"
 
@@ -112,10 +140,13 @@ def test_exactly_one_way_to_arrive():
     assert "users and rate" in str(without(GOOD, arrival__rate=3, arrival__users=4))
 
 
-@pytest.mark.parametrize(("key", "bad"), [
-    *(("rate", bad) for bad in (0, -20, "fast", "", True, [], {}, float("nan"), float("inf"), 1e12, "1e400")),
-    *(("users", bad) for bad in (0, -3, 2.5, "many", True, 10**7, [])),
-])
+@pytest.mark.parametrize(
+    ("key", "bad"),
+    [
+        *(("rate", bad) for bad in (0, -20, "fast", "", True, [], {}, float("nan"), float("inf"), 1e12, "1e400")),
+        *(("users", bad) for bad in (0, -3, 2.5, "many", True, 10**7, [])),
+    ],
+)
 def test_bad_arrivals_name_their_field(key, bad):
     assert changed(arrival={key: bad}).field == f"serve.arrival.{key}"
 
@@ -131,10 +162,30 @@ def test_bad_share_of_the_prefix_cache(bad):
 
 
 @pytest.mark.parametrize("metric", ["ttft", "tpot", "itl", "e2e"])
-@pytest.mark.parametrize("bad", [
-    0, -1, "fast", "", "5 parsecs", True, [], {}, {"p99": 0}, {"p99": "soon"}, {"p100": 1}, {"p0": 1}, {"99": 1}, {"p90": "60ms", "p99": "40ms"},
-    1e30, float("nan"), float("inf"), {"p99": "1s", "p99.0": "1s"},
-], ids=str)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        0,
+        -1,
+        "fast",
+        "",
+        "5 parsecs",
+        True,
+        [],
+        {},
+        {"p99": 0},
+        {"p99": "soon"},
+        {"p100": 1},
+        {"p0": 1},
+        {"99": 1},
+        {"p90": "60ms", "p99": "40ms"},
+        1e30,
+        float("nan"),
+        float("inf"),
+        {"p99": "1s", "p99.0": "1s"},
+    ],
+    ids=str,
+)
 def test_bad_promises_name_their_field(metric, bad):
     assert changed(slo={metric: bad}).field == f"serve.slo.{metric}"
 
@@ -146,20 +197,40 @@ def test_promises_that_mean_nothing():
     assert changed(slo="500ms").field == "serve.slo"
 
 
-@pytest.mark.parametrize(("key", "bad"), [
-    ("requests", 0), ("requests", "many"), ("requests", None), ("deadline", 0), ("deadline", "soon"), ("deadline", -5), ("deadline", "1000000w"),
-])
+@pytest.mark.parametrize(
+    ("key", "bad"),
+    [
+        ("requests", 0),
+        ("requests", "many"),
+        ("requests", None),
+        ("deadline", 0),
+        ("deadline", "soon"),
+        ("deadline", -5),
+        ("deadline", "1000000w"),
+    ],
+)
 def test_bad_offline_jobs_name_their_field(key, bad):
     serve = {"input": 1, "output": 1, "offline": {"requests": 5, key: bad}}
     assert without(serve).field == f"serve.offline.{key}"
     assert without({"input": 1, "output": 1, "offline": {"deadline": "6h"}}).field == "serve.offline.requests"
 
 
-@pytest.mark.parametrize(("model", "key", "value"), [
-    ("vit-b-16", "input", 5), ("resnet-50", "input", 5), ("dit-xl-2", "input", 5), ("bert-base", "output", 5), ("vit-b-16", "output", 5),
-    ("bert-base", "kv_precision", "fp8"), ("resnet-50", "prefix_hit", 0.5), ("bert-base", "denoise_steps", 5),
-    ("llama-3.1-8b", "denoise_steps", 5), ("dit-xl-2", "denoise_steps", None), ("dit-xl-2", "denoise_steps", 0),
-])
+@pytest.mark.parametrize(
+    ("model", "key", "value"),
+    [
+        ("vit-b-16", "input", 5),
+        ("resnet-50", "input", 5),
+        ("dit-xl-2", "input", 5),
+        ("bert-base", "output", 5),
+        ("vit-b-16", "output", 5),
+        ("bert-base", "kv_precision", "fp8"),
+        ("resnet-50", "prefix_hit", 0.5),
+        ("bert-base", "denoise_steps", 5),
+        ("llama-3.1-8b", "denoise_steps", 5),
+        ("dit-xl-2", "denoise_steps", None),
+        ("dit-xl-2", "denoise_steps", 0),
+    ],
+)
 def test_keys_of_another_kind_of_model(model, key, value):
     lengths = {"input": 5} if model == "bert-base" else {"input": 5, "output": 5} if model == "llama-3.1-8b" else {}
     assert without({"arrival": {"rate": 1}, **lengths, key: value}, model).field == f"serve.{key}"
@@ -178,33 +249,36 @@ def broken_trace(tmp_path, text, model="llama-3.1-8b", **more):
     return refused(load_serving, tmp_path / "w.yaml")
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "isn't empty"),
-    (" \n\n", "isn't empty"),
-    (HEAD, "it has none"),
-    (HEAD + "0,10,5\n", "different times"),
-    (HEAD + "3,10,5\n3,10,5\n", "different times"),
-    (HEAD + "0,10,5\n2,10,5\n1,10,5\n", "line 4 arrival_s: '1'"),
-    (HEAD + "-1,10,5\n2,10,5\n", "line 2 arrival_s: '-1'"),
-    (HEAD + "0,10,5\nnan,10,5\n", "line 3 arrival_s: 'nan'"),
-    (HEAD + "0,10,5\ninf,10,5\n", "line 3 arrival_s: 'inf'"),
-    (HEAD + "0,10,5\n1758000000000,10,5\n", "line 3 arrival_s"),
-    (HEAD + "0,10,5\nsoon,10,5\n", "line 3 arrival_s: 'soon'"),
-    (HEAD + "0,10,5\n1,-10,5\n", "line 3 input: '-10'"),
-    (HEAD + "0,10,5\n1,1.5,5\n", "line 3 input: '1.5'"),
-    (HEAD + "0,10,5\n1,10,0\n", "line 3 output: '0'"),
-    (HEAD + "0,10,5\n1,10,\n", "line 3 output: ''"),
-    (HEAD + "0,10,5\n\n1,10,many\n", "line 4 output: 'many'"),
-    (HEAD + "0,10,5\n1,10\n", "line 3: '1,10'"),
-    (HEAD + "0,10,5\n1,10,5,6\n", "line 3: '1,10,5,6'"),
-    (HEAD + "0,10,5\n1,100000,40000\n", "line 3: '140000 tokens'"),
-    (HEAD + '0,10,5\n1,"10,5\n', "plain CSV"),
-    ("0,10,5\n1,10,5\n", "the header arrival_s,input,output"),
-    ("arrival_s,input\n0,10\n1,10\n", "the header arrival_s,input,output"),
-    ("TIMESTAMP,ContextTokens,GeneratedTokens\n0,1,1\n", "the header arrival_s,input,output"),
-    (bytes(range(256)), "UTF-8"),
-    (b"arrival_s,input,output\n0,\x00,5\n", "NUL"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "isn't empty"),
+        (" \n\n", "isn't empty"),
+        (HEAD, "it has none"),
+        (HEAD + "0,10,5\n", "different times"),
+        (HEAD + "3,10,5\n3,10,5\n", "different times"),
+        (HEAD + "0,10,5\n2,10,5\n1,10,5\n", "line 4 arrival_s: '1'"),
+        (HEAD + "-1,10,5\n2,10,5\n", "line 2 arrival_s: '-1'"),
+        (HEAD + "0,10,5\nnan,10,5\n", "line 3 arrival_s: 'nan'"),
+        (HEAD + "0,10,5\ninf,10,5\n", "line 3 arrival_s: 'inf'"),
+        (HEAD + "0,10,5\n1758000000000,10,5\n", "line 3 arrival_s"),
+        (HEAD + "0,10,5\nsoon,10,5\n", "line 3 arrival_s: 'soon'"),
+        (HEAD + "0,10,5\n1,-10,5\n", "line 3 input: '-10'"),
+        (HEAD + "0,10,5\n1,1.5,5\n", "line 3 input: '1.5'"),
+        (HEAD + "0,10,5\n1,10,0\n", "line 3 output: '0'"),
+        (HEAD + "0,10,5\n1,10,\n", "line 3 output: ''"),
+        (HEAD + "0,10,5\n\n1,10,many\n", "line 4 output: 'many'"),
+        (HEAD + "0,10,5\n1,10\n", "line 3: '1,10'"),
+        (HEAD + "0,10,5\n1,10,5,6\n", "line 3: '1,10,5,6'"),
+        (HEAD + "0,10,5\n1,100000,40000\n", "line 3: '140000 tokens'"),
+        (HEAD + '0,10,5\n1,"10,5\n', "plain CSV"),
+        ("0,10,5\n1,10,5\n", "the header arrival_s,input,output"),
+        ("arrival_s,input\n0,10\n1,10\n", "the header arrival_s,input,output"),
+        ("TIMESTAMP,ContextTokens,GeneratedTokens\n0,1,1\n", "the header arrival_s,input,output"),
+        (bytes(range(256)), "UTF-8"),
+        (b"arrival_s,input,output\n0,\x00,5\n", "NUL"),
+    ],
+)
 def test_broken_traces_name_their_line(tmp_path, text, said):
     error = broken_trace(tmp_path, text)
     assert isinstance(error, BrokenFile) and said in str(error), str(error)
@@ -236,34 +310,44 @@ def test_a_trace_beside_what_it_replaces(tmp_path):
 # ------------------------------------------------------------------ flags
 
 
-@pytest.mark.parametrize(("argument", "flags", "said"), [
-    ("llama-3.1-8b", {}, "missing: --input-len, --output-len, --rate or --users"),
-    ("bert-base", {"rate": "3"}, "missing: --input-len"),
-    ("resnet-50", {}, "missing: --rate or --users"),
-    ("dit-xl-2", {"rate": "3"}, "missing: --denoise-steps"),
-    ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "users": "3"}, "either --rate or --users, not both"),
-    ("llama-3.1-8b", {"input_len": "p50:", "output_len": "5", "rate": "3"}, "--input-len: 'p50:'"),
-    ("llama-3.1-8b", {"input_len": "p50:1,p50:2", "output_len": "5", "rate": "3"}, "each key once"),
-    ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "tpot": "p90:40ms,60ms"}, "--tpot"),
-    ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "ttft": "fast"}, "serve.slo.ttft: 'fast'"),
-    ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "fast"}, "serve.arrival.rate: 'fast'"),
-    ("llama-3.1-8b", {"trace": "nowhere.csv"}, "nowhere.csv"),
-    ("llma-3.1-8b", {}, "did you mean llama-3.1-8b"),
-    ("examples/llama-3.1-8b-pretrain.yaml", {}, "expected a serve section"),
-    ("", {}, "WORKLOAD"),
-])
+@pytest.mark.parametrize(
+    ("argument", "flags", "said"),
+    [
+        ("llama-3.1-8b", {}, "missing: --input-len, --output-len, --rate or --users"),
+        ("bert-base", {"rate": "3"}, "missing: --input-len"),
+        ("resnet-50", {}, "missing: --rate or --users"),
+        ("dit-xl-2", {"rate": "3"}, "missing: --denoise-steps"),
+        (
+            "llama-3.1-8b",
+            {"input_len": "5", "output_len": "5", "rate": "3", "users": "3"},
+            "either --rate or --users, not both",
+        ),
+        ("llama-3.1-8b", {"input_len": "p50:", "output_len": "5", "rate": "3"}, "--input-len: 'p50:'"),
+        ("llama-3.1-8b", {"input_len": "p50:1,p50:2", "output_len": "5", "rate": "3"}, "each key once"),
+        ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "tpot": "p90:40ms,60ms"}, "--tpot"),
+        ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "ttft": "fast"}, "serve.slo.ttft: 'fast'"),
+        ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "fast"}, "serve.arrival.rate: 'fast'"),
+        ("llama-3.1-8b", {"trace": "nowhere.csv"}, "nowhere.csv"),
+        ("llma-3.1-8b", {}, "did you mean llama-3.1-8b"),
+        ("examples/llama-3.1-8b-pretrain.yaml", {}, "expected a serve section"),
+        ("", {}, "WORKLOAD"),
+    ],
+)
 def test_bad_flags_are_one_line(argument, flags, said, monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
     assert said in str(refused(read_serving, argument, flags))
 
 
-@pytest.mark.parametrize(("argument", "flags", "said"), [
-    ("gpt2", {"batch": "8", "rate": "20"}, "--batch: '8'"),
-    ("examples/llama-3.1-70b-serve.yaml", {"batch": "8"}, "--batch: '8'"),
-    ("examples/llama-3.1-8b-pretrain.yaml", {"kv_precision": "fp8"}, "--kv-precision: 'fp8'"),
-    ("gpt2", {}, "missing: --batch, --sequence, --tokens or --steps"),
-    ("nowhere.yaml", {}, "a file that exists"),
-])
+@pytest.mark.parametrize(
+    ("argument", "flags", "said"),
+    [
+        ("gpt2", {"batch": "8", "rate": "20"}, "--batch: '8'"),
+        ("examples/llama-3.1-70b-serve.yaml", {"batch": "8"}, "--batch: '8'"),
+        ("examples/llama-3.1-8b-pretrain.yaml", {"kv_precision": "fp8"}, "--kv-precision: 'fp8'"),
+        ("gpt2", {}, "missing: --batch, --sequence, --tokens or --steps"),
+        ("nowhere.yaml", {}, "a file that exists"),
+    ],
+)
 def test_flags_of_the_other_kind_are_refused(argument, flags, said, monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
     assert said in str(refused(read_any, argument, flags))
@@ -273,12 +357,26 @@ def test_flags_of_the_other_kind_are_refused(argument, flags, said, monkeypatch,
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["1s", "p50", "1k"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["p50", "p99", "mean", "cv"]) | st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["1s", "p50", "1k"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["p50", "p99", "mean", "cv"]) | st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-keys = [*ServeSpec.model_fields, *(f"{section}.{key}" for section, spec in (("arrival", ArrivalSpec), ("slo", SloSpec), ("offline", OfflineSpec))
-                                   for key in spec.model_fields)]
+keys = [
+    *ServeSpec.model_fields,
+    *(
+        f"{section}.{key}"
+        for section, spec in (("arrival", ArrivalSpec), ("slo", SloSpec), ("offline", OfflineSpec))
+        for key in spec.model_fields
+    ),
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -297,7 +395,7 @@ def test_any_value_of_any_key_gives_a_workload_or_one_clear_line(key, value):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(alphabet="0123456789.,-e\n\"xn ", max_size=60))
+@given(st.text(alphabet='0123456789.,-e\n"xn ', max_size=60))
 def test_any_trace_gives_requests_or_one_clear_line(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_text(HEAD + text)

@@ -109,8 +109,11 @@ def test_disaggregated_engines_answer_everything():
 
 
 def test_engines_are_set_up_in_their_own_words():
-    for stack, word in (("vllm", "--max-num-seqs"), ("sglang", "--chunked-prefill-size"),
-                        ("tensorrt-llm", "--max_batch_size")):
+    for stack, word in (
+        ("vllm", "--max-num-seqs"),
+        ("sglang", "--chunked-prefill-size"),
+        ("tensorrt-llm", "--max_batch_size"),
+    ):
         assert word in flags(service(at(stack=stack), Split(tp=2)))
     assert "ici_tensor_parallelism=4" in flags(service(at("v6e", stack="jetstream"), Split(tp=4)))
 
@@ -140,6 +143,7 @@ def test_models_that_answer_in_one_pass_are_served(name, unit):
 
 def test_designs_without_published_serving_are_bounded():
     """Only Hopper and Blackwell have closed-loop runs; an offline job on an A100 has published ones."""
+
     def evidence(chip, text=TEXT):
         return service(at(chip, text), Split()).corrections["tpot"].evidence
 

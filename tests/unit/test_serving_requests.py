@@ -63,10 +63,16 @@ def test_a_prefix_leaves_one_token_to_compute():
     assert np.all(draw(CHAT, 100).group == -1)
 
 
-@pytest.mark.parametrize("change", [
-    {"arrival": Arrival("poisson")}, {"arrival": Arrival("closed")}, {"arrival": Arrival("trace")},
-    {"arrival": Arrival("hourly")}, {"arrival": Arrival("bursty", rate=1.0, burstiness=-1.0)},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arrival": Arrival("poisson")},
+        {"arrival": Arrival("closed")},
+        {"arrival": Arrival("trace")},
+        {"arrival": Arrival("hourly")},
+        {"arrival": Arrival("bursty", rate=1.0, burstiness=-1.0)},
+    ],
+)
 def test_nonsense_is_refused(change):
     with pytest.raises(InputError):
         draw(replace(CHAT, **change), 10)

@@ -50,9 +50,27 @@ def test_lengths_that_are_limits_become_the_means_of_their_dataset():
 
 
 def test_a_closed_loop_is_read():
-    row = serving_rows.read(first(SERVING, model="meta-llama/Llama-3.1-70B", framework="vllm", isl="1024", osl="1024",
-                                  concurrency="64", tp="4", system="b200_sxm", precision="fp8"))
-    assert (row.load, row.batch, row.chip.id, row.split.tp, row.drawn, row.warm) == ("closed", 64, "b200", 4, 0.2, False)
+    row = serving_rows.read(
+        first(
+            SERVING,
+            model="meta-llama/Llama-3.1-70B",
+            framework="vllm",
+            isl="1024",
+            osl="1024",
+            concurrency="64",
+            tp="4",
+            system="b200_sxm",
+            precision="fp8",
+        )
+    )
+    assert (row.load, row.batch, row.chip.id, row.split.tp, row.drawn, row.warm) == (
+        "closed",
+        64,
+        "b200",
+        4,
+        0.2,
+        False,
+    )
     assert set(row.observed) == {"ttft", "tpot"}
 
 
@@ -61,10 +79,15 @@ def test_a_first_token_later_than_the_whole_answer_is_a_queue():
     assert serving_rows.why_not(row) == "queueing above capacity"
 
 
-@pytest.mark.parametrize(("cells", "why"), [
-    ({"mode": "disagg"}, "disaggregated"), ({"concurrency": ""}, "no concurrency"),
-    ({"notes": "tp>8 ... do not use"}, "marked as not to be used"), ({"d_ff": "", "moe_d_ff": ""}, "no d_ff"),
-])
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ({"mode": "disagg"}, "disaggregated"),
+        ({"concurrency": ""}, "no concurrency"),
+        ({"notes": "tp>8 ... do not use"}, "marked as not to be used"),
+        ({"d_ff": "", "moe_d_ff": ""}, "no d_ff"),
+    ],
+)
 def test_rows_that_say_too_little_are_left_out_with_the_reason(cells, why):
     assert serving_rows.why_not({**SERVING[0], **cells}) == why
 

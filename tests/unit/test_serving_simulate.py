@@ -15,7 +15,9 @@ ONE = Pace(np.ones(101))  # every iteration a second
 
 
 def run(at, inputs, outputs, fleet, **more):
-    return simulate(given(None if at is None else np.array(at, float), np.array(inputs), np.array(outputs), **more), fleet)
+    return simulate(
+        given(None if at is None else np.array(at, float), np.array(inputs), np.array(outputs), **more), fleet
+    )
 
 
 def test_an_iteration_takes_what_its_formula_says():
@@ -76,7 +78,12 @@ def test_the_least_loaded_gets_it_and_the_first_of_equals():
     fleet = Fleet(ONE, 100, replicas=3)
     one = run([0, 0, 0, 0.5, 1.5], [1] * 5, [9, 9, 1, 9, 9], fleet)
     assert one.replica.tolist() == [0, 1, 2, 0, 2]  # at 1.5 the third is idle
-    assert run([0] * 4, [1] * 4, [1] * 4, Fleet(ONE, 100, replicas=3, router="round_robin")).replica.tolist() == [0, 1, 2, 0]
+    assert run([0] * 4, [1] * 4, [1] * 4, Fleet(ONE, 100, replicas=3, router="round_robin")).replica.tolist() == [
+        0,
+        1,
+        2,
+        0,
+    ]
 
 
 def test_a_known_prefix_is_not_computed():
@@ -107,10 +114,16 @@ def test_a_cache_too_small_for_one_request():
         run([0], [90], [11], Fleet(ONE, 7, prefill=Prefill(ONE, 5)))
 
 
-@pytest.mark.parametrize("fleet", [
-    Fleet(ONE, 10, replicas=0), Fleet(ONE, 10, router="random"), Fleet(Pace(np.zeros(5)), 10),
-    Fleet(ONE, 10, Knobs(most_sequences=0)), Fleet(ONE, 10, use=np.ones(3)),
-])
+@pytest.mark.parametrize(
+    "fleet",
+    [
+        Fleet(ONE, 10, replicas=0),
+        Fleet(ONE, 10, router="random"),
+        Fleet(Pace(np.zeros(5)), 10),
+        Fleet(ONE, 10, Knobs(most_sequences=0)),
+        Fleet(ONE, 10, use=np.ones(3)),
+    ],
+)
 def test_nonsense_is_refused(fleet):
     with pytest.raises(InputError):
         run([0], [1], [1], fleet)

@@ -96,10 +96,14 @@ def test_weights_that_do_not_fit_are_refused_with_the_numbers():
         replica(chip="l4", split=Split(), precision="bf16", kv="bf16")
 
 
-@pytest.mark.parametrize(("split", "says"), [
-    (Split(tp=3), "tp(3) does not divide heads(64)"), (Split(tp=2, ep=2), "ep(2): llama-3.1-70b has no experts"),
-    (Split(pp=100), "pp(100) is more than layers(80)"),
-])
+@pytest.mark.parametrize(
+    ("split", "says"),
+    [
+        (Split(tp=3), "tp(3) does not divide heads(64)"),
+        (Split(tp=2, ep=2), "ep(2): llama-3.1-70b has no experts"),
+        (Split(pp=100), "pp(100) is more than layers(80)"),
+    ],
+)
 def test_splits_the_model_does_not_allow_are_refused(split, says):
     with pytest.raises(NoLayout) as refused:
         check_split(LLAMA, split)
@@ -116,7 +120,8 @@ def test_a_chip_without_the_arithmetic_keeps_weights_alone_in_the_precision():
 
 def test_a_precision_that_is_not_what_it_says_is_told():
     assert in_words(CHIPS["a100-80gb"], LLAMA, "fp8") == (
-        "a100-80gb has no fp8 arithmetic: weights are stored in fp8, products run in bf16")
+        "a100-80gb has no fp8 arithmetic: weights are stored in fp8, products run in bf16"
+    )
     assert "experts" in in_words(CHIPS["b200"], MIXTRAL, "fp4") and in_words(CHIPS["h100"], LLAMA, "fp8") == ""
 
 
@@ -185,8 +190,17 @@ def test_old_kernels_read_the_cache_for_every_query_head():
 
 
 def test_engines_of_one_shape_read_a_whole_slot():
-    one = set_up(preset("llama-3.1-8b"), CHIPS["v5e"], Split(tp=8), "bf16", "bf16", STACKS["jetstream"], shipped(),
-                 taught(), longest=2048.0)
+    one = set_up(
+        preset("llama-3.1-8b"),
+        CHIPS["v5e"],
+        Split(tp=8),
+        "bf16",
+        "bf16",
+        STACKS["jetstream"],
+        shipped(),
+        taught(),
+        longest=2048.0,
+    )
     assert one.slot == 2048 and one.pace().context_s == 0
     assert one.pace().sequence_s > 2000 * one.coefficients.context * one.parts.context_s
     assert not knobs_of(STACKS["jetstream"]).mixed

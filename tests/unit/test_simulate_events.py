@@ -26,8 +26,9 @@ POOL = Pool("h100", "local", "h100", "gpu", 8, usd_chip_hour=3.0, watts_chip=100
 
 
 def arrival(name, at, seconds, chips=8, pool=POOL, checkpoint=None, deadline=inf, budget=inf, spread=0.0):
-    job = Job(name, (Variant("gpu", "gpu", chips),), checkpoint=checkpoint or Checkpoint(), deadline=deadline,
-              budget=budget)
+    job = Job(
+        name, (Variant("gpu", "gpu", chips),), checkpoint=checkpoint or Checkpoint(), deadline=deadline, budget=budget
+    )
     time = Estimate(seconds, seconds * (1 - spread), seconds * (1 + spread), "given")
     option = Option(pool.name, "gpu", chips, "", time, chips * pool.usd_chip_hour, chips * pool.watts_chip)
     return Arrival(name, at, job, (option,))
@@ -91,8 +92,9 @@ def test_a_preempted_job_goes_on_from_its_checkpoint():
 
 
 def test_a_job_without_checkpoints_starts_over_when_it_is_stopped():
-    outcome = run(arrival("a", 0.0, 3600.0, checkpoint=Checkpoint(True)), arrival("b", 1500.0, 300.0),
-                  desk=StopOnce((POOL,)))
+    outcome = run(
+        arrival("a", 0.0, 3600.0, checkpoint=Checkpoint(True)), arrival("b", 1500.0, 300.0), desk=StopOnce((POOL,))
+    )
     assert outcome.fates[0].end == pytest.approx(1800 + 3600)
 
 
@@ -104,8 +106,11 @@ def test_without_a_seed_spot_chips_are_not_taken_away():
 def test_spot_chips_are_taken_away_as_often_as_the_pool_says():
     spot = replace(POOL, terms="spot", interruptions=0.05, count=100)
     keep = Checkpoint(True, 60.0)
-    outcome = run(*(arrival(f"j{i}", 0.0, 36_000.0, chips=1, pool=spot, checkpoint=keep) for i in range(100)),
-                  pool=spot, chance=Chance(3))
+    outcome = run(
+        *(arrival(f"j{i}", 0.0, 36_000.0, chips=1, pool=spot, checkpoint=keep) for i in range(100)),
+        pool=spot,
+        chance=Chance(3),
+    )
     stops = measure(outcome).interruptions
     assert 30 <= stops <= 75  # 50 on average, of a Poisson distribution
     assert measure(outcome).completed == 100
@@ -123,8 +128,11 @@ def test_drawn_times_lie_in_their_interval_nine_times_in_ten():
 def test_failed_nodes_stop_jobs_and_come_back():
     pool = replace(POOL, count=64, unit=8)
     keep = Checkpoint(True, 60.0, restart=30.0)
-    outcome = run(*(arrival(f"j{i}", 0.0, 36_000.0, pool=pool, checkpoint=keep) for i in range(8)), pool=pool,
-                  chance=Chance(None, 0.1, 600.0))
+    outcome = run(
+        *(arrival(f"j{i}", 0.0, 36_000.0, pool=pool, checkpoint=keep) for i in range(8)),
+        pool=pool,
+        chance=Chance(None, 0.1, 600.0),
+    )
     figures = measure(outcome)
     assert figures.completed == 8 and figures.node_failures > 0 and figures.interruptions > 0
     assert figures.avg_jct_s > 36_000
@@ -155,8 +163,9 @@ def test_a_policy_that_never_starts_a_job_leaves_it_refused_with_its_name():
 
 def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_the_reason():
     spot = replace(POOL, terms="spot", interruptions=5.0)
-    outcome = run(arrival("long", 0.0, 100 * 3600.0, pool=spot), arrival("b", 9e5, 1.0, pool=spot), pool=spot,
-                  chance=Chance(1))
+    outcome = run(
+        arrival("long", 0.0, 100 * 3600.0, pool=spot), arrival("b", 9e5, 1.0, pool=spot), pool=spot, chance=Chance(1)
+    )
     assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
     assert outcome.fates[0].refused == "parked: 21 runs in a row lost their chips before a checkpoint, the last in h100"
     alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=Chance(1)))

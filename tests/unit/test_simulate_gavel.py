@@ -29,8 +29,9 @@ def seed0() -> neutral.Neutral:
 @pytest.fixture(scope="module")
 def gavel() -> dict[str, dict[str, float]]:
     with (FOLDER / "results.csv").open() as file:
-        return {row["policy"]: {k: float(v) for k, v in row.items() if k != "policy" and v}
-                for row in csv.DictReader(file)}
+        return {
+            row["policy"]: {k: float(v) for k, v in row.items() if k != "policy" and v} for row in csv.DictReader(file)
+        }
 
 
 def jct_of(policy: str) -> np.ndarray:
@@ -38,14 +39,20 @@ def jct_of(policy: str) -> np.ndarray:
         return np.array([float(row[policy]) for row in csv.DictReader(file)])
 
 
-@pytest.mark.parametrize(("name", "allocate", "fifo", "shuffled"),
-                         [("fifo_perf", fifo_perf, True, False), ("isolated", isolated, False, True)])
+@pytest.mark.parametrize(
+    ("name", "allocate", "fifo", "shuffled"),
+    [("fifo_perf", fifo_perf, True, False), ("isolated", isolated, False, True)],
+)
 def test_gavels_own_rules_on_our_course_give_gavels_figures_exactly(seed0, gavel, name, allocate, fifo, shuffled):
     course = reference(seed0, allocate, fifo=fifo, shuffled=shuffled)
     jct = course.jct()
     assert np.round(jct, 1).tolist() == jct_of(name).tolist()
-    for key, ours in (("avg_jct_s", jct.mean()), ("median_jct_s", np.median(jct)), ("makespan_s", course.now),
-                      ("p99_jct_s", np.percentile(jct, 99))):
+    for key, ours in (
+        ("avg_jct_s", jct.mean()),
+        ("median_jct_s", np.median(jct)),
+        ("makespan_s", course.now),
+        ("p99_jct_s", np.percentile(jct, 99)),
+    ):
         assert ours == pytest.approx(gavel[name][key], abs=0.0501)
     assert course.spent == pytest.approx(gavel[name]["cost_usd"], abs=0.00501)
     assert course.rounds == gavel[name]["rounds"]
@@ -62,9 +69,13 @@ def test_gavels_fair_policy_on_our_course_is_within_the_bands_of_another_solver(
 
 def alone(course: str) -> list[float]:
     """Figures of a course in a process of its own: which of many equal optima HiGHS returns depends on what ran before."""
-    code = ("from gavel_reference import *; from gavel_traces import FOLDER; from chipwise.route.simulate.neutral import read; "
-            f"c = {course}; print(c.jct().mean(), c.now, c.spent)")
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    code = (
+        "from gavel_reference import *; from gavel_traces import FOLDER; from chipwise.route.simulate.neutral import read; "
+        f"c = {course}; print(c.jct().mean(), c.now, c.spent)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
     return [float(word) for word in done.stdout.split()]
 
 
@@ -93,8 +104,12 @@ def test_fair_shares_are_as_good_as_gavels_on_average_and_at_the_99th_percentile
 @pytest.mark.parametrize("seed", [1, 8, 9])
 def test_on_other_seeds_as_well(seed):
     work = made(seed)
-    theirs = [reference(work, fifo_perf, fifo=True), reference(work, max_min_fairness_perf),
-              reference(work, max_sum_throughput(by_cost=True)), reference(work, max_sum_throughput(by_cost=False))]
+    theirs = [
+        reference(work, fifo_perf, fifo=True),
+        reference(work, max_min_fairness_perf),
+        reference(work, max_sum_throughput(by_cost=True)),
+        reference(work, max_sum_throughput(by_cost=False)),
+    ]
     best, fair = replay(work, "max-throughput-per-dollar"), replay(work, "max-min-fair")
     assert best.avg_jct_s < min(c.jct().mean() for c in theirs) and best.cost_usd < min(c.spent for c in theirs)
     assert fair.avg_jct_s < theirs[1].jct().mean()
@@ -116,15 +131,20 @@ def test_the_compiled_way_gives_the_same_bits_when_jobs_wait_too_long():
 
 
 def same(one: Result, other: Result) -> bool:
-    return (np.array_equal(one.jct_s, other.jct_s) and one.cost_usd == other.cost_usd and one.rounds == other.rounds
-            and one.decisions == other.decisions and one.makespan_s == other.makespan_s)
+    return (
+        np.array_equal(one.jct_s, other.jct_s)
+        and one.cost_usd == other.cost_usd
+        and one.rounds == other.rounds
+        and one.decisions == other.decisions
+        and one.makespan_s == other.makespan_s
+    )
 
 
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"least-energy"}))
 def test_every_policy_runs_every_job_once_and_never_beats_the_best_pool(policy):
     work = made(6, 60)
     found = replay(work, policy)
-    alone = (work.steps[:, None] / np.where(work.rate > 0, work.rate, np.nan))
+    alone = work.steps[:, None] / np.where(work.rate > 0, work.rate, np.nan)
     assert found.completed == 60 and (found.jct_s > np.nanmin(alone, axis=1) * (1 - 1e-12)).all()
     least = np.nanmin(alone * work.chips[:, None] * work.usd_chip_hour / 3600, axis=1).sum()
     assert found.cost_usd >= least * (1 - 1e-9)

@@ -14,7 +14,9 @@ from chipwise.route.simulate.neutral import read
 from chipwise.route.simulate.rounds import replay
 
 JOBS = "job_id,arrival_s,workload,scale_factor,total_steps,priority_weight,slo_s\n"
-RATES = "workload,accelerator,scale_factor,steps_per_s\nA,fast,1,2\nA,slow,1,1\nA,fast,4,4\nB,slow,1,0\nC,slow,1,0.001\n"
+RATES = (
+    "workload,accelerator,scale_factor,steps_per_s\nA,fast,1,2\nA,slow,1,1\nA,fast,4,4\nB,slow,1,0\nC,slow,1,0.001\n"
+)
 CLUSTER = "accelerator,count,per_server,usd_per_hour\nfast,2,2,3.6\nslow,2,2,0.36\n"
 
 
@@ -63,7 +65,7 @@ def test_a_job_that_can_run_nowhere_is_refused_at_once_and_others_go_on(folder, 
     (folder / "jobs.csv").write_text((folder / "jobs.csv").read_text() + row + "\n")
     found = replay(read(folder), "max-min-fair")
     assert found.completed == 2 and np.isnan(found.jct_s[2])
-    (job, reason), = found.refused
+    ((job, reason),) = found.refused
     assert job == "2" and why in reason and "fast: " in reason and "slow: " in reason
 
 

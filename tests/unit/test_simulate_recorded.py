@@ -32,7 +32,9 @@ def test_the_excerpt_is_read_in_order_with_its_owners():
 def test_times_are_the_recorded_ones_on_gpus_and_unknown_on_tpus(tmp_path):
     [arrival] = read(tmp_path, HEADER + "7,10,2,3600,vc\n").arrivals
     assert {o.pool: (o.chips, o.seconds.value, o.usd) for o in arrival.options} == {
-        "v100": (2, 3600.0, 4.0), "a100": (8, 3600.0, 40.0)}
+        "v100": (2, 3600.0, 4.0),
+        "a100": (8, 3600.0, 40.0),
+    }
     assert [u.pool for u in arrival.unable] == ["v5e"] and "--speed v5e=FACTOR" in arrival.unable[0].unlock
     assert arrival.job.deadline == inf and arrival.job.owner == "vc"
 
@@ -41,7 +43,10 @@ def test_a_speed_makes_times_shorter_and_opens_other_chips(tmp_path):
     trace = read(tmp_path, HEADER + "7,10,3,3600,vc\n", speed={"a100-80gb": 2.0, "v5e": 0.5})
     [arrival] = trace.arrivals
     assert {o.pool: (o.chips, o.topology, o.seconds.value) for o in arrival.options} == {
-        "v100": (3, "", 3600.0), "a100": (8, "", 1800.0), "v5e": (4, "2x2", 7200.0)}
+        "v100": (3, "", 3600.0),
+        "a100": (8, "", 1800.0),
+        "v5e": (4, "2x2", 7200.0),
+    }
     assert any("a100-80gb 2x" in line for line in trace.assumptions)
 
 
@@ -55,19 +60,22 @@ def test_deadlines_count_from_arrival(tmp_path):
     assert (arrival.job.deadline, arrival.job.priority) == (100.0, 2.0)
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("job_id,arrival_s,gpus\n1,2,3\n", "the column duration_s"),
-    (HEADER.replace("gpus", "gpu") + "1,2,3,4,5\n", "gpus"),
-    (HEADER, "at least one job"),
-    (HEADER + "1,0,1,5,a\n1,1,1,5,a\n", "each job only once"),
-    (HEADER + "1,-5,1,5,a\n", "arrival_s"),
-    (HEADER + "1,0,1.5,5,a\n", "a whole number"),
-    (HEADER + "1,0,0,5,a\n", "gpus"),
-    (HEADER + "1,0,1,0,a\n", "duration_s"),
-    (HEADER + "1,0,1,nan,a\n", "duration_s"),
-    (HEADER + "1,0,1,5\n", "5 cells"),
-    ("", "isn't empty"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("job_id,arrival_s,gpus\n1,2,3\n", "the column duration_s"),
+        (HEADER.replace("gpus", "gpu") + "1,2,3,4,5\n", "gpus"),
+        (HEADER, "at least one job"),
+        (HEADER + "1,0,1,5,a\n1,1,1,5,a\n", "each job only once"),
+        (HEADER + "1,-5,1,5,a\n", "arrival_s"),
+        (HEADER + "1,0,1.5,5,a\n", "a whole number"),
+        (HEADER + "1,0,0,5,a\n", "gpus"),
+        (HEADER + "1,0,1,0,a\n", "duration_s"),
+        (HEADER + "1,0,1,nan,a\n", "duration_s"),
+        (HEADER + "1,0,1,5\n", "5 cells"),
+        ("", "isn't empty"),
+    ],
+)
 def test_a_bad_file_is_refused_with_its_line(tmp_path, text, said):
     with pytest.raises(ChipwiseError, match=said):
         read(tmp_path, text)

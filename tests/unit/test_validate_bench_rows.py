@@ -17,8 +17,20 @@ from chipwise.validate.score import FLAT, read_rows
 ROOT = Path(__file__).resolve().parents[2]
 H200, A100 = load().chips["h200"], load().chips["a100-80gb"]
 IN_COLUMNS = [kind for kind, sizes in KINDS.items() if set(sizes) <= set(COLUMNS)]
-TRAIN = {"kind": "train", "dtype": "bf16", "b": "8", "s": "1024", "layers": "9", "d": "768", "h": "12", "hk": "12",
-         "f": "3072", "vocab": "50304", "seconds": "0.03", "peak_gib": "9.5"}
+TRAIN = {
+    "kind": "train",
+    "dtype": "bf16",
+    "b": "8",
+    "s": "1024",
+    "layers": "9",
+    "d": "768",
+    "h": "12",
+    "hk": "12",
+    "f": "3072",
+    "vocab": "50304",
+    "seconds": "0.03",
+    "peak_gib": "9.5",
+}
 GEMM = {"kind": "gemm", "dtype": "bf16", "m": "4000", "n": "3000", "k": "2000", "seconds": "8e-5"}
 
 
@@ -36,8 +48,16 @@ def test_the_kinds_that_columns_describe_are_most():
 @pytest.mark.parametrize("kind", IN_COLUMNS)
 def test_a_row_of_every_kind_is_its_point(kind):
     sizes = {name: 8 * (i + 1) for i, name in enumerate(KINDS[kind])}
-    row = {**dict.fromkeys(COLUMNS, ""), "kind": kind, "dtype": "fp16", "seconds": "1", "compile": "1", "remat": "0",
-           "model": "some", **{name: str(value) for name, value in sizes.items()}}
+    row = {
+        **dict.fromkeys(COLUMNS, ""),
+        "kind": kind,
+        "dtype": "fp16",
+        "seconds": "1",
+        "compile": "1",
+        "remat": "0",
+        "model": "some",
+        **{name: str(value) for name, value in sizes.items()},
+    }
     point = point_of(row)
     assert (point.kind, point.dtype, dict(point.sizes)) == (kind, "fp16", sizes)
     assert (point.compile, point.remat, point.causal, point.model) == (True, False, True, "some")
@@ -51,9 +71,18 @@ def test_sizes_may_be_written_as_floats():
     assert dict(point_of({**GEMM, "m": "4000.0", "n": " 3e3 "}).sizes) == {"m": 4000, "n": 3000, "k": 2000}
 
 
-@pytest.mark.parametrize("said, dtype", [
-    ("bfloat16", "bf16"), ("torch.float16", "fp16"), ("float32", "fp32"), ("FP8", "fp8"), ("float8_e4m3fn", "fp8"),
-    ("", "bf16"), ("tf32", "tf32")])
+@pytest.mark.parametrize(
+    "said, dtype",
+    [
+        ("bfloat16", "bf16"),
+        ("torch.float16", "fp16"),
+        ("float32", "fp32"),
+        ("FP8", "fp8"),
+        ("float8_e4m3fn", "fp8"),
+        ("", "bf16"),
+        ("tf32", "tf32"),
+    ],
+)
 def test_precisions_have_their_usual_names(said, dtype):
     assert point_of({**GEMM, "dtype": said}).dtype == dtype
 
@@ -64,19 +93,22 @@ def test_there_are_as_many_heads_of_keys_as_of_queries_unless_said():
     assert point_of({name: text for name, text in TRAIN.items() if name != "hk"}).sizes["hk"] == 12
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"kind": "dance"}, "kind: 'dance' is not accepted; expected one of gemm, copy"),
-    ({"kind": ""}, "kind: ''"),
-    ({"dtype": "fp12"}, "dtype: 'fp12' is not accepted; expected one of fp32, tf32"),
-    ({"m": "many"}, "m: 'many' is not accepted; expected a number"),
-    ({"m": "-4"}, "m: '-4' is not accepted; expected a number above 0"),
-    ({"n": "0"}, "n: '0'"),
-    ({"n": "inf"}, "n: 'inf'"),
-    ({"compile": "perhaps"}, "compile: 'perhaps' is not accepted; expected true or false"),
-    ({"remat": "2"}, "remat: '2'"),
-    ({"k": ""}, "k: '' is not accepted; expected a number: gemm rows need m, n, k"),
-    ({"k": "nan"}, "k: ''"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"kind": "dance"}, "kind: 'dance' is not accepted; expected one of gemm, copy"),
+        ({"kind": ""}, "kind: ''"),
+        ({"dtype": "fp12"}, "dtype: 'fp12' is not accepted; expected one of fp32, tf32"),
+        ({"m": "many"}, "m: 'many' is not accepted; expected a number"),
+        ({"m": "-4"}, "m: '-4' is not accepted; expected a number above 0"),
+        ({"n": "0"}, "n: '0'"),
+        ({"n": "inf"}, "n: 'inf'"),
+        ({"compile": "perhaps"}, "compile: 'perhaps' is not accepted; expected true or false"),
+        ({"remat": "2"}, "remat: '2'"),
+        ({"k": ""}, "k: '' is not accepted; expected a number: gemm rows need m, n, k"),
+        ({"k": "nan"}, "k: ''"),
+    ],
+)
 def test_a_bad_cell_is_named(change, words):
     with pytest.raises(InputError) as raised:
         point_of({**GEMM, **change})
@@ -89,7 +121,9 @@ def test_a_missing_column_is_a_missing_size():
 
 
 def test_flags_and_numbers_may_be_left_empty():
-    assert [flag({"remat": word}, "remat") for word in ("1", "True", "yes", "", "0", "FALSE", "no", "nan")] == [True] * 3 + [False] * 5
+    assert [flag({"remat": word}, "remat") for word in ("1", "True", "yes", "", "0", "FALSE", "no", "nan")] == [
+        True
+    ] * 3 + [False] * 5
     assert [number({"s": word}, "s") for word in ("", "nan", "None", "1e3")] == [None, None, None, 1000.0]
 
 
@@ -116,7 +150,9 @@ def test_rows_are_scored_by_kind_and_peaks_beside_them():
 
 def test_errors_are_of_the_seconds_that_rows_say():
     row = score_rows([GEMM], H200)["rows"][0]
-    exact = score_rows([{**GEMM, "seconds": str(row["predicted"])}, {**GEMM, "seconds": str(row["predicted"] / 1.25)}], H200)
+    exact = score_rows(
+        [{**GEMM, "seconds": str(row["predicted"])}, {**GEMM, "seconds": str(row["predicted"] / 1.25)}], H200
+    )
     assert exact["by_kind"]["gemm"]["mape"] == pytest.approx(0.125)
 
 
@@ -133,8 +169,15 @@ def test_a_point_that_was_measured_says_so():
 
 
 def test_a_row_that_cannot_be_used_is_counted_and_the_others_are_scored():
-    rows = [{**GEMM, "m": "many"}, GEMM, {**GEMM, "m": "many"}, {**GEMM, "seconds": ""}, {**GEMM, "seconds": "-1"},
-            {**GEMM, "dtype": "fp12"}, {**TRAIN, "h": "7"}]
+    rows = [
+        {**GEMM, "m": "many"},
+        GEMM,
+        {**GEMM, "m": "many"},
+        {**GEMM, "seconds": ""},
+        {**GEMM, "seconds": "-1"},
+        {**GEMM, "dtype": "fp12"},
+        {**TRAIN, "h": "7"},
+    ]
     found = score_rows(rows, H200)
     assert found["rows_read"] == 7 and found["by_kind"]["gemm"]["eligible"] == 6 and found["summary"]["predicted"] == 1
     assert found["refusals"]["m: 'many' is not accepted; expected a number"] == 2
@@ -155,8 +198,10 @@ def test_no_rows_are_no_error():
 def test_a_chip_that_was_never_measured_says_what_to_run():
     with pytest.raises(Refusal) as raised:
         score_rows([GEMM], A100)
-    assert str(raised.value) == ("a100-80gb was never measured with torch; run `chipwise bench all --quick --out FILE` on one "
-                                 "and `chipwise calibrate bench FILE`")
+    assert str(raised.value) == (
+        "a100-80gb was never measured with torch; run `chipwise bench all --quick --out FILE` on one "
+        "and `chipwise calibrate bench FILE`"
+    )
 
 
 def test_rows_written_out_are_read_back_as_the_points_they_were():

@@ -23,12 +23,15 @@ def test_a_megatron_row_keeps_its_layout_and_shards_the_optimizer():
     assert known.layout.chips == known.chips
 
 
-@pytest.mark.parametrize("text, axes", [
-    ("fsdp=64 (ICI) x dp=2 (DCN)", {"dp": 128, "shard": 64, "zero": 3}),
-    ("ici_fsdp_parallelism=-1, ici_fsdp_transpose_parallelism=1", {"dp": 128, "shard": 128, "zero": 3}),
-    ("FSDP FULL_SHARD, 128 GPUs; grad_accum=1; mp_mode=PURE", {"dp": 128, "shard": 128, "zero": 3}),
-    ("tp=8 pp=4 dp=4", {"dp": 4, "tp": 8, "pp": 4}),
-])
+@pytest.mark.parametrize(
+    "text, axes",
+    [
+        ("fsdp=64 (ICI) x dp=2 (DCN)", {"dp": 128, "shard": 64, "zero": 3}),
+        ("ici_fsdp_parallelism=-1, ici_fsdp_transpose_parallelism=1", {"dp": 128, "shard": 128, "zero": 3}),
+        ("FSDP FULL_SHARD, 128 GPUs; grad_accum=1; mp_mode=PURE", {"dp": 128, "shard": 128, "zero": 3}),
+        ("tp=8 pp=4 dp=4", {"dp": 4, "tp": 8, "pp": 4}),
+    ],
+)
 def test_parallelism_in_words_is_understood(text, axes):
     known = read(row(parallelism=text, chips="128", global_batch="2048", micro_batch="1"))
     assert {k: getattr(known.layout, k) for k in axes} == axes

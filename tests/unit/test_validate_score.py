@@ -83,7 +83,9 @@ def test_inference_rows_stay_within_their_bars(result):
     assert left["by_mode"]["fixed_batch"]["mape"] <= 0.12
     rows = [r for r in result["rows"] if r.get("mode") == "scheduled" and r["leave_one_source_out"]]
     for metric, bar in (("throughput", 0.15), ("tpot", 0.17), ("ttft", 0.40)):
-        errors = [abs(r["leave_one_source_out"]["predicted"] / r["observed"] - 1) for r in rows if r["metric"] == metric]
+        errors = [
+            abs(r["leave_one_source_out"]["predicted"] / r["observed"] - 1) for r in rows if r["metric"] == metric
+        ]
         assert sum(errors) / len(errors) <= bar, metric
     assert left["by_family"]["tpu"]["mape"] <= 0.20
     assert 0.85 <= left["summary"]["coverage90"] <= 0.95

@@ -112,9 +112,7 @@ def test_every_supported_type_is_tested():
     assert tested == set(_READERS)
 
 
-@pytest.mark.parametrize(
-    "name", ["mistral-7b", "gemma-2-9b", "gpt-oss-20b", "phi-3-mini", "qwen2.5-7b", "deepseek-v3"]
-)
+@pytest.mark.parametrize("name", ["mistral-7b", "gemma-2-9b", "gpt-oss-20b", "phi-3-mini", "qwen2.5-7b", "deepseek-v3"])
 def test_attention_pattern_agrees_with_the_preset(name):
     model, known = model_from_config(KNOWN[name][0]), preset(name)
     assert (model.window, model.windowed_layers) == (known.window, known.windowed_layers)
@@ -141,9 +139,7 @@ def test_unknown_type_lists_the_supported_ones():
 
 
 def test_all_missing_keys_are_named():
-    with pytest.raises(
-        InputError, match=r"hidden_size, num_attention_heads, intermediate_size, vocab_size: nothing"
-    ):
+    with pytest.raises(InputError, match=r"hidden_size, num_attention_heads, intermediate_size, vocab_size: nothing"):
         model_from_config({"model_type": "llama", "num_hidden_layers": 2})
 
 
@@ -172,17 +168,20 @@ def test_broken_json_is_one_line(tmp_path, text):
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize(("name", "more", "context"), [
-    ("llama-3.1-8b", {"max_position_embeddings": 131072}, 131072),
-    ("llama-3.1-8b", {}, 0),
-    ("gpt2", {}, 1024),
-    ("opt-1.3b", {}, 2048),  # two more in its table
-    ("roberta-base", {}, 512),  # two less than its table
-    ("bert-base", {}, 512),
-    ("mpt-7b-card", {}, 2048),
-    ("gemma-3-12b", {}, 131072),
-    ("vit-b-16", {}, 0),
-])
+@pytest.mark.parametrize(
+    ("name", "more", "context"),
+    [
+        ("llama-3.1-8b", {"max_position_embeddings": 131072}, 131072),
+        ("llama-3.1-8b", {}, 0),
+        ("gpt2", {}, 1024),
+        ("opt-1.3b", {}, 2048),  # two more in its table
+        ("roberta-base", {}, 512),  # two less than its table
+        ("bert-base", {}, 512),
+        ("mpt-7b-card", {}, 2048),
+        ("gemma-3-12b", {}, 131072),
+        ("vit-b-16", {}, 0),
+    ],
+)
 def test_the_longest_sequence_is_read(name, more, context):
     assert model_from_config({**KNOWN[name][0], **more}).context == context
 

@@ -104,9 +104,7 @@ def test_hf_path_is_relative_to_the_file(tmp_path):
 
 
 def test_overrides_replace_the_length_and_skip_none():
-    t = load_workload(
-        GOOD, {"tokens": "1M", "train.precision": "fp8", "optimizer": None, "global_batch": "16"}
-    ).train
+    t = load_workload(GOOD, {"tokens": "1M", "train.precision": "fp8", "optimizer": None, "global_batch": "16"}).train
     assert (t.steps, t.precision, t.optimizer, t.global_batch) == (62, "fp8", "adamw", 16)
 
 
@@ -129,9 +127,7 @@ def test_lists_of_choices_agree_between_file_and_dataclass():
 )
 def test_tokens_steps_and_samples_agree(key, steps, batch, sequence):
     amount = {"tokens": steps * batch * sequence, "steps": steps, "samples": steps * batch}[key]
-    train = load_workload(
-        overrides={"model": "gpt2", key: amount, "global_batch": batch, "sequence": sequence}
-    ).train
+    train = load_workload(overrides={"model": "gpt2", key: amount, "global_batch": batch, "sequence": sequence}).train
     assert train.steps == steps
     assert train.tokens == train.steps * train.global_batch * train.sequence
     assert train.samples == train.steps * train.global_batch
@@ -175,9 +171,7 @@ def test_endless_device_is_refused():
     assert isinstance(refused(Path("/dev/zero")), BrokenFile)
 
 
-@pytest.mark.parametrize(
-    "data", [b"\xff\xfe\x00\x01", b"\x7fELF\x00\x00", b"a: \x00", bytes(range(256)), b"a: \x01"]
-)
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00\x01", b"\x7fELF\x00\x00", b"a: \x00", bytes(range(256)), b"a: \x01"])
 def test_binary_junk(tmp_path, data):
     path = tmp_path / "w.yaml"
     path.write_bytes(data)
@@ -198,9 +192,7 @@ def test_duplicate_keys_are_refused_with_their_line():
 
 
 def test_alias_bomb_is_refused_at_once():
-    bomb = "a: &a [x, x]\n" + "".join(
-        f"{c}: &{c} [*{p}, *{p}]\n" for p, c in zip("abcdefgh", "bcdefghi", strict=True)
-    )
+    bomb = "a: &a [x, x]\n" + "".join(f"{c}: &{c} [*{p}, *{p}]\n" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
     assert "aliases" in str(refused(bomb))
 
 
@@ -211,9 +203,7 @@ def test_absurd_structure_is_refused(text):
     assert isinstance(refused(text), BrokenFile)
 
 
-@pytest.mark.parametrize(
-    "text", ["- a\n- b\n", "just words\nhere\n", "!!python/object/apply:os.system ['true']\n"]
-)
+@pytest.mark.parametrize("text", ["- a\n- b\n", "just words\nhere\n", "!!python/object/apply:os.system ['true']\n"])
 def test_not_a_mapping(text):
     assert isinstance(refused(text), BrokenFile)
 
@@ -266,9 +256,7 @@ def test_contradictions_restate_the_equation():
     assert "global_batch(8) x sequence(1024) = 8192" in str(refused(with_train(steps="drop", tokens=1000)))
     assert "10^18" in str(refused(with_train(steps=10**17)))
     assert "1024 positions" in str(refused(with_train(sequence=4096)))
-    assert "197 tokens" in str(
-        refused(None, {"model": "vit-b-16", "steps": 1, "global_batch": 1, "sequence": 99})
-    )
+    assert "197 tokens" in str(refused(None, {"model": "vit-b-16", "steps": 1, "global_batch": 1, "sequence": 99}))
     shape = "family: decoder, d_model: 64, layers: 2, vocab: 10"
     tail = "}\n" + GOOD.split("\n", 1)[1]
     assert "d_model(64)" in str(refused("model: {" + shape + ", heads: 5" + tail))
@@ -347,8 +335,6 @@ def test_train_can_be_built_directly():
 
 
 def test_importing_the_package_leaves_heavy_modules_alone():
-    code = (
-        "import sys, chipwise.workload; print([m for m in ('pydantic', 'yaml', 'numpy') if m in sys.modules])"
-    )
+    code = "import sys, chipwise.workload; print([m for m in ('pydantic', 'yaml', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -59,8 +59,11 @@ def diff(before: BenchFile, after: BenchFile) -> Diff:
     """Points matched by what they measure and the framework; unusable ones are listed, not compared."""
     olds, news = _by_key(before), _by_key(after)
     both = [(olds[key], news[key]) for key in olds if key in news and olds[key].usable and news[key].usable]
-    lost = [Lost(olds.get(key) or news[key], _status(olds.get(key)), _status(news.get(key)))
-            for key in dict.fromkeys((*olds, *news)) if _status(olds.get(key)) != _status(news.get(key))]
+    lost = [
+        Lost(olds.get(key) or news[key], _status(olds.get(key)), _status(news.get(key)))
+        for key in dict.fromkeys((*olds, *news))
+        if _status(olds.get(key)) != _status(news.get(key))
+    ]
     ps = [_p(old, new) for old, new in both]
     qs = iter(benjamini_hochberg([p for p in ps if p is not None]))
     changes = tuple(_change(old, new, None if p is None else next(qs)) for (old, new), p in zip(both, ps, strict=True))
@@ -102,11 +105,19 @@ def _notes(before: BenchFile, after: BenchFile) -> list[str]:
     for name in dict.fromkeys((*before.frameworks, *after.frameworks)):
         olds, news = before.frameworks.get(name, {}), after.frameworks.get(name, {})
         if olds and news:
-            out += [f"{name}: {package} {olds.get(package, 'absent')}, then {news.get(package, 'absent')}"
-                    for package in dict.fromkeys((*olds, *news)) if olds.get(package) != news.get(package)]
-    for words, old, new in (("setting", before.telemetry.settings, after.telemetry.settings),
-                            ("environment", before.environment, after.environment)):
+            out += [
+                f"{name}: {package} {olds.get(package, 'absent')}, then {news.get(package, 'absent')}"
+                for package in dict.fromkeys((*olds, *news))
+                if olds.get(package) != news.get(package)
+            ]
+    for words, old, new in (
+        ("setting", before.telemetry.settings, after.telemetry.settings),
+        ("environment", before.environment, after.environment),
+    ):
         skip = {"power_w", "temperature_c", "clock_hz", "host"}  # these move by themselves
-        out += [f"{words} {key}: {old.get(key, 'absent')}, then {new.get(key, 'absent')}"
-                for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key) and key not in skip]
+        out += [
+            f"{words} {key}: {old.get(key, 'absent')}, then {new.get(key, 'absent')}"
+            for key in dict.fromkeys((*old, *new))
+            if old.get(key) != new.get(key) and key not in skip
+        ]
     return out

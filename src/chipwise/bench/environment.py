@@ -8,17 +8,31 @@ import platform
 from pathlib import Path
 
 # Variables that change what is measured: recorded where they are set.
-VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE",
-             "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
-             "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+VARIABLES = (
+    "XLA_FLAGS",
+    "LIBTPU_INIT_ARGS",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING",
+    "NVIDIA_TF32_OVERRIDE",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+)
 PACKAGES = {"torch": "torch", "jax": "jax"}  # framework -> the package that must be there
 
 
 def environment(host: bool = False) -> dict[str, str | float]:
     """System, kernel, processor, memory, Python, variables that matter; the machine's name only where asked for."""
     found: dict[str, str | float] = {
-        "os": _system(), "kernel": platform.release(), "cpu": processor(), "cores": os.cpu_count() or 0,
-        "memory_bytes": memory_bytes(), "python": platform.python_version(),
+        "os": _system(),
+        "kernel": platform.release(),
+        "cpu": processor(),
+        "cores": os.cpu_count() or 0,
+        "memory_bytes": memory_bytes(),
+        "python": platform.python_version(),
     }
     found |= {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return found | ({"host": platform.node()} if host else {})

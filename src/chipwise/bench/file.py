@@ -59,11 +59,17 @@ class BenchFile:
     def as_json(self) -> dict[str, Any]:
         """The document, keys in the order that people read them."""
         return {
-            "schema": SCHEMA, "created": self.created, "chipwise": self.chipwise, "command": list(self.command),
-            "device": {**asdict(self.device), "chip": self.chip}, "environment": dict(self.environment),
+            "schema": SCHEMA,
+            "created": self.created,
+            "chipwise": self.chipwise,
+            "command": list(self.command),
+            "device": {**asdict(self.device), "chip": self.chip},
+            "environment": dict(self.environment),
             "frameworks": {name: dict(versions) for name, versions in self.frameworks.items()},
             "telemetry": {**asdict(self.telemetry), "settings": dict(self.telemetry.settings)},
-            "elapsed_s": self.elapsed_s, "complete": self.complete, "notes": list(self.notes),
+            "elapsed_s": self.elapsed_s,
+            "complete": self.complete,
+            "notes": list(self.notes),
             "points": [measurement_as_json(each) for each in self.points],
         }
 
@@ -94,21 +100,41 @@ def measurement_from_json(data: Mapping[str, Any]) -> Measurement:
 def point_from_json(data: Mapping[str, Any]) -> Point:
     """What `Point.as_json` wrote."""
     sizes = {name: int(data[name]) for name in KINDS[data["kind"]]}
-    return Point(data["suite"], data["kind"], data["dtype"], sizes, bool(data.get("compile")),
-                 bool(data.get("remat")), bool(data.get("causal", True)), data.get("model", ""))
+    return Point(
+        data["suite"],
+        data["kind"],
+        data["dtype"],
+        sizes,
+        bool(data.get("compile")),
+        bool(data.get("remat")),
+        bool(data.get("causal", True)),
+        data.get("model", ""),
+    )
 
 
 def _measurement(spec: PointSpec) -> Measurement:
-    point = point_from_json(spec.model_dump(include={*_SIZES, "suite", "kind", "dtype", "compile", "remat", "causal",
-                                                     "model"}))
+    point = point_from_json(
+        spec.model_dump(include={*_SIZES, "suite", "kind", "dtype", "compile", "remat", "causal", "model"})
+    )
     seconds = None
     if spec.seconds is not None:
         values = spec.seconds.model_dump()
         seconds = Summary(**{**values, "samples_s": tuple(values["samples_s"])})
     watched = spec.watched.model_dump()
     return Measurement(
-        point, spec.framework, spec.status, seconds, spec.reason, spec.flops, spec.moved_bytes, spec.items, spec.params,
-        spec.peak_bytes, spec.error, Watched(**{**watched, "throttled": tuple(watched["throttled"])}))
+        point,
+        spec.framework,
+        spec.status,
+        seconds,
+        spec.reason,
+        spec.flops,
+        spec.moved_bytes,
+        spec.items,
+        spec.params,
+        spec.peak_bytes,
+        spec.error,
+        Watched(**{**watched, "throttled": tuple(watched["throttled"])}),
+    )
 
 
 def read(path: Path) -> BenchFile:
@@ -129,9 +155,19 @@ def read(path: Path) -> BenchFile:
     device = spec.device.model_dump()
     chip = device.pop("chip")
     return BenchFile(
-        spec.created, spec.chipwise, tuple(spec.command), Device(**device), chip, spec.environment, spec.frameworks,
-        Telemetry(**spec.telemetry.model_dump()), tuple(map(_measurement, spec.points)), spec.complete,
-        spec.elapsed_s, tuple(spec.notes))
+        spec.created,
+        spec.chipwise,
+        tuple(spec.command),
+        Device(**device),
+        chip,
+        spec.environment,
+        spec.frameworks,
+        Telemetry(**spec.telemetry.model_dump()),
+        tuple(map(_measurement, spec.points)),
+        spec.complete,
+        spec.elapsed_s,
+        tuple(spec.notes),
+    )
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -178,7 +214,7 @@ def text(file: BenchFile) -> str:
     points = document.pop("points")
     head = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     lines = ",\n  ".join(json.dumps(point, ensure_ascii=False, allow_nan=False) for point in points)
-    return f"{head[:-2]},\n \"points\": [" + (f"\n  {lines}\n ]" if points else "]") + "\n}\n"
+    return f'{head[:-2]},\n "points": [' + (f"\n  {lines}\n ]" if points else "]") + "\n}\n"
 
 
 def extended(file: BenchFile, more: Iterable[Measurement], **changes: Any) -> BenchFile:
@@ -219,9 +255,15 @@ def _row(each: Measurement) -> dict[str, Any]:
     if "devices" in sizes:
         sizes["n"] = sizes.pop("devices")
     found = {
-        "kind": point.kind, "dtype": point.dtype, "seconds": each.seconds.median, "model": point.model,
-        "compile": int(point.compile), "remat": int(point.remat), "params": params or "",
-        "peak_gib": f"{each.peak_bytes / GiB:.4g}" if each.peak_bytes is not None else "", **sizes,
+        "kind": point.kind,
+        "dtype": point.dtype,
+        "seconds": each.seconds.median,
+        "model": point.model,
+        "compile": int(point.compile),
+        "remat": int(point.remat),
+        "params": params or "",
+        "peak_gib": f"{each.peak_bytes / GiB:.4g}" if each.peak_bytes is not None else "",
+        **sizes,
     }
     found |= {"framework": each.framework, "causal": int(point.causal) if point.kind.startswith("sdpa") else ""}
     return {column: found.get(column, "") for column in (*COLUMNS, *MORE_COLUMNS)}

@@ -45,8 +45,11 @@ class Host:
 
     def settings(self) -> Mapping[str, float | str]:
         """The clock and the power limit, where they can be read."""
-        found = {"power_limit_w": _sum(self._cap, 1e-6), "clock_hz": _sum(self._clock, 1e3),
-                 "max_clock_hz": _sum(self._limit, 1e3)}
+        found = {
+            "power_limit_w": _sum(self._cap, 1e-6),
+            "clock_hz": _sum(self._clock, 1e3),
+            "max_clock_hz": _sum(self._limit, 1e3),
+        }
         return {name: value for name, value in found.items() if value is not None}
 
     def close(self) -> None:

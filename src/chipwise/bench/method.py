@@ -34,8 +34,11 @@ class Budget:
 
 # Short, so that a GPU's power cap has little time to lower its clocks while one kernel is measured (on an H200 a tenth
 # of the products still ran below 1.8 of its 1.98 GHz, 2026-11-15). Steps run at the clocks of sustained work.
-BUDGETS = {"tiny": Budget(0.03, 0.01), "quick": Budget(0.03, 0.015, most_samples=15, sample_seconds=1e-3),
-           "full": Budget(0.06, 0.02)}
+BUDGETS = {
+    "tiny": Budget(0.03, 0.01),
+    "quick": Budget(0.03, 0.015, most_samples=15, sample_seconds=1e-3),
+    "full": Budget(0.06, 0.02),
+}
 # Of steps of models: the host's part of an eager step scatters, so that more of them are taken; and large ones are to
 # run long enough for the power cap to tell
 STEP_BUDGETS = {**BUDGETS, "quick": Budget(0.4, 0.1, most_samples=15), "full": Budget(0.8, 0.2)}
@@ -80,8 +83,13 @@ class Sampled:
         return ""
 
 
-def measure(framework: Framework, point: Point, budget: Budget, watcher: Watcher,
-            tell: Callable[[str], None] = lambda stage: None) -> Measurement:
+def measure(
+    framework: Framework,
+    point: Point,
+    budget: Budget,
+    watcher: Watcher,
+    tell: Callable[[str], None] = lambda stage: None,
+) -> Measurement:
     """The measurement of a point; what goes wrong with it is in its status, never raised."""
     try:
         framework.reset()
@@ -95,8 +103,9 @@ def measure(framework: Framework, point: Point, budget: Budget, watcher: Watcher
         return Measurement(point, framework.name, status, reason=f"{type(error).__name__}: {one_line(error)}")
 
 
-def _measured(framework: Framework, point: Point, budget: Budget, watcher: Watcher,
-              tell: Callable[[str], None]) -> Measurement:
+def _measured(
+    framework: Framework, point: Point, budget: Budget, watcher: Watcher, tell: Callable[[str], None]
+) -> Measurement:
     tell("building")
     case = framework.build(point)
     tell("checking")
@@ -114,9 +123,19 @@ def _measured(framework: Framework, point: Point, budget: Budget, watcher: Watch
         again, used = sample(framework, case, calls, budget, watcher, used)
         sampled = again if not again.doubt or _spread(again) < _spread(sampled) else sampled
     return Measurement(
-        point, framework.name, "unstable" if sampled.doubt else "ok", summarise(sampled.seconds, sampled.calls),
-        sampled.doubt, case.flops, case.moved_bytes, case.items, case.params, framework.peak_bytes(), error,
-        sampled.watched)
+        point,
+        framework.name,
+        "unstable" if sampled.doubt else "ok",
+        summarise(sampled.seconds, sampled.calls),
+        sampled.doubt,
+        case.flops,
+        case.moved_bytes,
+        case.items,
+        case.params,
+        framework.peak_bytes(),
+        error,
+        sampled.watched,
+    )
 
 
 def _spread(sampled: Sampled) -> float:
@@ -146,8 +165,9 @@ def warm_up(framework: Framework, case: Case, budget: Budget) -> tuple[int, int]
             return calls, used
 
 
-def sample(framework: Framework, case: Case, calls: int, budget: Budget, watcher: Watcher,
-           first: int) -> tuple[Sampled, int]:
+def sample(
+    framework: Framework, case: Case, calls: int, budget: Budget, watcher: Watcher, first: int
+) -> tuple[Sampled, int]:
     """Samples within the budget, and the number of the next call; each call takes the next set of inputs."""
     seconds: list[float] = []
     with watcher.window() as window:
@@ -191,4 +211,4 @@ def drift(seconds: Sequence[float]) -> float:
 def one_line(error: BaseException) -> str:
     """The message of an exception on one line, cut where it is long."""
     words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= REASON_LENGTH else words[:REASON_LENGTH - 3] + "..."
+    return words if len(words) <= REASON_LENGTH else words[: REASON_LENGTH - 3] + "..."

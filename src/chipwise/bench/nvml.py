@@ -69,8 +69,9 @@ class Nvml:
             energy_j=_scaled(self._ask("energy", lambda: nv.nvmlDeviceGetTotalEnergyConsumption(gpu)), 1e-3),
             utilisation=_scaled(self._ask("utilisation", lambda: nv.nvmlDeviceGetUtilizationRates(gpu).gpu), 1e-2),
             memory_bytes=_scaled(self._ask("memory", lambda: nv.nvmlDeviceGetMemoryInfo(gpu).used), 1.0),
-            temperature_c=_scaled(self._ask(
-                "temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0),
+            temperature_c=_scaled(
+                self._ask("temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0
+            ),
             clock_hz=_scaled(self._ask("clock", lambda: nv.nvmlDeviceGetClockInfo(gpu, nv.NVML_CLOCK_SM)), 1e6),
             throttled=reasons(int(bits)) if bits is not None else (),
         )
@@ -83,12 +84,15 @@ class Nvml:
             "power_limit_w": _scaled(self._ask("limit", lambda: nv.nvmlDeviceGetEnforcedPowerLimit(gpu)), 1e-3),
             "power_w": self._power(),
             "clock_hz": _scaled(self._ask("clock", lambda: nv.nvmlDeviceGetClockInfo(gpu, nv.NVML_CLOCK_SM)), 1e6),
-            "max_clock_hz": _scaled(self._ask(
-                "max clock", lambda: nv.nvmlDeviceGetMaxClockInfo(gpu, nv.NVML_CLOCK_SM)), 1e6),
-            "memory_clock_hz": _scaled(self._ask(
-                "memory clock", lambda: nv.nvmlDeviceGetClockInfo(gpu, nv.NVML_CLOCK_MEM)), 1e6),
-            "temperature_c": _scaled(self._ask(
-                "temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0),
+            "max_clock_hz": _scaled(
+                self._ask("max clock", lambda: nv.nvmlDeviceGetMaxClockInfo(gpu, nv.NVML_CLOCK_SM)), 1e6
+            ),
+            "memory_clock_hz": _scaled(
+                self._ask("memory clock", lambda: nv.nvmlDeviceGetClockInfo(gpu, nv.NVML_CLOCK_MEM)), 1e6
+            ),
+            "temperature_c": _scaled(
+                self._ask("temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0
+            ),
         }
         return {name: value for name, value in found.items() if value is not None}
 

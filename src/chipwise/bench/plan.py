@@ -54,43 +54,100 @@ class Step:
 
 # Training: eager over the models, batches and lengths, half of them recomputed; compiled with few layers
 _TRAIN_QUICK = (
-    Step("small", 16, 1024), Step("small", 4, 512), Step("small", 8, 2048, remat=True),
-    Step("medium", 8, 1024), Step("medium", 2, 4096), Step("medium", 16, 512, remat=True),
-    Step("llama-1b", 4, 1024), Step("llama-1b", 2, 4096, remat=True),
-    Step("llama-3b", 4, 2048), Step("llama-3b", 1, 1024), Step("llama-3b", 2, 8192, remat=True),
-    Step("llama-8b", 2, 2048), Step("llama-8b", 8, 1024, remat=True),
-    Step("llama-13b", 2, 2048), Step("llama-13b", 1, 4096, remat=True), Step("llama-70b", 2, 2048),
-    Step("openllama-3b", 2, 1024), Step("openllama-3b", 1, 4096, remat=True),
-    Step("small", 8, 1024, compile=True, layers=4), Step("llama-1b", 4, 2048, compile=True, layers=4),
-    Step("medium", 4, 2048, compile=True, remat=True, layers=4), Step("llama-8b", 2, 1024, compile=True, layers=3),
+    Step("small", 16, 1024),
+    Step("small", 4, 512),
+    Step("small", 8, 2048, remat=True),
+    Step("medium", 8, 1024),
+    Step("medium", 2, 4096),
+    Step("medium", 16, 512, remat=True),
+    Step("llama-1b", 4, 1024),
+    Step("llama-1b", 2, 4096, remat=True),
+    Step("llama-3b", 4, 2048),
+    Step("llama-3b", 1, 1024),
+    Step("llama-3b", 2, 8192, remat=True),
+    Step("llama-8b", 2, 2048),
+    Step("llama-8b", 8, 1024, remat=True),
+    Step("llama-13b", 2, 2048),
+    Step("llama-13b", 1, 4096, remat=True),
+    Step("llama-70b", 2, 2048),
+    Step("openllama-3b", 2, 1024),
+    Step("openllama-3b", 1, 4096, remat=True),
+    Step("small", 8, 1024, compile=True, layers=4),
+    Step("llama-1b", 4, 2048, compile=True, layers=4),
+    Step("medium", 4, 2048, compile=True, remat=True, layers=4),
+    Step("llama-8b", 2, 1024, compile=True, layers=3),
     Step("llama-13b", 1, 2048, compile=True, remat=True, layers=2),
     Step("llama-70b", 1, 2048, compile=True, layers=1),
-    *(Step(model, b, s, dtype=dtype) for dtype in ("fp32", "tf32")
-      for model, b, s in (("small", 8, 512), ("small", 2, 2048), ("medium", 2, 512))),
+    *(
+        Step(model, b, s, dtype=dtype)
+        for dtype in ("fp32", "tf32")
+        for model, b, s in (("small", 8, 512), ("small", 2, 2048), ("medium", 2, 512))
+    ),
     Step("small", 8, 512, dtype="fp16"),
 )
 _TRAIN_FULL = (
     *_TRAIN_QUICK,
-    *(Step(model, b, s, remat=remat, compile=compiled)
-      for model in ("small", "llama-1b", "llama-8b") for b, s in ((1, 8192), (4, 2048), (16, 512))
-      for remat in (False, True) for compiled in (False, True)),
+    *(
+        Step(model, b, s, remat=remat, compile=compiled)
+        for model in ("small", "llama-1b", "llama-8b")
+        for b, s in ((1, 8192), (4, 2048), (16, 512))
+        for remat in (False, True)
+        for compiled in (False, True)
+    ),
 )
 _TRAIN_CPU = (
-    Step("mini", 2, 64), Step("mini", 4, 128), Step("mini", 2, 256, remat=True), Step("mini", 1, 512),
-    Step("mini", 2, 128, compile=True), Step("mini", 4, 64, compile=True), Step("mini", 2, 64, dtype="fp32"),
+    Step("mini", 2, 64),
+    Step("mini", 4, 128),
+    Step("mini", 2, 256, remat=True),
+    Step("mini", 1, 512),
+    Step("mini", 2, 128, compile=True),
+    Step("mini", 4, 64, compile=True),
+    Step("mini", 2, 64, dtype="fp32"),
 )
 _PREFILL_CPU = (("mini", 1, 128), ("mini", 2, 256), ("mini", 4, 128), ("mini", 1, 512))
 _DECODE_CPU = (("mini", 1, 128), ("mini", 4, 256), ("mini", 16, 128), ("mini", 2, 1024))
-_PREFILL = (("openllama-3b", 4, 512), ("openllama-3b", 1, 3072), ("small", 4, 512), ("small", 1, 4096),
-            ("medium", 8, 512), ("medium", 2, 2048), ("llama-1b", 1, 512), ("llama-1b", 4, 2048),
-            ("llama-3b", 2, 1024), ("llama-3b", 1, 8192), ("llama-8b", 1, 256), ("llama-8b", 4, 1024),
-            ("llama-13b", 2, 4096), ("llama-70b", 4, 512), ("llama-1b", 16, 2048), ("llama-3b", 6, 3072),
-            ("llama-8b", 8, 2048))
-_DECODE = (("openllama-3b", 2, 512), ("openllama-3b", 16, 2048), ("openllama-3b", 1, 4096), ("openllama-3b", 64, 512),
-           ("small", 1, 256), ("small", 32, 1024), ("medium", 64, 512), ("medium", 8, 8192), ("llama-1b", 1, 1024),
-           ("llama-1b", 16, 512), ("llama-1b", 128, 2048), ("llama-3b", 4, 4096), ("llama-3b", 64, 1024),
-           ("llama-8b", 1, 512), ("llama-8b", 8, 2048), ("llama-8b", 32, 512), ("llama-8b", 64, 4096),
-           ("llama-13b", 2, 1024), ("llama-13b", 16, 4096), ("llama-70b", 1, 2048), ("llama-70b", 96, 512))
+_PREFILL = (
+    ("openllama-3b", 4, 512),
+    ("openllama-3b", 1, 3072),
+    ("small", 4, 512),
+    ("small", 1, 4096),
+    ("medium", 8, 512),
+    ("medium", 2, 2048),
+    ("llama-1b", 1, 512),
+    ("llama-1b", 4, 2048),
+    ("llama-3b", 2, 1024),
+    ("llama-3b", 1, 8192),
+    ("llama-8b", 1, 256),
+    ("llama-8b", 4, 1024),
+    ("llama-13b", 2, 4096),
+    ("llama-70b", 4, 512),
+    ("llama-1b", 16, 2048),
+    ("llama-3b", 6, 3072),
+    ("llama-8b", 8, 2048),
+)
+_DECODE = (
+    ("openllama-3b", 2, 512),
+    ("openllama-3b", 16, 2048),
+    ("openllama-3b", 1, 4096),
+    ("openllama-3b", 64, 512),
+    ("small", 1, 256),
+    ("small", 32, 1024),
+    ("medium", 64, 512),
+    ("medium", 8, 8192),
+    ("llama-1b", 1, 1024),
+    ("llama-1b", 16, 512),
+    ("llama-1b", 128, 2048),
+    ("llama-3b", 4, 4096),
+    ("llama-3b", 64, 1024),
+    ("llama-8b", 1, 512),
+    ("llama-8b", 8, 2048),
+    ("llama-8b", 32, 512),
+    ("llama-8b", 64, 4096),
+    ("llama-13b", 2, 1024),
+    ("llama-13b", 16, 4096),
+    ("llama-70b", 1, 2048),
+    ("llama-70b", 96, 512),
+)
 
 
 def points(suite: str, device: Device, size: str, framework: str) -> list[Point]:
@@ -158,23 +215,47 @@ def spread(count: int, *ranges: tuple[float, float, int]) -> Iterator[tuple[int,
     [(128, 8), (64, 8)]
     """
     for index in range(1, count + 1):
-        drawn = (exp(log(low) + halton(index, base) * (log(high) - log(low)))
-                 for (low, high, _), base in zip(ranges, _PRIMES, strict=False))
+        drawn = (
+            exp(log(low) + halton(index, base) * (log(high) - log(low)))
+            for (low, high, _), base in zip(ranges, _PRIMES, strict=False)
+        )
         yield tuple(max(round(x / step), 1) * step for x, (_, _, step) in zip(drawn, ranges, strict=True))
 
 
 # Products: round ones of models, then draws: wide ones, skinny ones (few rows, as decoding has), odd ones
-_ROUND = ((4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512),
-          (4096, 14336, 4096), (4096, 4096, 14336), (8192, 28672, 8192), (2048, 8192, 2048), (16384, 768, 3072))
+_ROUND = (
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (2048, 2048, 2048),
+    (1024, 1024, 1024),
+    (512, 512, 512),
+    (4096, 14336, 4096),
+    (4096, 4096, 14336),
+    (8192, 28672, 8192),
+    (2048, 8192, 2048),
+    (16384, 768, 3072),
+)
 _WIDE = ((512, 24576, 128), (512, 24576, 128), (384, 16384, 128))
 _SKINNY = ((1, 384, 1), (768, 32768, 64), (768, 16384, 64))
 _ODD = ((100, 12000, 1), (300, 12000, 16), (300, 12000, 16))
 _SLOW = frozenset({"fp32", "tf32"})  # precisions that get an eighth of the largest sizes
 _COUNTS = {  # of draws by precision: wide, skinny, odd
-    "quick": {"bf16": (170, 90, 60), "fp16": (10, 5, 5), "fp8": (60, 30, 16), "int8": (44, 26, 14),
-              "tf32": (44, 26, 14), "fp32": (36, 22, 12)},
-    "full": {"bf16": (400, 240, 160), "fp16": (60, 30, 20), "fp8": (120, 60, 30), "int8": (120, 70, 40),
-             "tf32": (120, 70, 40), "fp32": (90, 50, 30)},
+    "quick": {
+        "bf16": (170, 90, 60),
+        "fp16": (10, 5, 5),
+        "fp8": (60, 30, 16),
+        "int8": (44, 26, 14),
+        "tf32": (44, 26, 14),
+        "fp32": (36, 22, 12),
+    },
+    "full": {
+        "bf16": (400, 240, 160),
+        "fp16": (60, 30, 20),
+        "fp8": (120, 60, 30),
+        "int8": (120, 70, 40),
+        "tf32": (120, 70, 40),
+        "fp32": (90, 50, 30),
+    },
 }
 _JAX_QUICK = ((4096, 4096, 4096), (8192, 4096, 2048), (64, 8192, 4096))  # JAX compiles and tunes every shape
 _SLOWER = 6  # so many times fewer of them in a full sweep
@@ -189,7 +270,7 @@ def gemms(size: str, framework: str) -> Iterator[Point]:
         return
     if few(size, framework):
         for dtype in _COUNTS[size]:
-            for m, n, k in _JAX_QUICK[:None if dtype == "bf16" else 1]:
+            for m, n, k in _JAX_QUICK[: None if dtype == "bf16" else 1]:
                 yield _kernel("gemm", dtype, m=m, n=n, k=k)
         return
     share = _SLOWER if framework == "jax" else 1
@@ -204,10 +285,22 @@ def gemms(size: str, framework: str) -> Iterator[Point]:
 
 
 # Attention: (h, hk, d) of models; b fills the device at each length
-_HEADS = ((32, 8, 128), (16, 16, 64), (12, 12, 64), (64, 8, 128), (32, 32, 128), (24, 8, 128), (40, 10, 96),
-          (8, 1, 256), (32, 32, 100), (16, 16, 80))
-_LENGTHS = {"quick": (512, 1024, 2048, 4096, 8192, 16384),
-            "full": (256, 512, 1024, 1536, 2048, 4096, 8192, 16384, 32768)}
+_HEADS = (
+    (32, 8, 128),
+    (16, 16, 64),
+    (12, 12, 64),
+    (64, 8, 128),
+    (32, 32, 128),
+    (24, 8, 128),
+    (40, 10, 96),
+    (8, 1, 256),
+    (32, 32, 100),
+    (16, 16, 80),
+)
+_LENGTHS = {
+    "quick": (512, 1024, 2048, 4096, 8192, 16384),
+    "full": (256, 512, 1024, 1536, 2048, 4096, 8192, 16384, 32768),
+}
 
 
 def attentions(size: str, framework: str) -> Iterator[Point]:
@@ -223,7 +316,7 @@ def attentions(size: str, framework: str) -> Iterator[Point]:
     heads = _HEADS if framework == "torch" else _HEADS[:1] if few(size, framework) else _HEADS[:3]
     for kind in ("sdpa_fwd", "sdpa_fwdbwd"):
         for i, (h, hk, d) in enumerate(heads):
-            lengths = _LENGTHS[size] if size == "full" else _LENGTHS[size][i % 2::2]
+            lengths = _LENGTHS[size] if size == "full" else _LENGTHS[size][i % 2 :: 2]
             for j, s in enumerate(lengths if framework == "torch" else lengths[::2]):
                 tokens = 16384 * (1 + (i + j) % 3)
                 yield _kernel(kind, "bf16", b=max(tokens * 16 // (s * h), 1), h=h, hk=hk, s=s, d=d)
@@ -249,7 +342,7 @@ def streams(size: str, framework: str) -> Iterator[Point]:
             yield _kernel(kind, "bf16", m=m, n=n)
     for m, n, k in ((4096, 32000, 2048), (16384, 128256, 4096), (1024, 50304, 768)):
         yield _kernel("gather", "bf16", m=m, n=n, k=k)
-    for count in (2**24, 2**26, 2**27, 2**28, 2**29)[::2 if steps < 7 else 1]:
+    for count in (2**24, 2**26, 2**27, 2**28, 2**29)[:: 2 if steps < 7 else 1]:
         yield _kernel("adamw", "bf16", count=count)
 
 
@@ -276,14 +369,16 @@ def _decoder(suite: str, kind: str, step: Step) -> Point:
 
 def _train(device: Device, size: str, framework: str) -> Iterator[Point]:
     if size == "tiny":
-        steps: Sequence[Step] = tuple(Step("tiny", 2, 32, compiled, remat, dtype) for compiled, remat, dtype in (
-            (False, False, "fp32"), (False, True, "bf16"), (True, False, "fp32")))
+        steps: Sequence[Step] = tuple(
+            Step("tiny", 2, 32, compiled, remat, dtype)
+            for compiled, remat, dtype in ((False, False, "fp32"), (False, True, "bf16"), (True, False, "fp32"))
+        )
     elif device.platform == "cpu":
         steps = _TRAIN_CPU
     else:
         steps = _TRAIN_QUICK if size == "quick" else _TRAIN_FULL
     if framework == "jax":  # runs compiled alone
-        steps = [step for step in steps if step.compile][:2 if few(size, framework) else None]
+        steps = [step for step in steps if step.compile][: 2 if few(size, framework) else None]
     yield from (_decoder("train", "train", step) for step in steps)
 
 
@@ -296,7 +391,7 @@ def _serve(device: Device, size: str, framework: str) -> Iterator[Point]:
     share = 8 if few(size, framework) and not on_cpu else 1
     prefill, decode = (_PREFILL_CPU, _DECODE_CPU) if on_cpu else (_PREFILL, _DECODE)
     for kind, steps in (("prefill", prefill), ("decode", decode)):
-        for model, b, s in steps[share - 1::share]:
+        for model, b, s in steps[share - 1 :: share]:
             yield _decoder("serve", kind, Step(model, b, s, framework == "jax"))
 
 
@@ -332,4 +427,9 @@ def _collectives(device: Device, size: str, framework: str) -> Iterator[Point]:
 
 
 _SUITES: Mapping[str, Callable[[Device, str, str], Iterator[Point]]] = {
-    "kernels": _kernels, "train": _train, "serve": _serve, "vision": _vision, "collectives": _collectives}
+    "kernels": _kernels,
+    "train": _train,
+    "serve": _serve,
+    "vision": _vision,
+    "collectives": _collectives,
+}

@@ -10,8 +10,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SUITES = ("kernels", "train", "serve", "vision", "collectives")
-COLUMNS = ("kind", "dtype", "m", "n", "k", "seconds", "bytes", "b", "h", "hk", "s", "d", "model", "compile", "remat",
-           "params", "peak_gib", "layers", "f", "vocab")
+COLUMNS = (
+    "kind",
+    "dtype",
+    "m",
+    "n",
+    "k",
+    "seconds",
+    "bytes",
+    "b",
+    "h",
+    "hk",
+    "s",
+    "d",
+    "model",
+    "compile",
+    "remat",
+    "params",
+    "peak_gib",
+    "layers",
+    "f",
+    "vocab",
+)
 MORE_COLUMNS = ("causal", "framework")  # what a row says besides, where it isn't causal or through PyTorch
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 
@@ -64,8 +84,15 @@ class Point:
         """Plain values; what is false or empty is left out."""
         flags = {name: True for name in ("compile", "remat") if getattr(self, name)}
         causal = {} if self.causal or not self.kind.startswith("sdpa") else {"causal": False}
-        return {"suite": self.suite, "kind": self.kind, "dtype": self.dtype, **dict(self.sizes), **flags, **causal,
-                **({"model": self.model} if self.model else {})}
+        return {
+            "suite": self.suite,
+            "kind": self.kind,
+            "dtype": self.dtype,
+            **dict(self.sizes),
+            **flags,
+            **causal,
+            **({"model": self.model} if self.model else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)

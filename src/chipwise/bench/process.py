@@ -34,8 +34,11 @@ def environment(given: Mapping[str, str], platform: str) -> dict[str, str]:
     path = [*filter(None, given.get("PYTHONPATH", "").split(os.pathsep)), package]
     backends = {"cpu": "cpu", "cuda": "cuda,cpu", "rocm": "rocm,cpu", "tpu": "tpu,cpu"}
     return {
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "1", **given,
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)), "JAX_PLATFORMS": backends[platform],
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        **given,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
+        "JAX_PLATFORMS": backends[platform],
     }
 
 
@@ -49,10 +52,22 @@ def talk(job: Job) -> Iterator[dict[str, Any]]:
             try:
                 with log.open("wb") as out:
                     process = subprocess.Popen(
-                        [sys.executable, "-P", "-m", "chipwise.bench.worker", str(job_file), str(writer),
-                         str(os.getpid())],
-                        env=environment(os.environ, job.platform), stdin=subprocess.DEVNULL, stdout=out,
-                        stderr=subprocess.STDOUT, pass_fds=(writer,), start_new_session=True)
+                        [
+                            sys.executable,
+                            "-P",
+                            "-m",
+                            "chipwise.bench.worker",
+                            str(job_file),
+                            str(writer),
+                            str(os.getpid()),
+                        ],
+                        env=environment(os.environ, job.platform),
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=subprocess.STDOUT,
+                        pass_fds=(writer,),
+                        start_new_session=True,
+                    )
             finally:
                 os.close(writer)
             try:

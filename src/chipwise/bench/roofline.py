@@ -14,8 +14,14 @@ from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError
 from chipwise.units import format_rate
 
-COLOURS = {"fp32": pictures.BLUE, "tf32": pictures.GREEN, "bf16": pictures.VERMILION, "fp16": pictures.PURPLE,
-           "fp8": pictures.ORANGE, "int8": pictures.GREY}
+COLOURS = {
+    "fp32": pictures.BLUE,
+    "tf32": pictures.GREEN,
+    "bf16": pictures.VERMILION,
+    "fp16": pictures.PURPLE,
+    "fp8": pictures.ORANGE,
+    "int8": pictures.GREY,
+}
 MARKERS = "osD^vP*Xph<>"
 STREAMS = ("copy", "add")  # their best is the bandwidth measured
 
@@ -48,8 +54,10 @@ def roofline(file: BenchFile) -> Roofline:
     usable = [each for each in file.points if each.usable]
     dots = tuple(_dot(each) for each in usable if each.flops and each.moved_bytes and each.point.kind not in STREAMS)
     if not dots:
-        raise ChipwiseError("roofline: no usable point of the file has both arithmetic and bytes to move; "
-                            "measure with `chipwise bench kernels`")
+        raise ChipwiseError(
+            "roofline: no usable point of the file has both arithmetic and bytes to move; "
+            "measure with `chipwise bench kernels`"
+        )
     streams = [each.moved_bytes / _seconds(each) for each in usable if each.point.kind in STREAMS and each.moved_bytes]
     gemms: dict[str, float] = {}
     for each in usable:
@@ -59,8 +67,13 @@ def roofline(file: BenchFile) -> Roofline:
     chip = chip_of(file)
     used = {dot.dtype for dot in dots}
     return Roofline(
-        f"{file.device.name}, measured {file.created[:10]}", dots, max(streams, default=None), gemms,
-        chip.bandwidth if chip else None, _stated(chip, used))
+        f"{file.device.name}, measured {file.created[:10]}",
+        dots,
+        max(streams, default=None),
+        gemms,
+        chip.bandwidth if chip else None,
+        _stated(chip, used),
+    )
 
 
 def _stated(chip: Chip | None, used: set[str]) -> dict[str, float]:
@@ -68,8 +81,9 @@ def _stated(chip: Chip | None, used: set[str]) -> dict[str, float]:
 
 
 def _dot(each: Measurement) -> Dot:
-    return Dot(each.point.kind, each.point.dtype, each.framework, each.flops / each.moved_bytes,
-               each.flops / _seconds(each))
+    return Dot(
+        each.point.kind, each.point.dtype, each.framework, each.flops / each.moved_bytes, each.flops / _seconds(each)
+    )
 
 
 def _seconds(each: Measurement) -> float:
@@ -84,8 +98,13 @@ def draw(found: Roofline, path: Path) -> None:
         figure, axes = pyplot.subplots(figsize=(11.5, 5.8), layout="constrained")
         _ceilings(axes, found)
         _dots(axes, found)
-        axes.set(xscale="log", yscale="log", title=found.title, xlabel="FLOPs per byte that must move through memory",
-                 ylabel="FLOP/s")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            title=found.title,
+            xlabel="FLOPs per byte that must move through memory",
+            ylabel="FLOP/s",
+        )
         axes.grid(True, which="major")
         pictures.save(figure, path)
 
@@ -103,8 +122,10 @@ def _ceilings(axes: Any, found: Roofline) -> None:
     if found.stated_bandwidth:
         top = max(found.stated.values(), default=max(rates))
         _slope(axes, found.stated_bandwidth, low, top, "--", f"{format_rate(found.stated_bandwidth, 'B/s')} stated")
-    for peaks, bandwidth, style in ((found.measured, found.bandwidth, "-"),
-                                    (found.stated, found.stated_bandwidth, "--")):
+    for peaks, bandwidth, style in (
+        (found.measured, found.bandwidth, "-"),
+        (found.stated, found.stated_bandwidth, "--"),
+    ):
         for dtype, peak in peaks.items():
             start = max(low, peak / bandwidth) if bandwidth else low
             axes.plot([start, high], [peak, peak], style, color=COLOURS[dtype], linewidth=1.4, zorder=1)
@@ -119,8 +140,9 @@ def _ceiling_words(found: Roofline, dtype: str) -> str:
 
 def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, words: str) -> None:
     """The line of a bandwidth, with its words in the legend: along the line they would lie on the dots."""
-    axes.plot([low, top / bandwidth], [low * bandwidth, top], style, color=pictures.INK, linewidth=1.4, zorder=1,
-              label=words)
+    axes.plot(
+        [low, top / bandwidth], [low * bandwidth, top], style, color=pictures.INK, linewidth=1.4, zorder=1, label=words
+    )
 
 
 def _dots(axes: Any, found: Roofline) -> None:
@@ -129,14 +151,29 @@ def _dots(axes: Any, found: Roofline) -> None:
     for dot in found.dots:
         filled = dot.framework == frameworks[0]
         colour = COLOURS[dot.dtype]
-        axes.scatter(dot.intensity, dot.flops_per_s, s=34, marker=MARKERS[kinds.index(dot.kind) % len(MARKERS)],
-                     facecolors=colour if filled else "white", edgecolors=colour, linewidths=1.1, alpha=0.85, zorder=3)
+        axes.scatter(
+            dot.intensity,
+            dot.flops_per_s,
+            s=34,
+            marker=MARKERS[kinds.index(dot.kind) % len(MARKERS)],
+            facecolors=colour if filled else "white",
+            edgecolors=colour,
+            linewidths=1.1,
+            alpha=0.85,
+            zorder=3,
+        )
     for i, kind in enumerate(kinds):
         axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color=pictures.FAINT, label=kind)
     for dtype in dict.fromkeys(dot.dtype for dot in found.dots):
         axes.plot([], [], "-", color=COLOURS[dtype], linewidth=2.5, label=_ceiling_words(found, dtype))
     if len(frameworks) > 1:
         axes.scatter([], [], marker="o", color=pictures.FAINT, label=f"filled: {frameworks[0]}")
-        axes.scatter([], [], marker="o", facecolors="white", edgecolors=pictures.FAINT,
-                     label=f"hollow: {', '.join(frameworks[1:])}")
+        axes.scatter(
+            [],
+            [],
+            marker="o",
+            facecolors="white",
+            edgecolors=pictures.FAINT,
+            label=f"hollow: {', '.join(frameworks[1:])}",
+        )
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

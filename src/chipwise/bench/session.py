@@ -98,8 +98,10 @@ def plan(request: Request) -> Plan:
     """Open the device through each framework, and ask what there is to measure."""
     names = request.frameworks or environment.installed()
     if not names:
-        raise ChipwiseError("nothing to measure with: neither PyTorch nor JAX is installed; install it with: "
-                            "pip install torch, or pip install jax")
+        raise ChipwiseError(
+            "nothing to measure with: neither PyTorch nor JAX is installed; install it with: "
+            "pip install torch, or pip install jax"
+        )
     for name in names:
         if name not in request.openers:
             raise InputError("--frameworks", name, f"some of {', '.join(request.openers)}")
@@ -132,8 +134,9 @@ def _opened(request: Request, platform: str, names: tuple[str, ...]) -> tuple[li
             refused.append(found["refused"])
         else:
             opened = found["opened"]
-            parts.append(Part(name, Device(**opened["device"]), opened["versions"],
-                              tuple(map(point_from_json, found["plan"]))))
+            parts.append(
+                Part(name, Device(**opened["device"]), opened["versions"], tuple(map(point_from_json, found["plan"])))
+            )
     return parts, refused
 
 
@@ -145,11 +148,16 @@ class Session:
         self.interrupted = False
         device = planned.parts[0].device
         self.file = BenchFile(
-            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), chipwise=__version__, command=request.command,
-            device=device, chip=chip_named(device.platform, device.name),
+            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            chipwise=__version__,
+            command=request.command,
+            device=device,
+            chip=chip_named(device.platform, device.name),
             environment=environment.environment(request.host),
-            frameworks={part.framework: dict(part.versions) for part in planned.parts}, telemetry=Telemetry(),
-            notes=planned.notes)
+            frameworks={part.framework: dict(part.versions) for part in planned.parts},
+            telemetry=Telemetry(),
+            notes=planned.notes,
+        )
         self._began = self._kept = time.monotonic()
         self._left_out = 0
 
@@ -162,8 +170,11 @@ class Session:
         """Measure every point; an interrupt ends the run and keeps what is done."""
         self._set_aside()
         self._keep(now=True)  # a place that can't be written to is told before the work, not after it
-        jobs = [(part, tuple(point for point in part.points if point.suite == suite))
-                for suite in self.request.suites for part in self.plan.parts]
+        jobs = [
+            (part, tuple(point for point in part.points if point.suite == suite))
+            for suite in self.request.suites
+            for part in self.plan.parts
+        ]
         jobs = [(part, points) for part, points in jobs if points]
         end = None if self.request.seconds is None else time.monotonic() + self.request.seconds
         try:
@@ -194,9 +205,16 @@ class Session:
 
     def _process(self, part: Part, points: tuple[Point, ...], until: float | None) -> int:
         """Measure with one process; returns how many points are dealt with, 0 where it is of no use to go on."""
-        job = Job(part.framework, self.request.openers[part.framework], self.request.planner, self.plan.platform,
-                  self.request.size, points=tuple(point.as_json() for point in points), until=until,
-                  first=not self.file.points)
+        job = Job(
+            part.framework,
+            self.request.openers[part.framework],
+            self.request.planner,
+            self.plan.platform,
+            self.request.size,
+            points=tuple(point.as_json() for point in points),
+            until=until,
+            first=not self.file.points,
+        )
         at, done = -1, 0
         try:
             for message in process.talk(job):

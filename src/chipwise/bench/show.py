@@ -12,8 +12,13 @@ from chipwise.units import format_bytes, format_count, format_rate
 
 # Kinds of work whose rate people know in items: tokens of models, images of vision.
 UNITS = {
-    "train": "tokens", "prefill": "tokens", "decode": "tokens", "resnet50_train": "images", "resnet50_infer": "images",
-    "vit_train": "images", "vit_infer": "images",
+    "train": "tokens",
+    "prefill": "tokens",
+    "decode": "tokens",
+    "resnet50_train": "images",
+    "resnet50_infer": "images",
+    "vit_train": "images",
+    "vit_infer": "images",
 }
 
 
@@ -33,14 +38,19 @@ def figures(each: Measurement, chip: Chip | None) -> Figures:
     """Rates of a measurement, and what part of the chip's they are."""
     if each.seconds is None:
         return Figures(None, None, None, None, None, None)
-    flops, moved, items = (value / each.seconds.median if value else None
-                           for value in (each.flops, each.moved_bytes, each.items))
+    flops, moved, items = (
+        value / each.seconds.median if value else None for value in (each.flops, each.moved_bytes, each.items)
+    )
     peak = chip.peak.get(each.point.dtype) if chip is not None else None
     joules = each.watched.energy_j
     return Figures(
-        flops, moved, items, flops / peak if flops and peak else None,
+        flops,
+        moved,
+        items,
+        flops / peak if flops and peak else None,
         moved / chip.bandwidth if moved and chip is not None else None,
-        each.items / joules if joules and each.point.kind in UNITS else None)
+        each.items / joules if joules and each.point.kind in UNITS else None,
+    )
 
 
 def chip_of(file: BenchFile) -> Chip | None:
@@ -98,8 +108,11 @@ def sizes(point: Point) -> str:
 
 def variant(point: Point) -> str:
     """How the work is done, where there is a choice."""
-    said = [("compiled", point.compile), ("remat", point.remat),
-            ("full", point.kind.startswith("sdpa") and not point.causal)]
+    said = [
+        ("compiled", point.compile),
+        ("remat", point.remat),
+        ("full", point.kind.startswith("sdpa") and not point.causal),
+    ]
     return ",".join(word for word, holds in said if holds)
 
 

@@ -113,20 +113,23 @@ class TelemetrySpec(_Part):
     reason: str = Field("", description="Why nothing could be read.")
     hz: AtLeast0 = 0.0
     settings: dict[str, float | str] = Field(
-        {}, description="Before the run: driver, power_limit_w, power_w, clock_hz, max_clock_hz, ...")
+        {}, description="Before the run: driver, power_limit_w, power_w, clock_hz, max_clock_hz, ..."
+    )
 
 
 class FileSpec(_Part):
     """Measurements of one device, with what is needed to read them."""
 
     schema_: Literal["chipwise.bench/1"] = Field(alias="schema")
-    created: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$",
-                                  description="When the run began, UTC.")]
+    created: Annotated[
+        str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$", description="When the run began, UTC.")
+    ]
     chipwise: str = Field(description="The version that measured.")
     command: list[str] = Field(description="The command, word by word.")
     device: DeviceSpec
     environment: dict[str, str | float] = Field(
-        {}, description="os, kernel, cpu, cores, memory_bytes, python; host only where it was asked for.")
+        {}, description="os, kernel, cpu, cores, memory_bytes, python; host only where it was asked for."
+    )
     frameworks: dict[str, dict[str, str]] = Field({}, description="Versions by framework.")
     telemetry: TelemetrySpec = Field(default_factory=lambda: TelemetrySpec.model_validate({}))
     elapsed_s: float = Field(0.0, ge=0, description="How long the run took; 0 where it wasn't noted.")

@@ -80,8 +80,12 @@ def decoder_weights(sizes: Mapping[str, int]) -> Weights:
     """
     layers, d, f = sizes["layers"], sizes["d"], sizes["f"]
     keys = sizes["hk"] * head_width(sizes)
-    return Weights(block=layers * (2 * d * d + 2 * d * keys + 3 * d * f), head=d * sizes["vocab"],
-                   entry=d * sizes["vocab"], vectors=(2 * layers + 1) * d)
+    return Weights(
+        block=layers * (2 * d * d + 2 * d * keys + 3 * d * f),
+        head=d * sizes["vocab"],
+        entry=d * sizes["vocab"],
+        vectors=(2 * layers + 1) * d,
+    )
 
 
 def vit_weights(sizes: Mapping[str, int]) -> Weights:
@@ -93,8 +97,12 @@ def vit_weights(sizes: Mapping[str, int]) -> Weights:
     layers, d, f = sizes["layers"], sizes["d"], sizes["f"]
     patches = 3 * patch_side(sizes["s"]) ** 2 * d
     biases = layers * (3 * d + d + f + d) + d + CLASSES
-    return Weights(block=layers * (4 * d * d + 2 * d * f), head=d * CLASSES, entry=patches + d + sizes["s"] * d,
-                   vectors=(2 * layers + 1) * 2 * d + biases)
+    return Weights(
+        block=layers * (4 * d * d + 2 * d * f),
+        head=d * CLASSES,
+        entry=patches + d + sizes["s"] * d,
+        vectors=(2 * layers + 1) * 2 * d + biases,
+    )
 
 
 def head_width(sizes: Mapping[str, int]) -> int:

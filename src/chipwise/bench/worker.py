@@ -81,16 +81,27 @@ def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
     source = open_source(framework.device)
     settings = dict(source.settings())
     with Sampler(source, job.hz) as sampler:
-        say(telemetry={"source": source.name, "reason": sampler.reason, "hz": job.hz if source.name else 0.0,
-                       "settings": settings})
+        say(
+            telemetry={
+                "source": source.name,
+                "reason": sampler.reason,
+                "hz": job.hz if source.name else 0.0,
+                "settings": settings,
+            }
+        )
         for i, raw in enumerate(job.points):
             if (i or not job.first) and job.until is not None and time.monotonic() > job.until:
                 say(stopped=i)
                 return 0
             say(begin=i)
             point = point_from_json(raw)
-            found = measure(framework, point, budget_of(job.size, point.suite), sampler,
-                            lambda stage, i=i: say(stage=stage, at=i))  # type: ignore[misc]
+            found = measure(
+                framework,
+                point,
+                budget_of(job.size, point.suite),
+                sampler,
+                lambda stage, i=i: say(stage=stage, at=i),  # type: ignore[misc]
+            )
             say(measured=i, measurement=measurement_as_json(found))
             for words in [*getattr(framework, "notes", ()), *_silenced(sampler)]:
                 if words not in told:

@@ -41,12 +41,21 @@ def learn(files: Mapping[str, BenchFile], framework: str, chip_id: str = "") -> 
     newest = max(files.values(), key=lambda file: file.created)
     found = pooled(runs)
     tables = _tables(found, chip)
-    bare = Learnt(chip.id, framework, newest.created[:10], ", ".join(files), newest.frameworks.get(framework, {}),
-                  tables, {})
+    bare = Learnt(
+        chip.id, framework, newest.created[:10], ", ".join(files), newest.frameworks.get(framework, {}), tables, {}
+    )
     steps, left_out = _steps(found, chip, bare)
-    return replace(bare, steps=steps, left_out=left_out, peaks=_peaks(found), measured={
-        point_id(m.point): {"seconds": m.seconds.median, "low": m.seconds.p25, "high": m.seconds.p75}
-        for m in found if m.seconds is not None})
+    return replace(
+        bare,
+        steps=steps,
+        left_out=left_out,
+        peaks=_peaks(found),
+        measured={
+            point_id(m.point): {"seconds": m.seconds.median, "low": m.seconds.p25, "high": m.seconds.p75}
+            for m in found
+            if m.seconds is not None
+        },
+    )
 
 
 def pooled(runs: Sequence[Measurement]) -> list[Measurement]:
@@ -61,9 +70,15 @@ def _middle(some: Sequence[Measurement]) -> Measurement:
     every = [m.seconds for m in some if m.seconds is not None]
     middle = median if some[0].point.kind in KERNELS else min
     seconds = replace(
-        every[0], median=middle([s.median for s in every]), p25=min(s.p25 for s in every),
-        p75=max(s.p75 for s in every), low=min(s.low for s in every), high=max(s.high for s in every),
-        samples=sum(s.samples for s in every), samples_s=())
+        every[0],
+        median=middle([s.median for s in every]),
+        p25=min(s.p25 for s in every),
+        p75=max(s.p75 for s in every),
+        low=min(s.low for s in every),
+        high=max(s.high for s in every),
+        samples=sum(s.samples for s in every),
+        samples_s=(),
+    )
     peaks = [m.peak_bytes for m in some if m.peak_bytes]
     return replace(some[0], seconds=seconds, peak_bytes=median(peaks) if peaks else None)
 
@@ -76,8 +91,9 @@ def chip_of(files: Mapping[str, BenchFile], chip_id: str) -> Chip:
         if file.device.platform == "cpu":
             raise InputError("bench file", name, f"one measured on an accelerator (it is of a CPU, {file.device.name})")
         if file.device.name != first.name:
-            raise InputError("bench file", name, f"one of the same device as the others, {first.name} (it is of "
-                             f"{file.device.name})")
+            raise InputError(
+                "bench file", name, f"one of the same device as the others, {first.name} (it is of {file.device.name})"
+            )
     named = chip_id or next((file.chip for file in files.values() if file.chip), "")
     if not named:
         device = next(iter(files.values())).device.name

@@ -21,17 +21,26 @@ Measured = Sequence[tuple[Point, float]]  # with seconds
 FEW = 4  # points from which their neighbourhood is learnt, beside the formula
 # Coefficients searched for each kind, with the ranges they may take
 _SEARCHED: dict[str, dict[str, tuple[float, float]]] = {
-    "gemm": {"matmul": (0.2, 1.0), "small_tile": (0.05, 3.0), "wave_s": (1e-7, 2e-5), "memory": (0.3, 1.0),
-             "launch_s": (1e-7, 2e-5)},
-    "sdpa": {"attention": (0.02, 0.95), "attention_back": (0.2, 1.2), "attention_head": (0.01, 1.5),
-             "attention_ramp": (1.0, 2000.0), "attention_launch_s": (1e-7, 1e-4)},
+    "gemm": {
+        "matmul": (0.2, 1.0),
+        "small_tile": (0.05, 3.0),
+        "wave_s": (1e-7, 2e-5),
+        "memory": (0.3, 1.0),
+        "launch_s": (1e-7, 2e-5),
+    },
+    "sdpa": {
+        "attention": (0.02, 0.95),
+        "attention_back": (0.2, 1.2),
+        "attention_head": (0.01, 1.5),
+        "attention_ramp": (1.0, 2000.0),
+        "attention_launch_s": (1e-7, 1e-4),
+    },
     "": {"memory": (0.02, 1.0), "launch_s": (1e-7, 1e-4)},
 }
 _STEPS = (2.0, 1.3, 1.08, 1.02)  # factors by which a coefficient is tried up and down
 
 
-def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: float,
-                 twins: Measured = ()) -> Table:
+def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: float, twins: Measured = ()) -> Table:
     """The table of one kind in one precision, with its error on points left out.
 
     `floor` is the shortest time of any kernel; `twins` are points of a precision that runs at the same rate.
@@ -48,13 +57,15 @@ def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: f
         points = [point for (point, _), left in zip(measured, out, strict=True) if left]
         seconds = np.array([t for (_, t), left in zip(measured, out, strict=True) if left])
         said = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(
-            part.process.at(features(kind, points, chip)))
+            part.process.at(features(kind, points, chip))
+        )
         off.extend(np.abs(np.maximum(said, floor) / seconds - 1))
     return replace(table, points=len(measured), error=float(np.mean(off)) if off else 0.0)
 
 
-def _fitted(kind: str, dtype: str, measured: Measured, floor: float, chip: Chip,
-            start: KernelCoefficients | None = None) -> Table:
+def _fitted(
+    kind: str, dtype: str, measured: Measured, floor: float, chip: Chip, start: KernelCoefficients | None = None
+) -> Table:
     points, seconds = [point for point, _ in measured], np.array([t for _, t in measured])
 
     def loss(coefficients: KernelCoefficients) -> float:
@@ -64,13 +75,17 @@ def _fitted(kind: str, dtype: str, measured: Measured, floor: float, chip: Chip,
     found = search(loss, start or KernelCoefficients(), searched)
     missed = np.log(seconds / base_seconds(chip, kind, dtype, found, points))
     where = features(kind, points, chip)
-    process = fit(where, missed) if len(points) >= FEW else Process(
-        np.zeros((0, where.shape[1])), np.zeros(0), float(np.mean(missed)), 1.0, float(np.std(missed)))
+    process = (
+        fit(where, missed)
+        if len(points) >= FEW
+        else Process(np.zeros((0, where.shape[1])), np.zeros(0), float(np.mean(missed)), 1.0, float(np.std(missed)))
+    )
     return Table(found, process, floor, len(points), 0.0)
 
 
-def search(loss: Callable[[KernelCoefficients], float], start: KernelCoefficients,
-           ranges: dict[str, tuple[float, float]]) -> KernelCoefficients:
+def search(
+    loss: Callable[[KernelCoefficients], float], start: KernelCoefficients, ranges: dict[str, tuple[float, float]]
+) -> KernelCoefficients:
     """Coefficients that lower the loss, one at a time, in smaller and smaller steps."""
     best, least = start, loss(start)
     for step in _STEPS:

@@ -29,8 +29,14 @@ EXPECTED = {
     "prefill": {"products": 1.0, "attention": 1.0, "width": 30.0, "feed": 5.0},
     "prefill/compiled": {"products": 1.0, "attention": 1.0, "width": 12.0, "feed": 3.0},
     "decode": {"weights": 1.3, "cache": 1.1, "padded": 2.0, "padded_layers": 30.0, "rows": 2.0, "layers": 60.0},
-    "decode/compiled": {"weights": 1.3, "cache": 1.1, "padded": 2.0, "padded_layers": 30.0, "rows": 2.0,
-                        "layers": 30.0},
+    "decode/compiled": {
+        "weights": 1.3,
+        "cache": 1.1,
+        "padded": 2.0,
+        "padded_layers": 30.0,
+        "rows": 2.0,
+        "layers": 30.0,
+    },
     # ResNet-50's step captured as a graph on an H200, 2026-11-15: 203 us an image and 2.3 ms, as 100 to 22 x 50
     "images": {"images": 100.0, "layers": 22.0},
 }
@@ -58,9 +64,13 @@ def step_fit(kind: str, terms: Terms, seconds: Array, layers: Array, host_s: flo
     errors = _left_out(x, seconds, layers, host, prior)
     tells = len(errors) > len(names)
     low, high = quantile_pair(list(errors), LEVEL) if tells else UNTOLD
-    return Step({n: float(w) for n, w in zip(names, weights, strict=True)}, float(host), len(seconds),
-                float(np.mean(np.abs(np.exp(-errors) - 1))) if tells else None,
-                (float(min(low, 0.0)), float(max(high, 0.0))))
+    return Step(
+        {n: float(w) for n, w in zip(names, weights, strict=True)},
+        float(host),
+        len(seconds),
+        float(np.mean(np.abs(np.exp(-errors) - 1))) if tells else None,
+        (float(min(low, 0.0)), float(max(high, 0.0))),
+    )
 
 
 def _one(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> tuple[float, Array, float]:
@@ -78,7 +88,7 @@ def _floor(device: Array, y: Array, layers: Array, host: float) -> float:
 
 def _weights(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> Array:
     """Weights with the least relative errors, large ones counted less than by their squares."""
-    device = y ** SHARP - (host * layers) ** SHARP
+    device = y**SHARP - (host * layers) ** SHARP
     usable = device > (0.5 * y) ** SHARP
     if not usable.any():
         return prior.expected
@@ -102,7 +112,7 @@ def _left_out(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> A
     for i in range(len(y)):
         others = np.arange(len(y)) != i
         weights = _weights(x[others], y[others], layers[others], host, prior)
-        out.append(np.log(y[i] / _said(x[i:i + 1], weights, layers[i:i + 1], host)[0]))
+        out.append(np.log(y[i] / _said(x[i : i + 1], weights, layers[i : i + 1], host)[0]))
     return np.array(out)
 
 

@@ -41,6 +41,7 @@ def compiled_errors(root: Path, calibration: Calibration) -> list[tuple[str, flo
 
 def compiled_intervals(errors: Sequence[tuple[str, float]]) -> dict[str, Any]:
     """The interval from all rows, and for each group the one from the others."""
+
     def interval(some: Sequence[float]) -> dict[str, Any]:
         low, high = quantile_pair(some, LEVEL)
         return {"tpu": [min(low, 0.0), max(high, 0.0)], "rows": len(some)}

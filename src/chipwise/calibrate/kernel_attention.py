@@ -19,9 +19,7 @@ NAMES = ("attention", "attention_head", "attention_ramp", "attention_back")
 LAUNCH_S = 5e-6  # of a bare kernel; the tables' operator adds rotary embedding and cache writes to it
 
 
-def fit_attention(
-    chip: Chip, dtype: str, rows: Sequence[Point], base: KernelCoefficients
-) -> dict[str, float]:
+def fit_attention(chip: Chip, dtype: str, rows: Sequence[Point], base: KernelCoefficients) -> dict[str, float]:
     """Coefficients of attention; a stream for rotary embedding and cache writes is fitted and dropped."""
     observed, weight = np.log([p.row.observed_s for p in rows]), row_weights(rows)
     kernels = [p.kernel for p in rows]
@@ -43,9 +41,7 @@ def fit_attention(
     def residual(x: Array) -> Array:
         return np.concatenate((weight * (np.log(times(x)) - observed), (np.log(x) - np.log(start)) / spread))
 
-    x = least(
-        residual, start, np.array((0.15, 0.02, 10.0, 3e-6, 0.2)), np.array((0.95, 1.5, 2000.0, 30e-6, 1.2))
-    )
+    x = least(residual, start, np.array((0.15, 0.02, 10.0, 3e-6, 0.2)), np.array((0.95, 1.5, 2000.0, 30e-6, 1.2)))
     return {
         "attention": float(x[0]),
         "attention_head": float(x[1]),

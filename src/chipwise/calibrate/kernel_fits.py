@@ -30,8 +30,16 @@ def trial(
 ) -> Calibration:
     """A calibration for trying out coefficients."""
     return Calibration(
-        date="", rows=0, kernels=kernels, links=links, step={}, folds={}, correction={"kernels": learnt},
-        intervals={}, without={}, compiled=compiled or {},
+        date="",
+        rows=0,
+        kernels=kernels,
+        links=links,
+        step={},
+        folds={},
+        correction={"kernels": learnt},
+        intervals={},
+        without={},
+        compiled=compiled or {},
     )
 
 

@@ -71,9 +71,7 @@ def _published(root: Path) -> Iterator[KernelRow]:
 
 
 def _point(chip: Chip, kernel: Kernel, seconds: float, weight: float = 1.0, rotated: float = 1.0) -> Point:
-    return Point(
-        KernelRow("", TABLES, chip, kernel, seconds, "|".join((TABLES, kernel.op, chip.id))), weight, rotated
-    )
+    return Point(KernelRow("", TABLES, chip, kernel, seconds, "|".join((TABLES, kernel.op, chip.id))), weight, rotated)
 
 
 def _gemm(root: Path) -> Iterator[Point]:
@@ -93,12 +91,7 @@ def _gemm(root: Path) -> Iterator[Point]:
 
 def _attention(root: Path) -> Iterator[Point]:
     for r in _rows(root / "kernels" / "attention.csv"):
-        if (
-            r["system"] not in SYSTEMS
-            or r["phase"] != "prefill"
-            or r["kind"] != "gqa"
-            or r["dtype"] != r["kv_dtype"]
-        ):
+        if r["system"] not in SYSTEMS or r["phase"] != "prefill" or r["kind"] != "gqa" or r["dtype"] != r["kv_dtype"]:
             continue
         kernel = Kernel(
             "attention",

@@ -45,9 +45,7 @@ def fit_benches(
         rows = [
             p
             for p in measured
-            if f"{p.kernel.op}/{p.kernel.bench}" == name
-            and not p.kernel.pairs
-            and (p.chip.id, p.kernel.op) in tables
+            if f"{p.kernel.op}/{p.kernel.bench}" == name and not p.kernel.pairs and (p.chip.id, p.kernel.op) in tables
         ]
         if len(rows) >= 5:
             formula = np.array([predict_kernel(p.kernel, p.chip, plain) for p in rows])
@@ -59,9 +57,7 @@ def fit_benches(
     return out
 
 
-def _bench(
-    formula: Array, observed: Array, factor: float, add: float, floor: float
-) -> tuple[float, float, float]:
+def _bench(formula: Array, observed: Array, factor: float, add: float, floor: float) -> tuple[float, float, float]:
     """Factor and added seconds, for a given floor."""
     start = np.array((np.log(factor), add * 1e6))
 

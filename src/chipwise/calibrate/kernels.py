@@ -145,9 +145,7 @@ def _fit_systolic(chip: Chip, dtype: str, rows: Sequence[Point]) -> dict[str, fl
     def residual(x: Array) -> Array:
         c = replace(TPU, matmul=float(x[0]), wave_s=float(x[1]))
         prior = (np.log(x) - np.log(start)) / np.array((0.5, 0.5))
-        return np.concatenate(
-            (row_weights(rows) * (np.log(gemm_times(chip, dtype, rows, c)) - observed), 0.1 * prior)
-        )
+        return np.concatenate((row_weights(rows) * (np.log(gemm_times(chip, dtype, rows, c)) - observed), 0.1 * prior))
 
     x = least(residual, start, np.array((0.3, 0.2e-6)), np.array((1.0, 20e-6)))
     return asdict(replace(TPU, matmul=float(x[0]), wave_s=float(x[1])))
@@ -243,9 +241,7 @@ def _best_only(table: Table, measured: Sequence[Point], benches: Mapping[str, Ma
         chip, dtype = p.chip, p.kernel.dtype
         design = f"arch:{architecture(chip)}"
         like = (
-            asdict(TPU)
-            if chip.mxu
-            else dict(table.get(design, table["family:gpu"]).get(dtype) or table["any"]["any"])
+            asdict(TPU) if chip.mxu else dict(table.get(design, table["family:gpu"]).get(dtype) or table["any"]["any"])
         )
         for _ in range(8):
             seconds = float(gemm_times(chip, dtype, [p], KernelCoefficients(**like))[0]) * factor
@@ -266,9 +262,7 @@ def _add_attention(table: Table, measured: Sequence[Point]) -> None:
             groups[p.chip.id, p.kernel.dtype].append(p)
     for (chip_id, dtype), rows in sorted(groups.items()):
         if dtype in table.get(chip_id, {}):
-            found = fit_attention(
-                load().chips[chip_id], dtype, rows, KernelCoefficients(**table[chip_id][dtype])
-            )
+            found = fit_attention(load().chips[chip_id], dtype, rows, KernelCoefficients(**table[chip_id][dtype]))
             for kin in {"bf16": ("bf16", "fp16", "tf32"), "fp8": ("fp8", "int8", "fp4")}.get(dtype, (dtype,)):
                 if kin in table[chip_id]:
                     table[chip_id][kin].update(found)
@@ -279,9 +273,7 @@ def _add_attention(table: Table, measured: Sequence[Point]) -> None:
         ("ada", "l40s"),
     ):
         for dtype, entry in table[f"arch:{design}"].items():
-            entry.update(
-                {k: v for k, v in table.get(chip_id, {}).get(dtype, {}).items() if k.startswith("attention")}
-            )
+            entry.update({k: v for k, v in table.get(chip_id, {}).get(dtype, {}).items() if k.startswith("attention")})
 
 
 def _prefer_published(table: Table, variants: Mapping[str, Mapping[str, float]]) -> None:

@@ -17,9 +17,7 @@ REDUCING = ("Hopper", "Blackwell")  # NVSwitch generations that add up in the sw
 # No multi-node measurement names its chips: assumed, 2026-11
 BEYOND = {"out": 0.80, "out_hop_s": 6e-6, "out_base_s": 20e-6}
 ASSUMED_UP = {"arch:cdna2": 0.70, "arch:cdna3": 0.70, "arch:cdna4": 0.70, "family:other": 0.75}
-TORUS = LinkCoefficients(
-    up=0.80, out=0.60, hop_s=1e-6, base_s=10e-6, out_hop_s=1e-5, out_base_s=5e-5, ramp_s=0.0
-)
+TORUS = LinkCoefficients(up=0.80, out=0.60, hop_s=1e-6, base_s=10e-6, out_hop_s=1e-5, out_base_s=5e-5, ramp_s=0.0)
 # a pair of V100s in a DGX-1 shares one or two of six links (hybrid cube mesh, NVIDIA DGX-1 white paper, 2017)
 CUBE = {"spread": 0.8, "up": 0.9, "in_switch": 0.0}
 LEADERS = {"hopper": "h100", "blackwell": "b200", "ampere": "a100-80gb", "volta": "v100"}
@@ -31,14 +29,8 @@ def fit_links(measured: Sequence[Point]) -> dict[str, dict[str, float]]:
     for p in measured:
         if p.kernel.op in ("reduce", "gather") and p.chip.family == "gpu" and _plain(p):
             groups[p.chip.id].append(p)
-    out = {
-        chip_id: _fit(load().chips[chip_id], rows)
-        for chip_id, rows in sorted(groups.items())
-        if len(rows) >= 8
-    }
-    found = next(
-        (out[c] for c in ("h100", "h200", "a100-80gb", "b200") if c in out), _dump(LinkCoefficients(**BEYOND))
-    )
+    out = {chip_id: _fit(load().chips[chip_id], rows) for chip_id, rows in sorted(groups.items()) if len(rows) >= 8}
+    found = next((out[c] for c in ("h100", "h200", "a100-80gb", "b200") if c in out), _dump(LinkCoefficients(**BEYOND)))
     for design, leader in LEADERS.items():
         if leader not in out and design == "hopper" and "h200" in out:
             leader = "h200"
@@ -86,9 +78,7 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
 
     def residual(x: Array) -> Array:
         site = Wires(chip.fabric, 8, (), (), coefficients(x))
-        times = np.where(
-            reduces, reduce_seconds(site, size, one, whole), gather_seconds(site, size, one, whole)
-        )
+        times = np.where(reduces, reduce_seconds(site, size, one, whole), gather_seconds(site, size, one, whole))
         return np.concatenate((weight * np.log(times / observed), 0.1 * (x - start) / spread))
 
     low, high = (0.05, 1.0, 0.05, 0.0, -0.6, 0.3), (1.1, 40.0, 10.0, 80.0, 1.1, 0.8)

@@ -31,8 +31,15 @@ BASE: dict[str, tuple[float, float]] = {
 
 # coefficient -> kind of label -> spread
 EFFECTS: dict[str, dict[str, float]] = {
-    "matmul": {"arch": 0.05, "family": 0.05, "dtype": 0.05, "arch/dtype": 0.05, "stack": 0.06, "power": 0.15,
-               "release": 0.015},
+    "matmul": {
+        "arch": 0.05,
+        "family": 0.05,
+        "dtype": 0.05,
+        "arch/dtype": 0.05,
+        "stack": 0.06,
+        "power": 0.15,
+        "release": 0.015,
+    },
     "attention": {"arch": 0.075, "family": 0.10, "stack": 0.125, "flash1": 0.1, "flash2": 0.1},
     "stream": {"arch": 0.05, "family": 0.15, "dtype": 0.075, "stack": 0.15, "eager": 0.15, "release": 0.05},
     "expert": {"family": 0.15, "stack": 0.10, "release": 0.05},

@@ -80,19 +80,36 @@ def calibrate(root: Path, date: str, say: Say = print, sweep: Path | None = None
     if scored:
         compiled.update(compiled_intervals(scored))
         errors = np.array([error for _, error in scored])
-        say(f"compiled steps: {len(scored)} rows, nothing fitted to them: mean {mean_error(errors):.1%}, "
-            f"median {median_error(errors):.1%}")
+        say(
+            f"compiled steps: {len(scored)} rows, nothing fitted to them: mean {mean_error(errors):.1%}, "
+            f"median {median_error(errors):.1%}"
+        )
     return {
-        "schema": SCHEMA, "date": date, "rows": len(rows), "kernels": kernels, "links": links, "step": effects,
-        "folds": folds, "refits": refits, "without": without, "intervals": intervals, "compiled": compiled,
-        "correction": {"kernels": learnt, "steps": {
-            "sizes": steps.sizes.tolist(), "names": steps.names.tolist(),
-            "alpha": learn(steps, every, effects).tolist()}},
+        "schema": SCHEMA,
+        "date": date,
+        "rows": len(rows),
+        "kernels": kernels,
+        "links": links,
+        "step": effects,
+        "folds": folds,
+        "refits": refits,
+        "without": without,
+        "intervals": intervals,
+        "compiled": compiled,
+        "correction": {
+            "kernels": learnt,
+            "steps": {
+                "sizes": steps.sizes.tolist(),
+                "names": steps.names.tolist(),
+                "alpha": learn(steps, every, effects).tolist(),
+            },
+        },
     }
 
 
-def _bare(kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any],
-          compiled: Mapping[str, Any]) -> Calibration:
+def _bare(
+    kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any], compiled: Mapping[str, Any]
+) -> Calibration:
     return Calibration("", 0, kernels, links, {}, {}, {"kernels": learnt}, {}, {}, compiled=compiled)
 
 
@@ -141,8 +158,9 @@ def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]]
     return folds, refits, errors
 
 
-def _sources_left_out(rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]],
-                      compiled: Mapping[str, Any]) -> Array:
+def _sources_left_out(
+    rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]], compiled: Mapping[str, Any]
+) -> Array:
     """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
     errors = np.zeros(len(every.observed))
     for source in sorted(set(every.source.tolist())):
@@ -173,8 +191,9 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
     }
 
 
-def _kernels_left_out(root: Path, rows: Sequence[KernelRow],
-                      compiled: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], Array]:
+def _kernels_left_out(
+    root: Path, rows: Sequence[KernelRow], compiled: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], Array]:
     """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
     without: dict[str, dict[str, Any]] = {}
     errors = np.zeros(len(rows))

@@ -30,12 +30,32 @@ Effects = dict[str, dict[str, float]]
 
 # Standard deviation of a coefficient around its prior, as a logarithm, and the share of it that a label may add
 SPREAD = {
-    "products": 0.035, "experts": 0.07, "collectives": 0.07, "context": 0.07, "prompt": 0.07, "layer_s": 0.10,
-    "layer_moe_s": 0.10, "layer_latent_s": 0.14, "layer_linear_s": 0.18, "host_s": 0.18, "sequence_s": 0.10,
-    "expert_token_s": 0.18, "eager_s": 0.30, "request_s": 0.25, "stream": 0.20,
+    "products": 0.035,
+    "experts": 0.07,
+    "collectives": 0.07,
+    "context": 0.07,
+    "prompt": 0.07,
+    "layer_s": 0.10,
+    "layer_moe_s": 0.10,
+    "layer_latent_s": 0.14,
+    "layer_linear_s": 0.18,
+    "host_s": 0.18,
+    "sequence_s": 0.10,
+    "expert_token_s": 0.18,
+    "eager_s": 0.30,
+    "request_s": 0.25,
+    "stream": 0.20,
 }
-SHARE = {"base": 0.3, "family": 0.8, "arch": 0.3, "dtype": 0.3, "stack": 0.6, "stack/dtype": 0.4, "arch/dtype": 0.4,
-         "release": 1.0}
+SHARE = {
+    "base": 0.3,
+    "family": 0.8,
+    "arch": 0.3,
+    "dtype": 0.3,
+    "stack": 0.6,
+    "stack/dtype": 0.4,
+    "arch/dtype": 0.4,
+    "release": 1.0,
+}
 COMMON, APART = 0.3, 0.95  # of a label's share: what all kinds of load have in common, and what one has for itself
 NOISE = {"throughput": 0.12, "tpot": 0.15, "ttft": 0.30}  # what a row scatters around a good formula
 TURNS = 2  # of simulating the schedule and fitting the coefficients
@@ -77,17 +97,26 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
     names = tuple(sorted({name for table in tables for name in table}))
     size = Counter(kept[e[0]].group + e[1] for e in entries)
     return Observations(
-        np.array([e[0] for e in entries], np.intp), np.array([e[1] for e in entries]),
+        np.array([e[0] for e in entries], np.intp),
+        np.array([e[1] for e in entries]),
         np.array([e[2] for e in entries]),
         np.array([[e[3].get(k, 0.0) for k in NAMES] for e in entries]),
         np.array([[e[4].get(k, 0.0) for k in NAMES] for e in entries]),
         np.array([e[5] for e in entries]),
         np.array([5.0 / np.sqrt(size[kept[e[0]].group + e[1]]) for e in entries]),
-        np.array([[tables[e[0]].get(name, 0.0) for name in names] for e in entries]), names, tuple(replicas)), kept
+        np.array([[tables[e[0]].get(name, 0.0) for name in names] for e in entries]),
+        names,
+        tuple(replicas),
+    ), kept
 
 
-def _entry(row: ServingRow, replica: Replica, metric: str, value: float, calibration: Calibration,
-           ) -> tuple[float, Mapping[str, float], Mapping[str, float], float]:
+def _entry(
+    row: ServingRow,
+    replica: Replica,
+    metric: str,
+    value: float,
+    calibration: Calibration,
+) -> tuple[float, Mapping[str, float], Mapping[str, float], float]:
     """Seconds observed, the terms behind them, and a decoding iteration's."""
     load = load_of(row)
     if load.kind == "batch":
@@ -101,8 +130,12 @@ def _entry(row: ServingRow, replica: Replica, metric: str, value: float, calibra
     into, out = load.input * mean, load.output * mean
     at_once = _at_once(replica, load, into + out)
     step = decode_terms(replica, at_once, into + out / 2)
-    extra = {name: max(v, 0.0) for name, v in added(
-        _joined(replica, at_once, into, calibration), decode_terms(replica, at_once, 0.0), -1.0).items()}
+    extra = {
+        name: max(v, 0.0)
+        for name, v in added(
+            _joined(replica, at_once, into, calibration), decode_terms(replica, at_once, 0.0), -1.0
+        ).items()
+    }
     if metric == "tpot":
         return value, added(step, extra, at_once / out), {}, 0.0
     if metric == "ttft":
@@ -164,8 +197,18 @@ def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None,
     spread = _prior(o.names)
     effects = np.zeros(spread.shape) if start is None else start.copy()
     marks, target = o.marks[seen], np.log(o.observed[seen])
-    part = Observations(o.row[seen], o.metric[seen], o.observed[seen], o.work[seen], o.shown[seen], o.first[seen],
-                        o.weight[seen], marks, o.names, o.replicas)
+    part = Observations(
+        o.row[seen],
+        o.metric[seen],
+        o.observed[seen],
+        o.work[seen],
+        o.shown[seen],
+        o.first[seen],
+        o.weight[seen],
+        marks,
+        o.names,
+        o.replicas,
+    )
     noise = np.array([NOISE[m] for m in part.metric])
     inverse = 1 / spread.ravel() ** 2
     for _ in range(steps):
@@ -193,8 +236,10 @@ def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None,
 
 def as_effects(names: Sequence[str], effects: Array) -> Effects:
     """Effects by name, those that matter."""
-    return {key: {name: round(float(v), 4) for name, v in zip(names, line, strict=True) if abs(v) >= 5e-4}
-            for key, line in zip(NAMES, effects, strict=True)}
+    return {
+        key: {name: round(float(v), 4) for name, v in zip(names, line, strict=True) if abs(v) >= 5e-4}
+        for key, line in zip(NAMES, effects, strict=True)
+    }
 
 
 def ratios(o: Observations, rows: Sequence[ServingRow], effects: Array, calibration: Calibration) -> Array:
@@ -219,5 +264,3 @@ def ratios(o: Observations, rows: Sequence[ServingRow], effects: Array, calibrat
             else:
                 out[entry] = got.of(metric) / plain[entry]
     return out
-
-

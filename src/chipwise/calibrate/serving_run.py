@@ -45,8 +45,9 @@ def read(root: Path) -> list[ServingRow]:
     return out
 
 
-def calibrate_serving(rows: Sequence[ServingRow], calibration: Calibration, date: str,
-                      say: Say = print) -> dict[str, Any]:
+def calibrate_serving(
+    rows: Sequence[ServingRow], calibration: Calibration, date: str, say: Say = print
+) -> dict[str, Any]:
     """The content of the file, refits included."""
     o, kept = prepare(rows, calibration)
     say(f"serving: {len(kept)} of {len(rows)} eligible rows, {len(o.row)} figures")
@@ -78,11 +79,20 @@ def calibrate_serving(rows: Sequence[ServingRow], calibration: Calibration, date
         entry["intervals"] = _intervals(o, kept, errors, known, others)
     points = {m: _points(at, np.flatnonzero(o.metric == m)) for m in METRICS}
     return {
-        "schema": SCHEMA, "date": date, "rows": len(kept), "effects": as_effects(o.names, full["effects"]),
+        "schema": SCHEMA,
+        "date": date,
+        "rows": len(kept),
+        "effects": as_effects(o.names, full["effects"]),
         "learnt": {m: {**points[m], "weights": full["weights"][m]} for m in METRICS},
         "intervals": _intervals(o, kept, errors, known, every),
-        "without": {name: {"effects": as_effects(o.names, entry["effects"]), "weights": entry["weights"],
-                           "intervals": entry["intervals"]} for name, entry in without.items()},
+        "without": {
+            name: {
+                "effects": as_effects(o.names, entry["effects"]),
+                "weights": entry["weights"],
+                "intervals": entry["intervals"],
+            }
+            for name, entry in without.items()
+        },
     }
 
 
@@ -99,8 +109,9 @@ def _left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
     return np.asarray(names == name)
 
 
-def _refit(o: Observations, at: learnt.Points, seen: Rows, unseen: Rows, ratio: Array,
-           start: Array) -> tuple[dict[str, Any], Array]:
+def _refit(
+    o: Observations, at: learnt.Points, seen: Rows, unseen: Rows, ratio: Array, start: Array
+) -> tuple[dict[str, Any], Array]:
     """Effects and weights from the entries seen; log(observed / predicted) of those unseen."""
     effects = solve(o, seen, ratio, start, REFIT)
     errors = np.log(o.observed / predicted(o, effects, ratio))
@@ -130,8 +141,9 @@ def _seen_elsewhere(i: int, at: learnt.Points, sources: NDArray[np.str_]) -> boo
     return bool(same.any())
 
 
-def _intervals(o: Observations, rows: Sequence[ServingRow], errors: Mapping[str, Array], known: NDArray[np.bool_],
-               some: Rows) -> dict[str, Any]:
+def _intervals(
+    o: Observations, rows: Sequence[ServingRow], errors: Mapping[str, Array], known: NDArray[np.bool_], some: Rows
+) -> dict[str, Any]:
     """Quantiles of log(observed / predicted): near a campaign that was seen, and for a model that never was."""
     out: dict[str, Any] = {}
     for name, e, chosen in (("known", errors["source"], known), ("new", errors["model"], np.ones(len(known), bool))):
@@ -151,10 +163,13 @@ def _told(o: Observations, rows: Sequence[ServingRow], e: Array) -> str:
     family = np.array([rows[i].chip.family for i in o.row])
     signed = np.where(o.metric == "throughput", e, -e)  # of a rate, not of the time behind it
     said = []
-    for name, some in (("fixed batch", mode == "fixed_batch"),
-                       ("throughput", (mode == "scheduled") & (o.metric == "throughput")),
-                       ("tpot", o.metric == "tpot"), ("ttft", (mode == "scheduled") & (o.metric == "ttft")),
-                       ("TPUs", family == "tpu")):
+    for name, some in (
+        ("fixed batch", mode == "fixed_batch"),
+        ("throughput", (mode == "scheduled") & (o.metric == "throughput")),
+        ("tpot", o.metric == "tpot"),
+        ("ttft", (mode == "scheduled") & (o.metric == "ttft")),
+        ("TPUs", family == "tpu"),
+    ):
         if some.any():
             said.append(f"{name} {np.mean(np.abs(np.expm1(signed[some]))):.1%}")
     return ", ".join(said)

@@ -60,9 +60,14 @@ def prepare(rows: Sequence[TrainingRow], kernels: Calibration) -> Steps:
     repeats = Counter(configuration)
     joined = Components(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Components)))
     return Steps(
-        joined, tuple(labelled), np.array([r.observed_s for r in rows]),
-        np.array([repeats[c] ** -REPEAT for c in configuration]), np.array([r.source for r in rows]),
-        np.array([r.group for r in rows]), np.array(size), np.array(name),
+        joined,
+        tuple(labelled),
+        np.array([r.observed_s for r in rows]),
+        np.array([repeats[c] ** -REPEAT for c in configuration]),
+        np.array([r.source for r in rows]),
+        np.array([r.group for r in rows]),
+        np.array(size),
+        np.array(name),
     )
 
 
@@ -93,8 +98,12 @@ class _Design:
                 if width is not None:
                     names.append((coefficient, label))
                     spread.append(width)
-        return cls(tuple(names), np.array([column[label] for _, label in names]),
-                   np.array([MEANS.get(name, 0.0) for name in names]), np.array(spread))
+        return cls(
+            tuple(names),
+            np.array([column[label] for _, label in names]),
+            np.array([MEANS.get(name, 0.0) for name in names]),
+            np.array(spread),
+        )
 
 
 def _coefficients(design: _Design, theta: Array, rows: Rows) -> dict[str, Array]:
@@ -132,8 +141,7 @@ def fit(steps: Steps, rows: Rows) -> Effects:
     for _ in range(ROUNDS):
         linear = _coefficients(design, theta, rows)
         base = np.log(_predict(parts, linear))
-        slope = np.array([
-            (np.log(_predict(parts, {**linear, k: linear[k] + NUDGE})) - base) / NUDGE for k in BASE])
+        slope = np.array([(np.log(_predict(parts, {**linear, k: linear[k] + NUDGE})) - base) / NUDGE for k in BASE])
         jacobian = design.columns[:, rows] * slope[owner]
         w = steps.weight[rows] ** 2 / SPREAD**2 / np.sqrt(1 + (steps.weight[rows] * e / SPREAD) ** 2)
         normal = (jacobian * w) @ jacobian.T
@@ -173,8 +181,9 @@ def believed(steps: Steps) -> Effects:
 def residuals(steps: Steps, rows: Rows, effects: Effects) -> Array:
     """log(observed / predicted) of the chosen rows."""
     coefficients = [step_coefficients(effects, steps.labels[i]) for i in rows]
-    stacked = StepCoefficients(**{
-        f.name: np.array([getattr(c, f.name) for c in coefficients]) for f in fields(StepCoefficients)})
+    stacked = StepCoefficients(
+        **{f.name: np.array([getattr(c, f.name) for c in coefficients]) for f in fields(StepCoefficients)}
+    )
     return np.asarray(np.log(steps.observed[rows] / schedule(steps.parts.take(rows), stacked).total))
 
 

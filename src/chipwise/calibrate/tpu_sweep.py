@@ -43,4 +43,3 @@ def complete(path: Path, say: Say = print) -> None:
         ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, env=worker_environment(os.environ))
         if ended.returncode:
             say(f"TPU compiler: the sweep of {chip} ended with status {ended.returncode}; run it again to go on")
-

@@ -47,9 +47,13 @@ class Calibration:
         tables = self.without.get(source, {}).get("kernel_tables")
         if tables is None:
             return self
-        return replace(self, kernels=tables["kernels"], links=tables["links"],
-                       correction={**self.correction, "kernels": tables["residuals"]},
-                       intervals={**self.intervals, "kernels": tables["intervals"]})
+        return replace(
+            self,
+            kernels=tables["kernels"],
+            links=tables["links"],
+            correction={**self.correction, "kernels": tables["residuals"]},
+            intervals={**self.intervals, "kernels": tables["intervals"]},
+        )
 
     def leaving_out_group(self, group: str) -> Calibration:
         """The step model refitted without `group` of published rows; this one where it wasn't used."""
@@ -63,8 +67,12 @@ class Calibration:
 
     def _refitted(self, other: Mapping[str, Any]) -> Calibration:
         steps = {**self.correction["steps"], "alpha": other["alpha"]}
-        return replace(self, step=other["step"], correction={**self.correction, "steps": steps},
-                       intervals=other.get("intervals", self.intervals))
+        return replace(
+            self,
+            step=other["step"],
+            correction={**self.correction, "steps": steps},
+            intervals=other.get("intervals", self.intervals),
+        )
 
 
 def from_raw(raw: Any, name: str, refits: Any = None, compiled: Any = None) -> Calibration:
@@ -74,8 +82,17 @@ def from_raw(raw: Any, name: str, refits: Any = None, compiled: Any = None) -> C
         raise BrokenFile("calibration", name, f"schema {SCHEMA} (found {found})")
     more = refits or {"folds": {}, "without": {}, "refits": []}
     return Calibration(
-        raw["date"], raw["rows"], raw["kernels"], raw["links"], raw["step"], more["folds"], raw["correction"],
-        raw["intervals"], more["without"], tuple(more["refits"]), compiled or {},
+        raw["date"],
+        raw["rows"],
+        raw["kernels"],
+        raw["links"],
+        raw["step"],
+        more["folds"],
+        raw["correction"],
+        raw["intervals"],
+        more["without"],
+        tuple(more["refits"]),
+        compiled or {},
     )
 
 

@@ -139,8 +139,9 @@ def economics() -> Economics:
     table = {}
     for row in rows("economics.csv"):
         value, low, high = (float(row[key]) for key in ("value", "low", "high"))
-        table[row["name"]] = Assumption(row["name"], value, low, high, row["unit"], row["source"], row["date"],
-                                        row["note"])
+        table[row["name"]] = Assumption(
+            row["name"], value, low, high, row["unit"], row["source"], row["date"], row["note"]
+        )
     return Economics(MappingProxyType(table))
 
 
@@ -154,10 +155,22 @@ def servers() -> Mapping[str, Server]:
     out = {}
     for row in rows("servers.csv"):
         out[row["chip"]] = Server(
-            row["server"], row["chip"], int(row["chips"]), float(row["usd"]), float(row["usd_low"]),
-            float(row["usd_high"]), float(row["kw_max"]) * 1e3, float(row["kw_load"]) * 1e3, int(row["rack_units"]),
-            float(row["network_gbit_s"]) * 1e9 / 8, row["price_source"], row["price_date"], row["power_source"],
-            row["power_date"], row["note"])
+            row["server"],
+            row["chip"],
+            int(row["chips"]),
+            float(row["usd"]),
+            float(row["usd_low"]),
+            float(row["usd_high"]),
+            float(row["kw_max"]) * 1e3,
+            float(row["kw_load"]) * 1e3,
+            int(row["rack_units"]),
+            float(row["network_gbit_s"]) * 1e9 / 8,
+            row["price_source"],
+            row["price_date"],
+            row["power_source"],
+            row["power_date"],
+            row["note"],
+        )
     return MappingProxyType(out)
 
 
@@ -168,9 +181,15 @@ def sites() -> Mapping[str, Site]:
     for row in rows("sites.csv"):
         price = Cited(float(row["usd_kwh"]), row["usd_source"], row["usd_date"]) if row["usd_kwh"] else None
         out[row["site"]] = Site(
-            row["site"], row["kind"], row["cloud"], row["region"], price,
+            row["site"],
+            row["kind"],
+            row["cloud"],
+            row["region"],
+            price,
             Cited(float(row["pue"]), row["pue_source"], row["pue_date"]),
-            Cited(float(row["g_kwh"]), row["g_source"], row["g_date"]), row["note"])
+            Cited(float(row["g_kwh"]), row["g_source"], row["g_date"]),
+            row["note"],
+        )
     return MappingProxyType(out)
 
 

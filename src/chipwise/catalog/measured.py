@@ -81,7 +81,10 @@ def measured(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
         if path.name.startswith(f"{chip}-{framework}-"):
             raw = read(path)
             if (raw["chip"], raw["framework"]) != (chip, framework):
-                raise BrokenFile("calibration", str(path), f"the calibration of {chip} with {framework} (it is of "
-                                 f"{raw['chip']} with {raw['framework']})")
+                raise BrokenFile(
+                    "calibration",
+                    str(path),
+                    f"the calibration of {chip} with {framework} (it is of {raw['chip']} with {raw['framework']})",
+                )
             found.append({**raw, "path": str(path)})
     return found

@@ -153,10 +153,7 @@ def _recognise(text: str) -> tuple[Chip, frozenset[str]]:
         return load().chips[exact], frozenset()
     words = _words(text)
     found = [
-        (frozenset(each), chip_id)
-        for chip_id, sets in load().match.items()
-        for each in sets
-        if words >= set(each)
+        (frozenset(each), chip_id) for chip_id, sets in load().match.items() for each in sets if words >= set(each)
     ]
     best = {(each, c) for each, c in found if not any(each < other for other, _ in found)}
     ids = {chip_id for _, chip_id in best}

@@ -63,6 +63,7 @@ def taught(refits: bool = False) -> Taught:
     more = _load(folder.joinpath(newest.removesuffix(SUFFIX) + REFITS))["without"] if refits else {}
     for entry in more.values():
         entry["weights"] = {metric: np.asarray(w, float) for metric, w in entry["weights"].items()}
-    learnt = {metric: {key: np.asarray(value) for key, value in table.items()}
-              for metric, table in raw["learnt"].items()}
+    learnt = {
+        metric: {key: np.asarray(value) for key, value in table.items()} for metric, table in raw["learnt"].items()
+    }
     return Taught(raw["date"], raw["rows"], raw["effects"], learnt, raw["intervals"], more)

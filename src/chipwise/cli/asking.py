@@ -58,8 +58,16 @@ class Asked:
 
 
 def read(
-    program: str, on: str, option: Sequence[str], axes: str | None, choose: Sequence[str], size: Sequence[str],
-    torch: bool | None, layout: str | None, mode: str, flags: Mapping[str, str | None],
+    program: str,
+    on: str,
+    option: Sequence[str],
+    axes: str | None,
+    choose: Sequence[str],
+    size: Sequence[str],
+    torch: bool | None,
+    layout: str | None,
+    mode: str,
+    flags: Mapping[str, str | None],
 ) -> Asked:
     """The questions that the arguments ask; every failure is one line."""
     from chipwise.compiled.resolve import program_spec
@@ -71,8 +79,10 @@ def read(
             raise InputError("--option", name, "the name of a compiler option")
     choices = {name: _value(value) for name, value in _pairs("--choose", choose).items()}
     sizes = {name: _whole("--size", value) for name, value in _pairs("--size", size).items()}
-    mesh = {name: _whole("--axes", value, -1) for name, value in
-            _pairs("--axes", [each for each in (axes or "").split(",") if each.strip()]).items()}
+    mesh = {
+        name: _whole("--axes", value, -1)
+        for name, value in _pairs("--axes", [each for each in (axes or "").split(",") if each.strip()]).items()
+    }
     if mode not in MODES:
         raise InputError("--mode", mode, f"one of {', '.join(MODES)}")
     spec = program_spec(program, Path.cwd(), torch, sizes, choices)
@@ -80,11 +90,21 @@ def read(
         named = {"--axes": axes, "--choose": choose, "--size": size, "--torch": torch}
         _only("a workload", named)
         return _workload(program, targets, layout, mode, options, flags)
-    _only(program, {"--layout": layout, "--mode": None if mode == "train" else mode,
-                    **{f"--{flag}": value for flag, value in flags.items()}})
+    _only(
+        program,
+        {
+            "--layout": layout,
+            "--mode": None if mode == "train" else mode,
+            **{f"--{flag}": value for flag, value in flags.items()},
+        },
+    )
     questions = tuple(Question(acc, _job(spec, acc, options, mesh)) for acc in targets)
-    words = [word for flag, given in (("--axes", [axes] if axes else []), ("--choose", choose), ("--size", size))
-             for each in given for word in (flag, each)]
+    words = [
+        word
+        for flag, given in (("--axes", [axes] if axes else []), ("--choose", choose), ("--size", size))
+        for each in given
+        for word in (flag, each)
+    ]
     return Asked(program, spec.kind, questions, options=options, words=tuple(words))
 
 
@@ -127,12 +147,21 @@ def _whole(flag: str, text: str, least: int = 1) -> int:
 def _only(what: str, given: Mapping[str, Any]) -> None:
     for flag, value in given.items():
         if value:
-            raise InputError(flag, value if isinstance(value, str) else " ".join(map(str, value))
-                             if isinstance(value, list) else "given", f"nothing: it does not apply to {what}")
+            raise InputError(
+                flag,
+                value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else "given",
+                f"nothing: it does not apply to {what}",
+            )
 
 
-def _workload(program: str, targets: Sequence[Accelerators], layout: str | None, mode: str,
-              options: Mapping[str, Option], flags: Mapping[str, str | None]) -> Asked:
+def _workload(
+    program: str,
+    targets: Sequence[Accelerators],
+    layout: str | None,
+    mode: str,
+    options: Mapping[str, Option],
+    flags: Mapping[str, str | None],
+) -> Asked:
     from chipwise.cli.workloads import LENGTHS, read_workload
 
     length = any(flags.get(flag) for flag in LENGTHS)
@@ -205,7 +234,7 @@ def _workload_alternatives(work: Workload, question: Question, options: Mapping[
     now = parse_layout(question.layout, acc.count, t.global_batch, m.layers, m.heads)
     others = [replace(now, recompute=each) for each in RECOMPUTE if each != now.recompute]
     found = search(work, acc, shipped(), named_stack(work), 50)
-    others += [each.layout for each in found.top if each.layout.pp == 1 and each.layout.cp == 1][:_OTHERS + 1]
+    others += [each.layout for each in found.top if each.layout.pp == 1 and each.layout.cp == 1][: _OTHERS + 1]
     out = []
     for each in dict.fromkeys(others):
         if str(each) == question.layout:
@@ -215,7 +244,7 @@ def _workload_alternatives(work: Workload, question: Question, options: Mapping[
         except Refusal:
             continue  # not one the reference programs can run
         out.append(Alternative("layout", {"layout": str(each)}, _with_job(job, str(each))))
-    return out[:_OTHERS * 2]
+    return out[: _OTHERS * 2]
 
 
 def _with_job(job: Job, layout: str) -> Any:

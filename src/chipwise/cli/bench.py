@@ -56,25 +56,50 @@ PLATFORMS = ("auto", "cuda", "tpu", "rocm", "cpu")
 NOTHING_USABLE = REGRESSED = 1  # exit statuses
 
 app = typer.Typer(
-    name="bench", help="Measure this machine, and compare measurements.", epilog=EXAMPLES,
-    rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
+    name="bench",
+    help="Measure this machine, and compare measurements.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A bench file.", show_default=False)]
-DeviceOpt = Annotated[str, typer.Option(
-    "--device", metavar="NAME", help="auto, cuda, tpu, rocm or cpu.", autocompletion=one_of(*PLATFORMS))]
-FrameworksOpt = Annotated[str | None, typer.Option(
-    "--frameworks", metavar="LIST", help="torch, jax or both: torch,jax. Those installed unless said.",
-    autocompletion=one_of("torch", "jax", "torch,jax"), show_default=False)]
+DeviceOpt = Annotated[
+    str,
+    typer.Option("--device", metavar="NAME", help="auto, cuda, tpu, rocm or cpu.", autocompletion=one_of(*PLATFORMS)),
+]
+FrameworksOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--frameworks",
+        metavar="LIST",
+        help="torch, jax or both: torch,jax. Those installed unless said.",
+        autocompletion=one_of("torch", "jax", "torch,jax"),
+        show_default=False,
+    ),
+]
 QuickOpt = Annotated[bool, typer.Option("--quick", help="Fewer points, less time for each: minutes.")]
-SizeOpt = Annotated[str | None, typer.Option(
-    "--suite-size", metavar="NAME", help="tiny, quick or full (full unless said).", autocompletion=one_of(*SIZES),
-    show_default=False)]
-SecondsOpt = Annotated[str | None, typer.Option(
-    "--seconds", metavar="TIME", help="Begin no point after it: 300, 10min.", show_default=False)]
+SizeOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--suite-size",
+        metavar="NAME",
+        help="tiny, quick or full (full unless said).",
+        autocompletion=one_of(*SIZES),
+        show_default=False,
+    ),
+]
+SecondsOpt = Annotated[
+    str | None,
+    typer.Option("--seconds", metavar="TIME", help="Begin no point after it: 300, 10min.", show_default=False),
+]
 PointsOpt = Annotated[bool, typer.Option("--points", help="List what would be measured, and measure nothing.")]
 HostOpt = Annotated[bool, typer.Option("--hostname", help="Record the machine's name in the file.")]
-KeepFile = Annotated[Path | None, typer.Option(
-    "--out", metavar="FILE", help="Keep the measurements in a bench file.", show_default=False)]
+KeepFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Keep the measurements in a bench file.", show_default=False),
+]
 
 
 def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., None]:
@@ -102,20 +127,31 @@ def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., No
         else:
             _measure(request, planned, output, out)
 
-    measure.__doc__ = (f"{words}\n\nWith every framework installed, each in a process of its own. Results go to "
-                       "stdout, progress to stderr; Ctrl-C keeps what is done. Exit status 0 if some point is "
-                       "usable, 1 if none is, 2 for input that can't be used.")
+    measure.__doc__ = (
+        f"{words}\n\nWith every framework installed, each in a process of its own. Results go to "
+        "stdout, progress to stderr; Ctrl-C keeps what is done. Exit status 0 if some point is "
+        "usable, 1 if none is, 2 for input that can't be used."
+    )
     return measure
 
 
 for _name, _words in SUITES.items():
     app.command(_name, epilog=MEASURE_EXAMPLES.format(suite=_name))(_command(_name, (_name,), _words))
 app.command("all", epilog=MEASURE_EXAMPLES.format(suite="all"))(
-    _command("all", tuple(SUITES), "Measure every suite, one after another."))
+    _command("all", tuple(SUITES), "Measure every suite, one after another.")
+)
 
 
-def _request(name: str, suites: tuple[str, ...], device: str, frameworks: str | None, quick: bool,
-             suite_size: str | None, seconds: str | None, host: bool) -> Request:
+def _request(
+    name: str,
+    suites: tuple[str, ...],
+    device: str,
+    frameworks: str | None,
+    quick: bool,
+    suite_size: str | None,
+    seconds: str | None,
+    host: bool,
+) -> Request:
     from chipwise.bench.session import OPENERS, Request
     from chipwise.errors import InputError
     from chipwise.units import parse_duration
@@ -159,8 +195,10 @@ def _measure(request: Request, planned: Plan, output: str, out: Path | None) -> 
 
     if not planned.total:
         device = planned.parts[0].device
-        raise ChipwiseError(f"nothing to measure: {', '.join(request.suites)} has no point for {device.name} "
-                            f"(devices here: {device.count})")
+        raise ChipwiseError(
+            f"nothing to measure: {', '.join(request.suites)} has no point for {device.name} "
+            f"(devices here: {device.count})"
+        )
     if out is not None and out.is_dir():
         raise ChipwiseError(f"--out: {out} is a folder; expected a file's name")
     with showing(planned, out) as tell:
@@ -189,8 +227,10 @@ def _results(session: Session, output: str) -> None:
 @app.command("show", epilog=SHOW_EXAMPLES)
 def show(
     file: FileArg,
-    framework: Annotated[str | None, typer.Option(
-        "--framework", metavar="NAME", help="Only that framework's points.", show_default=False)] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option("--framework", metavar="NAME", help="Only that framework's points.", show_default=False),
+    ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -227,9 +267,17 @@ def show(
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A", help="A bench file.", show_default=False)],
     after: Annotated[Path, typer.Argument(metavar="B", help="A later one.", show_default=False)],
-    fail_above: Annotated[float | None, typer.Option(
-        "--fail-above", metavar="PERCENT", help="Leave with 1 if a point is significantly slower by more than this.",
-        min=0.0, max=1e6, show_default=False)] = None,
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-above",
+            metavar="PERCENT",
+            help="Leave with 1 if a point is significantly slower by more than this.",
+            min=0.0,
+            max=1e6,
+            show_default=False,
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show the points that did not change, too.")] = False,
     output: TableJson = "table",
     out: OutFile = None,
@@ -258,8 +306,9 @@ def diff(
 @app.command("roofline", epilog=ROOFLINE_EXAMPLES)
 def roofline(
     file: FileArg,
-    plot: Annotated[Path | None, typer.Option(
-        "--plot", metavar="FILE", help="Draw it, as .svg or .png.", show_default=False)] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .svg or .png.", show_default=False)
+    ] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:

@@ -27,24 +27,32 @@ _WORDS = frozenset({"suite", "work", "dtype", "sizes", "how", "framework", "stat
 def plan_blocks(planned: Plan) -> list[Block]:
     """Every point that would be measured."""
     device = planned.parts[0].device
-    rows = [[each.suite, each.kind, each.dtype, sizes(each), variant(each) or "-", framework]
-            for framework, each in listing(planned)]
+    rows = [
+        [each.suite, each.kind, each.dtype, sizes(each), variant(each) or "-", framework]
+        for framework, each in listing(planned)
+    ]
     notes: list[Block] = [Text(f"  {note}") for note in planned.notes]
-    return [Text(f"{device.name} ({device.platform}): {plural(len(rows), 'point')}, none measured"),
-            *([Table(["suite", "work", "dtype", "sizes", "how", "framework"], rows, _WORDS)] if rows else []),
-            *([Text("Notes", True), *notes] if notes else [])]
+    return [
+        Text(f"{device.name} ({device.platform}): {plural(len(rows), 'point')}, none measured"),
+        *([Table(["suite", "work", "dtype", "sizes", "how", "framework"], rows, _WORDS)] if rows else []),
+        *([Text("Notes", True), *notes] if notes else []),
+    ]
 
 
 def file_blocks(file: BenchFile) -> list[Block]:
     """A bench file: the measured points, those that were not, and what else to know."""
     chip = chip_of(file)
-    stacks = "; ".join(f"{name} ({', '.join(f'{k} {v}' for k, v in versions.items())})"
-                       for name, versions in file.frameworks.items())
+    stacks = "; ".join(
+        f"{name} ({', '.join(f'{k} {v}' for k, v in versions.items())})" for name, versions in file.frameworks.items()
+    )
     known = f", {chip.id} of the catalog" if chip else ""
     out: list[Block] = [
-        Text(f"{file.device.name}{known}: {plural(len(file.points), 'point')} of {file.created}"
-             f"{f', in {file.elapsed_s:,.0f} s' if file.elapsed_s else ''}{'' if file.complete else ', incomplete'}"),
-        Text(f"through {stacks}")]
+        Text(
+            f"{file.device.name}{known}: {plural(len(file.points), 'point')} of {file.created}"
+            f"{f', in {file.elapsed_s:,.0f} s' if file.elapsed_s else ''}{'' if file.complete else ', incomplete'}"
+        ),
+        Text(f"through {stacks}"),
+    ]
     timed = [each for each in file.points if each.seconds is not None]
     if timed:
         out.append(_table(timed, chip))
@@ -53,8 +61,19 @@ def file_blocks(file: BenchFile) -> list[Block]:
 
 def _table(timed: list[Measurement], chip: Chip | None) -> Table:
     energy = any(each.watched.energy_j is not None for each in timed)
-    headers = ["work", "dtype", "sizes", "how", "framework", "median", "IQR", "rate",
-               *(["of peak"] if chip else []), *(["energy"] if energy else []), "status"]
+    headers = [
+        "work",
+        "dtype",
+        "sizes",
+        "how",
+        "framework",
+        "median",
+        "IQR",
+        "rate",
+        *(["of peak"] if chip else []),
+        *(["energy"] if energy else []),
+        "status",
+    ]
     rows = [_row(each, chip, energy) for each in timed]
     return Table(headers, rows, _WORDS, under=("how",), drop=("IQR", "energy"))
 
@@ -62,9 +81,19 @@ def _table(timed: list[Measurement], chip: Chip | None) -> Table:
 def _row(each: Measurement, chip: Chip | None, energy: bool) -> list[str]:
     assert each.seconds is not None
     joules = each.watched.energy_j
-    return [each.point.kind, each.point.dtype, sizes(each.point), variant(each.point) or "-", each.framework,
-            format_seconds(each.seconds.median), f"{each.seconds.spread * 100:.1f} %", rate(each),
-            *([_share(each, chip)] if chip else []), *([_joules(joules)] if energy else []), each.status]
+    return [
+        each.point.kind,
+        each.point.dtype,
+        sizes(each.point),
+        variant(each.point) or "-",
+        each.framework,
+        format_seconds(each.seconds.median),
+        f"{each.seconds.spread * 100:.1f} %",
+        rate(each),
+        *([_share(each, chip)] if chip else []),
+        *([_joules(joules)] if energy else []),
+        each.status,
+    ]
 
 
 def _share(each: Measurement, chip: Chip) -> str:
@@ -109,14 +138,17 @@ def _stacks(file: BenchFile) -> list[Block]:
     out: list[Block] = []
     names = list(file.frameworks)
     for i, first in enumerate(names):
-        for second in names[i + 1:]:
+        for second in names[i + 1 :]:
             ratios = [times[second] / times[first] for times in by_point.values() if {first, second} <= set(times)]
             if ratios:
                 faster = sum(ratio > 1.05 for ratio in ratios)
                 slower = sum(ratio < 1 / 1.05 for ratio in ratios)
-                out.append(Text(
-                    f"  {first} against {second} on {plural(len(ratios), 'point')}: faster by over 5 % on {faster}, "
-                    f"slower on {slower}; {second} takes {geometric_mean(ratios):.2f}x as long (geometric mean)"))
+                out.append(
+                    Text(
+                        f"  {first} against {second} on {plural(len(ratios), 'point')}: faster by over 5 % on {faster},"
+                        f" slower on {slower}; {second} takes {geometric_mean(ratios):.2f}x as long (geometric mean)"
+                    )
+                )
     return [Text("Frameworks", True), *out] if out else []
 
 
@@ -124,8 +156,11 @@ def _watched(file: BenchFile) -> list[Block]:
     """The device during the run: power, temperature, clocks, throttling."""
     seen = [each.watched for each in file.points if each.watched.samples]
     parts = []
-    wanted = (("power up to", "power_w", 1.0, "W"), ("temperature up to", "temperature_c", 1.0, "C"),
-              ("clock down to", "clock_hz", 1e-6, "MHz"))
+    wanted = (
+        ("power up to", "power_w", 1.0, "W"),
+        ("temperature up to", "temperature_c", 1.0, "C"),
+        ("clock down to", "clock_hz", 1e-6, "MHz"),
+    )
     for words, field, scale, unit in wanted:
         values = [value for each in seen if (value := getattr(each, field)) is not None]
         if values:
@@ -146,26 +181,40 @@ def _notes(file: BenchFile) -> list[Block]:
 def diff_blocks(found: Diff, fail_above: float | None, every: bool) -> list[Block]:
     """What changed, the slower first."""
     order = {"slower": 0, "faster": 1, "unknown": 2, "same": 3}
-    shown = sorted((each for each in found.changes if every or each.verdict != "same"),
-                   key=lambda each: (order[each.verdict], -abs(each.percent)))
+    shown = sorted(
+        (each for each in found.changes if every or each.verdict != "same"),
+        key=lambda each: (order[each.verdict], -abs(each.percent)),
+    )
     counts = Counter(each.verdict for each in found.changes)
     words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
     out: list[Block] = [Text(f"{plural(len(found.changes), 'point')} in both: {words or 'nothing to compare'}")]
     if shown:
-        out.append(Table(["work", "framework", "before", "after", "change", "95 %", "q", "verdict"],
-                         [_change(each) for each in shown], frozenset({"work", "framework", "verdict"}),
-                         drop=("95 %", "q")))
+        out.append(
+            Table(
+                ["work", "framework", "before", "after", "change", "95 %", "q", "verdict"],
+                [_change(each) for each in shown],
+                frozenset({"work", "framework", "verdict"}),
+                drop=("95 %", "q"),
+            )
+        )
     if found.lost:
         out.append(Text("Only one has a usable time, or the status changed", True))
-        out += [Text(f"  {each.key.framework} {name(each.key.point)}: {each.before or 'absent'}, then "
-                     f"{each.after or 'absent'}") for each in found.lost]
+        out += [
+            Text(
+                f"  {each.key.framework} {name(each.key.point)}: {each.before or 'absent'}, then "
+                f"{each.after or 'absent'}"
+            )
+            for each in found.lost
+        ]
     if found.notes:
         out += [Text("What else differs", True), *(Text(f"  {note}") for note in found.notes)]
     if fail_above is not None:
         many = len(found.regressions(fail_above))
         status = "exit status 1" if many else "exit status 0"
-        out += [Text("Verdict", True),
-                Text(f"  {plural(many, 'point')} significantly slower by more than {fail_above:g} %: {status}")]
+        out += [
+            Text("Verdict", True),
+            Text(f"  {plural(many, 'point')} significantly slower by more than {fail_above:g} %: {status}"),
+        ]
     return out
 
 
@@ -174,8 +223,16 @@ def _change(each: Change) -> list[str]:
     assert before is not None and after is not None
     interval = "-" if each.q is None else f"{(each.low - 1) * 100:+.1f} to {(each.high - 1) * 100:+.1f} %"
     q = "-" if each.q is None else "<0.001" if each.q < 0.001 else f"{each.q:.3f}"
-    return [name(each.before.point), each.before.framework, format_seconds(before.median), format_seconds(after.median),
-            f"{each.percent:+.1f} %", interval, q, each.verdict]
+    return [
+        name(each.before.point),
+        each.before.framework,
+        format_seconds(before.median),
+        format_seconds(after.median),
+        f"{each.percent:+.1f} %",
+        interval,
+        q,
+        each.verdict,
+    ]
 
 
 def roofline_blocks(found: Roofline) -> list[Block]:
@@ -184,8 +241,10 @@ def roofline_blocks(found: Roofline) -> list[Block]:
     if found.bandwidth is not None:
         rows.append(["bandwidth", *_beside(found.bandwidth, found.stated_bandwidth, "B/s")])
     rows += [[dtype, *_beside(peak, found.stated.get(dtype), "FLOP/s")] for dtype, peak in found.measured.items()]
-    return [Text(f"{found.title}: {plural(len(found.dots), 'point')} under these ceilings"),
-            Table(["ceiling", "measured", "stated", "share"], rows, frozenset({"ceiling"}))]
+    return [
+        Text(f"{found.title}: {plural(len(found.dots), 'point')} under these ceilings"),
+        Table(["ceiling", "measured", "stated", "share"], rows, frozenset({"ceiling"})),
+    ]
 
 
 def _beside(measured: float, stated: float | None, unit: str) -> list[str]:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 def showing(planned: Plan, out: Path | None) -> Iterator[Tell]:
     """Something to tell of a run; what is shown stays."""
     device = planned.parts[0].device
-    print_line(f"measuring {device.name} with {', '.join(part.framework for part in planned.parts)}: "
-               f"{planned.total} points")
+    print_line(
+        f"measuring {device.name} with {', '.join(part.framework for part in planned.parts)}: {planned.total} points"
+    )
     for note in planned.notes:
         print_line(note)
     if out is None:
@@ -46,8 +47,14 @@ def _live(total: int) -> Iterator[Tell]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True, highlight=False)
-    bar = Progress(MofNCompleteColumn(), BarColumn(30), TimeRemainingColumn(), TextColumn("{task.description}"),
-                   console=console, transient=True)
+    bar = Progress(
+        MofNCompleteColumn(),
+        BarColumn(30),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+    )
     with bar:
         task = bar.add_task("", total=total)
 

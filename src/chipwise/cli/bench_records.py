@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 def plan_record(planned: Plan) -> dict[str, Any]:
     """What would be measured."""
     return {
-        **head("bench"), "platform": planned.platform, "device": asdict(planned.parts[0].device),
-        "frameworks": {part.framework: dict(part.versions) for part in planned.parts}, "notes": list(planned.notes),
+        **head("bench"),
+        "platform": planned.platform,
+        "device": asdict(planned.parts[0].device),
+        "frameworks": {part.framework: dict(part.versions) for part in planned.parts},
+        "notes": list(planned.notes),
         "points": [{**point.as_json(), "framework": framework} for framework, point in listing(planned)],
     }
 
@@ -32,23 +35,44 @@ def file_record(file: BenchFile) -> dict[str, Any]:
     document = file.as_json()
     del document["schema"], document["chipwise"], document["command"]
     points = [{**measurement_as_json(each), "figures": asdict(figures(each, chip))} for each in file.points]
-    return {**head("bench show"), "measured_by": file.chipwise, "measured_with": list(file.command), **document,
-            "points": points}
+    return {
+        **head("bench show"),
+        "measured_by": file.chipwise,
+        "measured_with": list(file.command),
+        **document,
+        "points": points,
+    }
 
 
 def diff_record(found: Diff, fail_above: float | None) -> dict[str, Any]:
     """What changed between two files."""
     return {
-        **head("bench diff"), "before": {"created": found.before.created, "device": found.before.device.name},
+        **head("bench diff"),
+        "before": {"created": found.before.created, "device": found.before.device.name},
         "after": {"created": found.after.created, "device": found.after.device.name},
-        "changes": [{
-            **each.before.point.as_json(), "framework": each.before.framework, "ratio": each.ratio, "low": each.low,
-            "high": each.high, "q": each.q, "verdict": each.verdict,
-            "before_seconds": each.before.seconds.median if each.before.seconds else None,
-            "after_seconds": each.after.seconds.median if each.after.seconds else None,
-        } for each in found.changes],
-        "status_changes": [{**each.key.point.as_json(), "framework": each.key.framework, "before_status": each.before,
-                            "after_status": each.after} for each in found.lost],
+        "changes": [
+            {
+                **each.before.point.as_json(),
+                "framework": each.before.framework,
+                "ratio": each.ratio,
+                "low": each.low,
+                "high": each.high,
+                "q": each.q,
+                "verdict": each.verdict,
+                "before_seconds": each.before.seconds.median if each.before.seconds else None,
+                "after_seconds": each.after.seconds.median if each.after.seconds else None,
+            }
+            for each in found.changes
+        ],
+        "status_changes": [
+            {
+                **each.key.point.as_json(),
+                "framework": each.key.framework,
+                "before_status": each.before,
+                "after_status": each.after,
+            }
+            for each in found.lost
+        ],
         "notes": list(found.notes),
         "fail_above_percent": fail_above,
         "regressions": None if fail_above is None else len(found.regressions(fail_above)),
@@ -58,7 +82,11 @@ def diff_record(found: Diff, fail_above: float | None) -> dict[str, Any]:
 def roofline_record(found: Roofline) -> dict[str, Any]:
     """Ceilings and dots."""
     return {
-        **head("bench roofline"), "title": found.title, "bandwidth_bytes_per_s": found.bandwidth,
-        "stated_bandwidth_bytes_per_s": found.stated_bandwidth, "flops_per_s_by_dtype": found.measured,
-        "stated_flops_per_s_by_dtype": found.stated, "dots": [asdict(dot) for dot in found.dots],
+        **head("bench roofline"),
+        "title": found.title,
+        "bandwidth_bytes_per_s": found.bandwidth,
+        "stated_bandwidth_bytes_per_s": found.stated_bandwidth,
+        "flops_per_s_by_dtype": found.measured,
+        "stated_flops_per_s_by_dtype": found.stated,
+        "dots": [asdict(dot) for dot in found.dots],
     }

@@ -25,8 +25,13 @@ Examples:
 """
 
 app = typer.Typer(
-    name="calibrate", help="Let measurements correct the predictions.", epilog=EXAMPLES, rich_markup_mode=None,
-    no_args_is_help=False, pretty_exceptions_enable=False)
+    name="calibrate",
+    help="Let measurements correct the predictions.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
@@ -36,17 +41,36 @@ def _group() -> None:
 
 @app.command("bench", epilog=BENCH_EXAMPLES)
 def bench(
-    files: Annotated[list[Path], typer.Argument(
-        metavar="FILE...", help="Bench files of one chip.", show_default=False)],
-    framework: Annotated[str | None, typer.Option(
-        "--framework", metavar="NAME", help="Only that framework's points; all in the files unless said.",
-        show_default=False)] = None,
-    chip: Annotated[str, typer.Option(
-        "--chip", metavar="NAME", help="The catalog's name of the chip, where the file doesn't say.",
-        show_default=False)] = "",
-    folder: Annotated[Path | None, typer.Option(
-        "--folder", metavar="FOLDER", help="Where to keep the calibration: your data folder unless said.",
-        show_default=False)] = None,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Bench files of one chip.", show_default=False)
+    ],
+    framework: Annotated[
+        str | None,
+        typer.Option(
+            "--framework",
+            metavar="NAME",
+            help="Only that framework's points; all in the files unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    chip: Annotated[
+        str,
+        typer.Option(
+            "--chip",
+            metavar="NAME",
+            help="The catalog's name of the chip, where the file doesn't say.",
+            show_default=False,
+        ),
+    ] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="FOLDER",
+            help="Where to keep the calibration: your data folder unless said.",
+            show_default=False,
+        ),
+    ] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -90,8 +114,12 @@ def bench(
 
 def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
     return {
-        "chip": learnt.chip, "framework": learnt.framework, "date": learnt.date, "source": learnt.source,
-        "file": str(path), "points": len(learnt.measured),
+        "chip": learnt.chip,
+        "framework": learnt.framework,
+        "date": learnt.date,
+        "source": learnt.source,
+        "file": str(path),
+        "points": len(learnt.measured),
         "kernels": {name: {"points": t.points, "error": t.error} for name, t in learnt.tables.items()},
         "steps": {name: {"points": s.points, "error": s.error} for name, s in learnt.steps.items()},
         "left_out": dict(learnt.left_out),
@@ -101,10 +129,14 @@ def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
 def _blocks(learnt: Learnt, path: Path, strong: bool) -> list[Block]:
     from chipwise.cli.blocks import Table, Text
 
-    found = {**{name: (t.points, t.error) for name, t in learnt.tables.items()},
-             **{name: (s.points, s.error) for name, s in learnt.steps.items()}}
-    rows = [[name, f"{points:,}", "too few to tell" if error is None else f"{error * 100:.1f} %"]
-            for name, (points, error) in found.items()]
+    found = {
+        **{name: (t.points, t.error) for name, t in learnt.tables.items()},
+        **{name: (s.points, s.error) for name, s in learnt.steps.items()},
+    }
+    rows = [
+        [name, f"{points:,}", "too few to tell" if error is None else f"{error * 100:.1f} %"]
+        for name, (points, error) in found.items()
+    ]
     return [
         Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", strong),
         Table(["what", "points", "error, left out"], rows, frozenset({"what"})),

@@ -37,8 +37,12 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
     ]
     if job is not None:
         took, ends = duration_of(job), deadline_of(job)
-        out.append(Text(f"The job of {plural(work.serve.requests, 'request')} takes {format_seconds(took.value)} "
-                        f"({interval(took)})" + (f"; {ends}" if ends else "")))
+        out.append(
+            Text(
+                f"The job of {plural(work.serve.requests, 'request')} takes {format_seconds(took.value)} "
+                f"({interval(took)})" + (f"; {ends}" if ends else "")
+            )
+        )
     if words := needed(found):
         out.append(Text(words))
     out += [_splits(found), _best(best), _front(found)]
@@ -55,8 +59,10 @@ def _most(best: Capacity, unit: str) -> str:
     serve, of = best.service.place.workload.serve, best.service
     if serve.arrival.kind == "closed" and not serve.slo:
         output = best.served.token_rate.scaled(of.replicas)
-        return (f"The most it gives is {rate(output)} {serve.unit}/s, to {number(best.load.value)} users with "
-                f"{words_of(of)} ({output.evidence}): more users only wait longer")
+        return (
+            f"The most it gives is {rate(output)} {serve.unit}/s, to {number(best.load.value)} users with "
+            f"{words_of(of)} ({output.evidence}): more users only wait longer"
+        )
     return f"The most it carries is {rate(best.load)} {unit}, with {words_of(of)} ({best.load.evidence})"
 
 
@@ -87,8 +93,10 @@ def needed(found: Search) -> str:
     if not chips:
         return ""
     engines = chips // found.best.service.replica.split.chips
-    return (f"The workload's own {number(asked_load(found))} {load_unit(found.place.workload.serve.arrival)} take "
-            f"{plural(engines, 'such engine')}: {plural(chips, 'chip')}")
+    return (
+        f"The workload's own {number(asked_load(found))} {load_unit(found.place.workload.serve.arrival)} take "
+        f"{plural(engines, 'such engine')}: {plural(chips, 'chip')}"
+    )
 
 
 def speed(c: Capacity) -> tuple[float, float]:
@@ -105,28 +113,55 @@ def _splits(found: Search) -> Table:
     for c in found.found:
         user, chip = speed(c)
         fit = fitting(c.service)
-        rows.append([str(c.service.replica.split), str(c.service.replicas), number(c.load.value), number(user),
-                     number(chip), number(fit) if fit is not None else "-", c.limit])
-    return Table(["split", "engines", load, f"{unit}/s/user", f"{unit}/s/chip", "sequences fit", "limit"], rows,
-                 frozenset({"split", "limit"}), frozenset({0}), title="Largest load of each split",
-                 drop=("sequences fit", "engines"))
+        rows.append(
+            [
+                str(c.service.replica.split),
+                str(c.service.replicas),
+                number(c.load.value),
+                number(user),
+                number(chip),
+                number(fit) if fit is not None else "-",
+                c.limit,
+            ]
+        )
+    return Table(
+        ["split", "engines", load, f"{unit}/s/user", f"{unit}/s/chip", "sequences fit", "limit"],
+        rows,
+        frozenset({"split", "limit"}),
+        frozenset({0}),
+        title="Largest load of each split",
+        drop=("sequences fit", "engines"),
+    )
 
 
 def _best(best: Capacity) -> Table:
     of, m = best.service, best.served.measures
-    rows = [["engines", words_of(of)], ["stack", of.place.stack.name], ["settings", settings_of(of)],
-            ["cache", cache_of(of)],
-            ["at that load", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration"
-             + (f", {m.kv_use:.0%} of the cache in use" if of.replica.room.caches else "")]]
+    rows = [
+        ["engines", words_of(of)],
+        ["stack", of.place.stack.name],
+        ["settings", settings_of(of)],
+        ["cache", cache_of(of)],
+        [
+            "at that load",
+            f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration"
+            + (f", {m.kv_use:.0%} of the cache in use" if of.replica.room.caches else ""),
+        ],
+    ]
     return Table(["", " "], rows, frozenset({"", " "}), title="The best", bare=True)
 
 
 def _front(found: Search) -> Table:
     serve = found.place.workload.serve
-    rows = [[number(t.user_tokens_per_s), number(per_chip(c, t)), str(c.service.replica.split),
-             number(engine_load(c, t))] for c, t in front(found.found)]
-    return Table([f"{serve.unit}/s/user", f"{serve.unit}/s/chip", "split", f"{load_unit(serve.arrival)}"], rows,
-                 frozenset({"split"}), title="Pareto front: nothing else is faster for a user and gives more a chip")
+    rows = [
+        [number(t.user_tokens_per_s), number(per_chip(c, t)), str(c.service.replica.split), number(engine_load(c, t))]
+        for c, t in front(found.found)
+    ]
+    return Table(
+        [f"{serve.unit}/s/user", f"{serve.unit}/s/chip", "split", f"{load_unit(serve.arrival)}"],
+        rows,
+        frozenset({"split"}),
+        title="Pareto front: nothing else is faster for a user and gives more a chip",
+    )
 
 
 def per_chip(c: Capacity, t: Tried) -> float:
@@ -144,9 +179,11 @@ def assumptions(found: Search, seed: int) -> list[str]:
     """What was taken for granted, in words."""
     best, at = found.best, found.place
     count, longer = (len(trial_requests(at, seed, size)) for size in (COUNT, LONG))
-    out = [f"each load is tried on one engine with {count:,} requests, the best ones' again with {longer:,}, seed "
-           f"{seed}; so many engines carry so many times as much (a router that balances them, somewhat more)",
-           f"{best.load.evidence}: {best.load.because}"]
+    out = [
+        f"each load is tried on one engine with {count:,} requests, the best ones' again with {longer:,}, seed "
+        f"{seed}; so many engines carry so many times as much (a router that balances them, somewhat more)",
+        f"{best.load.evidence}: {best.load.because}",
+    ]
     spare = found.chips - best.service.chips
     if spare:
         out.append(f"{spare} of {found.chips} chips are not used")

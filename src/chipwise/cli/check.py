@@ -39,46 +39,112 @@ FAILED = 1  # exit status: some target does not compile, or does not fit
 
 @with_workload_flags
 def check(
-    program: Annotated[str, typer.Argument(
-        metavar="PROGRAM", autocompletion=complete_workloads, show_default=False,
-        help="package.module:function, file.py:function, a jax.export or StableHLO file, or a workload.")],
-    on: Annotated[str, typer.Option(
-        "--on", metavar="LIST", help="Chips and how many, separated by commas: v5e:4x4,v6e:8,h100:8.",
-        autocompletion=complete_chips)],
-    option: Annotated[list[str] | None, typer.Option(
-        "--option", metavar="KEY=VALUE", help="An option for the compiler; may be repeated.",
-        show_default=False)] = None,
-    axes: Annotated[str | None, typer.Option(
-        "--axes", metavar="AXES", help="The mesh, in place of the program's own: data=4,model=2.",
-        show_default=False)] = None,
-    choose: Annotated[list[str] | None, typer.Option(
-        "--choose", metavar="KEY=VALUE", help="A keyword for the program's function; may be repeated.",
-        show_default=False)] = None,
-    size: Annotated[list[str] | None, typer.Option(
-        "--size", metavar="NAME=N", help="The size of a dimension an exported file leaves open; may be repeated.",
-        show_default=False)] = None,
-    torch: Annotated[bool | None, typer.Option(
-        "--torch/--jax", help="The function makes a PyTorch module, or a JAX step; as its imports tell unless said.",
-        show_default=False)] = None,
-    layout: Annotated[str | None, typer.Option(
-        "--layout", metavar="AXES", help="How a workload is split: fsdp=8,tp=2. The best unless said.",
-        show_default=False)] = None,
-    mode: Annotated[str, typer.Option(
-        "--mode", metavar="NAME", help="Of a workload: train, prefill or decode.",
-        autocompletion=one_of("train", "prefill", "decode"))] = "train",
-    breakdown: Annotated[int, typer.Option(
-        "--breakdown", metavar="N", help="Lines in each breakdown.", min=1, max=1000)] = 8,
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROGRAM",
+            autocompletion=complete_workloads,
+            show_default=False,
+            help="package.module:function, file.py:function, a jax.export or StableHLO file, or a workload.",
+        ),
+    ],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="LIST",
+            help="Chips and how many, separated by commas: v5e:4x4,v6e:8,h100:8.",
+            autocompletion=complete_chips,
+        ),
+    ],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="KEY=VALUE", help="An option for the compiler; may be repeated.", show_default=False
+        ),
+    ] = None,
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            "--axes",
+            metavar="AXES",
+            help="The mesh, in place of the program's own: data=4,model=2.",
+            show_default=False,
+        ),
+    ] = None,
+    choose: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--choose",
+            metavar="KEY=VALUE",
+            help="A keyword for the program's function; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="NAME=N",
+            help="The size of a dimension an exported file leaves open; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    torch: Annotated[
+        bool | None,
+        typer.Option(
+            "--torch/--jax",
+            help="The function makes a PyTorch module, or a JAX step; as its imports tell unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            metavar="AXES",
+            help="How a workload is split: fsdp=8,tp=2. The best unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="NAME",
+            help="Of a workload: train, prefill or decode.",
+            autocompletion=one_of("train", "prefill", "decode"),
+        ),
+    ] = "train",
+    breakdown: Annotated[
+        int, typer.Option("--breakdown", metavar="N", help="Lines in each breakdown.", min=1, max=1000)
+    ] = 8,
     tune: Annotated[bool, typer.Option("--tune", help="Search options and choices that make it faster.")] = False,
-    tune_limit: Annotated[int, typer.Option(
-        "--tune-limit", metavar="N", help="Compiles of a search, per target.", min=1, max=1000)] = 24,
-    limit_seconds: Annotated[str | None, typer.Option(
-        "--limit-seconds", metavar="TIME", help="Stop a compile after it: 600, 20min (30min unless said).",
-        show_default=False)] = None,
-    limit_memory: Annotated[str | None, typer.Option(
-        "--limit-memory", metavar="GIB", help="Stop a compile that takes more of this machine (80 % unless said).",
-        show_default=False)] = None,
-    dump: Annotated[Path | None, typer.Option(
-        "--dump", metavar="DIR", help="Write each target's optimised module there.", show_default=False)] = None,
+    tune_limit: Annotated[
+        int, typer.Option("--tune-limit", metavar="N", help="Compiles of a search, per target.", min=1, max=1000)
+    ] = 24,
+    limit_seconds: Annotated[
+        str | None,
+        typer.Option(
+            "--limit-seconds",
+            metavar="TIME",
+            help="Stop a compile after it: 600, 20min (30min unless said).",
+            show_default=False,
+        ),
+    ] = None,
+    limit_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--limit-memory",
+            metavar="GIB",
+            help="Stop a compile that takes more of this machine (80 % unless said).",
+            show_default=False,
+        ),
+    ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option("--dump", metavar="DIR", help="Write each target's optimised module there.", show_default=False),
+    ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile anew, and keep nothing.")] = False,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
@@ -177,8 +243,11 @@ def _tuned(asked: Asked, found: Report, ask: Callable[[Question], Row], limit: i
         job = row.question.job
         if not isinstance(job, Job) or not isinstance(row.outcome, Compiled):
             continue
-        alternatives = [*choice_alternatives(row.outcome.choices, job.spec.data.get("choices", {})),
-                        *asked.alternatives(row.question), *option_alternatives(job)]
+        alternatives = [
+            *choice_alternatives(row.outcome.choices, job.spec.data.get("choices", {})),
+            *asked.alternatives(row.question),
+            *option_alternatives(job),
+        ]
         made = tune(row.question, alternatives, ask, limit)
         out.append(replace(made, use=asked.command(row.question, made.best.changes)))
     return tuple(out)

@@ -43,15 +43,23 @@ FIGURES = {  # what people call the figures
     "fabric.scale_out": "network of a chip, one way",
     "fabric.host_link": "link to the host, one way",
 }
-CORES = {"nvidia": "SMs", "amd": "CUs", "google": "matrix units (MXUs)", "aws": "NeuronCores",
-         "intel": "matrix engines"}
+CORES = {
+    "nvidia": "SMs",
+    "amd": "CUs",
+    "google": "matrix units (MXUs)",
+    "aws": "NeuronCores",
+    "intel": "matrix engines",
+}
 TORUS = ("fabric.dims", "fabric.wrap", "fabric.link")
 
 
 def chips(
-    chip: Annotated[str | None, typer.Argument(
-        metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips,
-        show_default=False)] = None,
+    chip: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips, show_default=False
+        ),
+    ] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: TableJsonCsv = "table",
@@ -81,8 +89,13 @@ def chips(
     if output == "json":
         emit_json({**records.head("chips"), "chips": [records.chip(found, book)]}, out)
     elif output == "csv":
-        emit_csv([{"figure": name, "value": f.value, "unit": f.unit, "source": f.source, "date": f.date,
-                   "note": f.note} for name, f in found.figures.items()], out)
+        emit_csv(
+            [
+                {"figure": name, "value": f.value, "unit": f.unit, "source": f.source, "date": f.date, "note": f.note}
+                for name, f in found.figures.items()
+            ],
+            out,
+        )
     else:
         emit(_detail(found, book), out)
 
@@ -108,14 +121,25 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
 
     prices = [price_of(c, c.fabric.host_chips, spot, book=book) for spot in (False, True)]
     return {
-        "id": c.id, "name": c.name, "vendor": c.vendor, "family": c.family, "architecture": c.architecture,
-        "launched": c.launched, **{f"peak_{d}": c.peak.get(d, "") for d in ("bf16", "fp16", "fp8", "int8", "fp4")},
-        "memory_bytes": c.memory_bytes, "bandwidth": c.bandwidth, "fabric": c.fabric.name,
-        "fabric_domain": c.fabric.domain, "scale_up": c.fabric.scale_up, "scale_out": c.fabric.scale_out,
-        "tdp_w": c.tdp_w, "ondemand_usd_h": prices[0].usd_h if prices[0] else "",
+        "id": c.id,
+        "name": c.name,
+        "vendor": c.vendor,
+        "family": c.family,
+        "architecture": c.architecture,
+        "launched": c.launched,
+        **{f"peak_{d}": c.peak.get(d, "") for d in ("bf16", "fp16", "fp8", "int8", "fp4")},
+        "memory_bytes": c.memory_bytes,
+        "bandwidth": c.bandwidth,
+        "fabric": c.fabric.name,
+        "fabric_domain": c.fabric.domain,
+        "scale_up": c.fabric.scale_up,
+        "scale_out": c.fabric.scale_out,
+        "tdp_w": c.tdp_w,
+        "ondemand_usd_h": prices[0].usd_h if prices[0] else "",
         "spot_usd_h": prices[1].usd_h if prices[1] else "",
         "stale": " ".join(name for name, each in zip(("ondemand", "spot"), prices, strict=True) if each and each.stale),
-        "frameworks": " ".join(c.frameworks), "programming": " ".join(c.programming),
+        "frameworks": " ".join(c.frameworks),
+        "programming": " ".join(c.programming),
     }
 
 
@@ -124,18 +148,37 @@ def _list(known: list[Chip], book: PriceBook) -> list[Block]:
     from chipwise.cli.words import plural
 
     headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
-    rows = [[
-        c.id, c.name, _tera(_peak(c)), f"{c.peak['fp8'] / 1e12:,.0f}" if c.runs("fp8") else "-",
-        f"{c.memory_bytes / 2**30:,.0f}", f"{c.bandwidth / 1e9:,.0f}", f"{c.fabric.scale_up / 1e9:,.0f}",
-        f"{c.fabric.domain:,}", f"{c.tdp_w:,.0f}", _price(c, False, book), _price(c, True, book),
-    ] for c in known]
+    rows = [
+        [
+            c.id,
+            c.name,
+            _tera(_peak(c)),
+            f"{c.peak['fp8'] / 1e12:,.0f}" if c.runs("fp8") else "-",
+            f"{c.memory_bytes / 2**30:,.0f}",
+            f"{c.bandwidth / 1e9:,.0f}",
+            f"{c.fabric.scale_up / 1e9:,.0f}",
+            f"{c.fabric.domain:,}",
+            f"{c.tdp_w:,.0f}",
+            _price(c, False, book),
+            _price(c, True, book),
+        ]
+        for c in known
+    ]
     return [
-        Table(headers, rows, frozenset({"chip", "name"}), title=plural(len(known), "chip"),
-              drop=("name", "joins", "links GB/s", "W", "fp8", "spot $/h", "GB/s", "$/h", "GiB", "TFLOP/s")),
+        Table(
+            headers,
+            rows,
+            frozenset({"chip", "name"}),
+            title=plural(len(known), "chip"),
+            drop=("name", "joins", "links GB/s", "W", "fp8", "spot $/h", "GB/s", "$/h", "GiB", "TFLOP/s"),
+        ),
         Text("TFLOP/s: dense, 16-bit. links: all fast links of a chip, one way; joins: chips they join."),
-        Text("$/h: one chip-hour of the cheapest offer among instances that hold a whole host, from price lists dated "
-             "within 90 days of the newest; where there is none, of any other. * marks prices older than 90 days."),
-        *_own(book), Text("Everything about one: chipwise chips CHIP"),
+        Text(
+            "$/h: one chip-hour of the cheapest offer among instances that hold a whole host, from price lists dated "
+            "within 90 days of the newest; where there is none, of any other. * marks prices older than 90 days."
+        ),
+        *_own(book),
+        Text("Everything about one: chipwise chips CHIP"),
     ]
 
 
@@ -154,21 +197,34 @@ def _detail(c: Chip, book: PriceBook) -> list[Block]:
     out: list[Block] = [
         Text(f"{c.id}: {c.name}, {c.vendor} {c.architecture}, launched {c.launched}"),
         Text(f"also known as: {', '.join(c.aliases) or '-'}"),
-        Table(["figure", "value", "date", "source", "note"],
-              [[_label(name, c), _shown(f), f.date, f.source, f.note] for name, f in c.figures.items()
-               if _means(name, c)], words, title="Figures", under=("source", "note")),
-        _offers(c, book), *_own(book),
+        Table(
+            ["figure", "value", "date", "source", "note"],
+            [
+                [_label(name, c), _shown(f), f.date, f.source, f.note]
+                for name, f in c.figures.items()
+                if _means(name, c)
+            ],
+            words,
+            title="Figures",
+            under=("source", "note"),
+        ),
+        _offers(c, book),
+        *_own(book),
         Text("Software", True),
         Text(f"  frameworks: {', '.join(c.frameworks) or '-'}"),
         Text(f"  programming models: {', '.join(c.programming) or '-'}"),
-        Text("Known limits", True), *(Text(f"  {limit}") for limit in c.limits or ("none recorded",)),
+        Text("Known limits", True),
+        *(Text(f"  {limit}") for limit in c.limits or ("none recorded",)),
     ]
     slices = load().slices.get(c.id)
     if slices:
         shapes = ", ".join("x".join(map(str, s)) for s in slices.shapes)
         cubes = f", and whole cubes of {slices.cube} a side" if slices.cube else ""
-        out += [Text("Slices", True), Text(f"  {shapes}{cubes}, up to {plural(slices.max_chips, 'chip')}"),
-                Text(f"  {slices.source} ({slices.date})")]
+        out += [
+            Text("Slices", True),
+            Text(f"  {shapes}{cubes}, up to {plural(slices.max_chips, 'chip')}"),
+            Text(f"  {slices.source} ({slices.date})"),
+        ]
     return out
 
 
@@ -207,12 +263,25 @@ def _offers(c: Chip, book: PriceBook) -> Block:
         for offer in book.offers_for(c.id, spot):
             best.setdefault((offer.cloud, spot), offer)
     cheapest = sorted(best.items(), key=lambda x: (x[0][1], x[1].price(x[0][1])))
-    rows = [[
-        o.cloud, "spot" if spot else "on demand", price(o.price(spot) or 0.0), f"{o.chips:g}", o.region, o.instance,
-        f"{o.date}*" if is_stale(o.date, today) else o.date, o.source] for (_, spot), o in cheapest]
+    rows = [
+        [
+            o.cloud,
+            "spot" if spot else "on demand",
+            price(o.price(spot) or 0.0),
+            f"{o.chips:g}",
+            o.region,
+            o.instance,
+            f"{o.date}*" if is_stale(o.date, today) else o.date,
+            o.source,
+        ]
+        for (_, spot), o in cheapest
+    ]
     if not rows:
         return Text("Prices: no public price", True)
-    return Table(["cloud", "kind", "$/chip-hour", "chips", "region", "instance", "date", "source"], rows,
-                 frozenset({"cloud", "kind", "region", "instance", "date", "source"}),
-                 title="Prices: the cheapest of each cloud; * marks dates older than 90 days",
-                 under=("source", "instance", "region"))
+    return Table(
+        ["cloud", "kind", "$/chip-hour", "chips", "region", "instance", "date", "source"],
+        rows,
+        frozenset({"cloud", "kind", "region", "instance", "date", "source"}),
+        title="Prices: the cheapest of each cloud; * marks dates older than 90 days",
+        under=("source", "instance", "region"),
+    )

@@ -119,9 +119,11 @@ def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: st
     if count is not None and not isinstance(count, int):
         raise InputError("--chips", chips, "a whole number of chips from 1 to 1,000,000")
     return Terms(
-        by or ("time" if budget is not None else "cost"), count,
+        by or ("time" if budget is not None else "cost"),
+        count,
         None if deadline is None else parse_duration(deadline, "--deadline"),
-        None if budget is None else parse_money(budget, "--budget"))
+        None if budget is None else parse_money(budget, "--budget"),
+    )
 
 
 def blocks(c: Comparison) -> list[Block]:
@@ -132,12 +134,16 @@ def blocks(c: Comparison) -> list[Block]:
     from chipwise.workload import metrics_that_matter
 
     t = c.workload.train
-    run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
-           else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}")
+    run = (
+        f"{format_count(t.samples)} images"
+        if t.samples_unit == "images"
+        else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
+    )
     kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
     out: list[Block] = [
         Text(f"{c.workload.name}: {run}, global batch {t.global_batch:,}, {kind}; by {c.terms.objective}"),
-        _table(c)]
+        _table(c),
+    ]
     out += [Text("Decision", True), Text(c.words.pick), Text(c.words.why), Text(c.words.flip)]
     if c.refused:
         out.append(Text("Refused", True))
@@ -153,8 +159,14 @@ def _table(c: Comparison) -> Table:
     headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]
     rows = [[str(i + 1), *_cells(row)] for i, row in enumerate(c.rows)]
     picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
-    return Table(headers, rows, frozenset({"chips", "layout", "evidence"}), picked, under=("layout",),
-                 drop=("kWh", "spot", rate, "90 %", "MFU"))
+    return Table(
+        headers,
+        rows,
+        frozenset({"chips", "layout", "evidence"}),
+        picked,
+        under=("layout",),
+        drop=("kWh", "spot", rate, "90 %", "MFU"),
+    )
 
 
 def _cells(row: Row) -> list[str]:
@@ -163,10 +175,18 @@ def _cells(row: Row) -> list[str]:
     p, rate = row.prediction, row.tokens_per_s_per_chip.value
     low, high = p.step.low / p.step.value - 1, p.step.high / p.step.value - 1
     return [
-        str(row.accelerators), str(p.layout), format_seconds(p.step.value), f"{low * 100:+.0f}/{high * 100:+.0f}%",
-        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", f"{p.mfu * 100:.0f}%",
-        format_seconds(p.duration.value), f"{p.kwh.value:,.0f}" if p.kwh.value >= 100 else f"{p.kwh.value:.3g}",
-        _dollars(row.ondemand, "no public price"), _dollars(row.spot, "-"), p.step.evidence]
+        str(row.accelerators),
+        str(p.layout),
+        format_seconds(p.step.value),
+        f"{low * 100:+.0f}/{high * 100:+.0f}%",
+        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
+        f"{p.mfu * 100:.0f}%",
+        format_seconds(p.duration.value),
+        f"{p.kwh.value:,.0f}" if p.kwh.value >= 100 else f"{p.kwh.value:.3g}",
+        _dollars(row.ondemand, "no public price"),
+        _dollars(row.spot, "-"),
+        p.step.evidence,
+    ]
 
 
 def _dollars(q: Quote | None, missing: str) -> str:

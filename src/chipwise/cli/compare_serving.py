@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from chipwise.workload.serve import ServingWorkload
 
 
-def show(work: ServingWorkload, candidates: Sequence[Candidate] | None, terms: Terms, book: PriceBook,
-         output: str, out: Path | None) -> None:
+def show(
+    work: ServingWorkload,
+    candidates: Sequence[Candidate] | None,
+    terms: Terms,
+    book: PriceBook,
+    output: str,
+    out: Path | None,
+) -> None:
     """Compare chips on a workload to serve, and print or write the answer."""
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
@@ -76,12 +82,31 @@ def _table(c: ServingComparison) -> Table:
     job, unit = c.market.demand.kind == "job", _unit(c)
     latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in promised(c.rows[0])))
     each = "token" if _writes(c) else unit.removesuffix("s")
-    headers = ["#", "chips", "engines", *latencies, "alone", f"{unit}/s", "headroom", "$/h", f"$/M {unit}", "spot $/h",
-               f"spot $/M {unit}", f"J/{each}", "evidence"]
+    headers = [
+        "#",
+        "chips",
+        "engines",
+        *latencies,
+        "alone",
+        f"{unit}/s",
+        "headroom",
+        "$/h",
+        f"$/M {unit}",
+        "spot $/h",
+        f"spot $/M {unit}",
+        f"J/{each}",
+        "evidence",
+    ]
     rows = [[str(i + 1), *_cells(row, job)] for i, row in enumerate(c.rows)]
     picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
-    return Table(headers, rows, frozenset({"chips", "engines", "evidence"}), picked, under=("engines",),
-                 drop=(f"spot $/M {unit}", "spot $/h", f"J/{each}", f"{unit}/s", "alone"))
+    return Table(
+        headers,
+        rows,
+        frozenset({"chips", "engines", "evidence"}),
+        picked,
+        under=("engines",),
+        drop=(f"spot $/M {unit}", "spot $/h", f"J/{each}", f"{unit}/s", "alone"),
+    )
 
 
 def _unit(c: ServingComparison) -> str:
@@ -95,11 +120,19 @@ def _cells(row: ServingRow, job: bool) -> list[str]:
     times = [row.seconds] if job else [e for _, e in promised(row)]
     room = row.headroom
     return [
-        str(row.accelerators), f"{row.fleet.engines:,} x {row.split}", *(_spread(e) for e in times),
-        format_seconds(row.alone.value), _digits(row.unit_rate.value),
+        str(row.accelerators),
+        f"{row.fleet.engines:,} x {row.split}",
+        *(_spread(e) for e in times),
+        format_seconds(row.alone.value),
+        _digits(row.unit_rate.value),
         "-" if room is None else f"{room.value * 100:.0f}% ({room.low * 100:+.0f} to {room.high * 100:+.0f})",
-        _dollars(row.ondemand, "no public price"), _million(row, row.ondemand), _dollars(row.spot, "-"),
-        _million(row, row.spot), f"{row.joules.value:.2g}", row.evidence]
+        _dollars(row.ondemand, "no public price"),
+        _million(row, row.ondemand),
+        _dollars(row.spot, "-"),
+        _million(row, row.spot),
+        f"{row.joules.value:.2g}",
+        row.evidence,
+    ]
 
 
 def _spread(e: Estimate) -> str:

@@ -45,52 +45,120 @@ Examples:
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --terms spot -o focus --out bill.csv
 """
 
+
 @with_any_flags
 def cost(
     workload: WorkloadArg,
-    on: Annotated[str, typer.Option(
-        "--on", metavar="LIST", help="Chips, with or without counts: h100:512,v5p:512.",
-        autocompletion=complete_chips, show_default=False)],
-    chips: Annotated[str | None, typer.Option(
-        "--chips", metavar="N", help="So many chips of each where --on says none (64 unless said).",
-        show_default=False)] = None,
-    deadline: Annotated[str | None, typer.Option(
-        "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.",
-        show_default=False)] = None,
-    terms: Annotated[str | None, typer.Option(
-        "--terms", metavar="LIST", help="These terms alone: ondemand, 1y, 3y, spot, on-premises.",
-        autocompletion=one_of("ondemand", "1y", "3y", "spot", "on-premises"), show_default=False)] = None,
-    offer: Annotated[str | None, typer.Option(
-        "--offer", metavar="NAME", help="This offer alone: cloud/region/instance.",
-        autocompletion=complete_offers, show_default=False)] = None,
-    cloud: Annotated[str | None, typer.Option(
-        "--cloud", metavar="NAME", help="Offers of this cloud alone.", autocompletion=complete_clouds,
-        show_default=False)] = None,
-    region: Annotated[str | None, typer.Option(
-        "--region", metavar="NAME", help="Offers in this region alone.", autocompletion=complete_regions,
-        show_default=False)] = None,
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="LIST",
+            help="Chips, with or without counts: h100:512,v5p:512.",
+            autocompletion=complete_chips,
+            show_default=False,
+        ),
+    ],
+    chips: Annotated[
+        str | None,
+        typer.Option(
+            "--chips",
+            metavar="N",
+            help="So many chips of each where --on says none (64 unless said).",
+            show_default=False,
+        ),
+    ] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.", show_default=False
+        ),
+    ] = None,
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            "--terms",
+            metavar="LIST",
+            help="These terms alone: ondemand, 1y, 3y, spot, on-premises.",
+            autocompletion=one_of("ondemand", "1y", "3y", "spot", "on-premises"),
+            show_default=False,
+        ),
+    ] = None,
+    offer: Annotated[
+        str | None,
+        typer.Option(
+            "--offer",
+            metavar="NAME",
+            help="This offer alone: cloud/region/instance.",
+            autocompletion=complete_offers,
+            show_default=False,
+        ),
+    ] = None,
+    cloud: Annotated[
+        str | None,
+        typer.Option(
+            "--cloud",
+            metavar="NAME",
+            help="Offers of this cloud alone.",
+            autocompletion=complete_clouds,
+            show_default=False,
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            "--region",
+            metavar="NAME",
+            help="Offers in this region alone.",
+            autocompletion=complete_regions,
+            show_default=False,
+        ),
+    ] = None,
     utilisation: UtilisationOpt = None,
     years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
     site: SiteOpt = None,
-    energy_price: Annotated[float | None, typer.Option(
-        "--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)] = None,
-    pue: Annotated[float | None, typer.Option(
-        "--pue", metavar="RATIO", help="Power of the building over that of the servers there.",
-        show_default=False)] = None,
+    energy_price: Annotated[
+        float | None, typer.Option("--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)
+    ] = None,
+    pue: Annotated[
+        float | None,
+        typer.Option(
+            "--pue", metavar="RATIO", help="Power of the building over that of the servers there.", show_default=False
+        ),
+    ] = None,
     framework: FrameworkOpt = None,
-    custom_kernels: Annotated[list[str] | None, typer.Option(
-        "--custom-kernels", metavar="N", help="Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.",
-        show_default=False)] = None,
-    now_on: Annotated[str | None, typer.Option(
-        "--now-on", metavar="CHIP", help="Where the program runs today (an NVIDIA GPU unless said).",
-        autocompletion=complete_chips, show_default=False)] = None,
-    check: Annotated[Path | None, typer.Option(
-        "--check", metavar="FILE", help="What `chipwise check -o json` said of the program.",
-        show_default=False)] = None,
-    runs: Annotated[float, typer.Option(
-        "--runs", metavar="N", help="Runs (months of a service) that share the port.")] = 1.0,
-    epochs: Annotated[float | None, typer.Option(
-        "--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False)] = None,
+    custom_kernels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--custom-kernels",
+            metavar="N",
+            help="Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.",
+            show_default=False,
+        ),
+    ] = None,
+    now_on: Annotated[
+        str | None,
+        typer.Option(
+            "--now-on",
+            metavar="CHIP",
+            help="Where the program runs today (an NVIDIA GPU unless said).",
+            autocompletion=complete_chips,
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check", metavar="FILE", help="What `chipwise check -o json` said of the program.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[
+        float, typer.Option("--runs", metavar="N", help="Runs (months of a service) that share the port.")
+    ] = 1.0,
+    epochs: Annotated[
+        float | None,
+        typer.Option("--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False),
+    ] = None,
     set_: SetOpt = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = 4_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
@@ -129,8 +197,7 @@ def cost(
     know, place = known_of(set_), place_of(site, energy_price, pue)
     utilisation = use_of(know, utilisation)
     program = program_of(framework, custom_kernels, now_on, check)
-    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed,
-                  kinds=read_kinds(terms))
+    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed, kinds=read_kinds(terms))
     work = read_any(workload, flags)
     trained = isinstance(work, Workload)
     if evidence == "compiled" and not trained:
@@ -138,8 +205,16 @@ def cost(
     if epochs is not None and not trained:
         raise InputError("--epochs", epochs, "a workload that is trained")
     with progress("costing") as shown:
-        found = cost_of(work, candidates, asked, in_use(), taught, terms_of(chips, deadline, None, "cost"), shown,
-                        mixing(evidence, in_use()) if trained else None)
+        found = cost_of(
+            work,
+            candidates,
+            asked,
+            in_use(),
+            taught,
+            terms_of(chips, deadline, None, "cost"),
+            shown,
+            mixing(evidence, in_use()) if trained else None,
+        )
     if output == "json":
         emit_json(cost_records.costs(found), out)
     elif output == "csv":
@@ -202,5 +277,9 @@ def program_of(framework: str | None, kernels: Sequence[str] | None, now_on: str
     from chipwise.cost.port import read_framework, read_kernels
     from chipwise.cost.port_check import read_check
 
-    return Program(read_framework(framework), read_kernels(kernels), find_chip(now_on) if now_on else None,
-                   read_check(check) if check else None)
+    return Program(
+        read_framework(framework),
+        read_kernels(kernels),
+        find_chip(now_on) if now_on else None,
+        read_check(check) if check else None,
+    )

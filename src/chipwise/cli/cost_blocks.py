@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 TORNADO = 8  # inputs shown, the largest swing first
 ROLES = {  # inputs that are no assumption of their own name, in words
-    "run_time": "time of the prediction", "chips_needed": "chips the prediction needs", "price": "price drift",
-    "server_usd": "price of a server", "network_usd": "network of a server", "port_weeks": "weeks of the port",
+    "run_time": "time of the prediction",
+    "chips_needed": "chips the prediction needs",
+    "price": "price drift",
+    "server_usd": "price of a server",
+    "network_usd": "network of a server",
+    "port_weeks": "weeks of the port",
     "wait_s": "spot_wait_s",
 }
 PER = {"run": "a run", "job": "a job", "month": "a month"}
@@ -45,8 +49,22 @@ def _side_by_side(c: Costs) -> Table:
     units = [name for name in dict.fromkeys(n for _, t in every for n, _ in t.per) if name != c.statements[0].basis]
     basis = c.statements[0].basis
     prices = [f"$/{name}" for name in units]
-    headers = ["chips", "terms", f"$/{basis}", "p50", "p10 to p90", *prices, "time", "time p90", "kWh",
-               "kg CO2", "$/chip-h", "dated", "from", "evidence"]
+    headers = [
+        "chips",
+        "terms",
+        f"$/{basis}",
+        "p50",
+        "p10 to p90",
+        *prices,
+        "time",
+        "time p90",
+        "kWh",
+        "kg CO2",
+        "$/chip-h",
+        "dated",
+        "from",
+        "evidence",
+    ]
     found: list[tuple[float, list[str]]] = []
     for s in c.statements:
         name = str(s.accelerators)
@@ -55,16 +73,32 @@ def _side_by_side(c: Costs) -> Table:
         found += [(usd, row) for _, usd, row in sorted(mine, key=lambda each: KINDS.index(each[0]))]
     rows, totals = [row for _, row in found], [usd for usd, _ in found]
     strong = frozenset({totals.index(min(totals))}) if every else frozenset()
-    return Table(headers, rows, frozenset({"chips", "terms", "dated", "from", "evidence"}), strong,
-                 under=("from", "dated"), drop=("kg CO2", "kWh", "time p90", "evidence", *prices, "p50"))
+    return Table(
+        headers,
+        rows,
+        frozenset({"chips", "terms", "dated", "from", "evidence"}),
+        strong,
+        under=("from", "dated"),
+        drop=("kg CO2", "kWh", "time p90", "evidence", *prices, "p50"),
+    )
 
 
 def _cells(t: TermCost, units: list[str]) -> list[str]:
     per = dict(t.per)
-    return [t.kind, format_money(t.total), _money(t.usd.p50), _range(t.usd),
-            *(format_money(per[u]) if u in per else "-" for u in units),
-            format_seconds(t.hours * HOUR), _time(t.hours_range.p90), _digits(t.kwh), _digits(t.kg_co2),
-            f"{t.source.usd_chip_h:.2f}{'*' if t.source.stale else ''}", t.source.date, str(t.source)]
+    return [
+        t.kind,
+        format_money(t.total),
+        _money(t.usd.p50),
+        _range(t.usd),
+        *(format_money(per[u]) if u in per else "-" for u in units),
+        format_seconds(t.hours * HOUR),
+        _time(t.hours_range.p90),
+        _digits(t.kwh),
+        _digits(t.kg_co2),
+        f"{t.source.usd_chip_h:.2f}{'*' if t.source.stale else ''}",
+        t.source.date,
+        str(t.source),
+    ]
 
 
 def _best(c: Costs) -> list[str]:
@@ -73,8 +107,11 @@ def _best(c: Costs) -> list[str]:
     if not every:
         return ["", "No terms have a public price: nothing is invented."]
     _, s, t = min(every, key=lambda each: each[0])
-    return ["", f"Cheapest: {s.accelerators} {t.kind} at {format_money(t.total)} ({_range(t.usd)} eight times in ten), "
-                f"from {t.source}."]
+    return [
+        "",
+        f"Cheapest: {s.accelerators} {t.kind} at {format_money(t.total)} ({_range(t.usd)} eight times in ten), "
+        f"from {t.source}.",
+    ]
 
 
 def _details(s: Statement) -> list[Block]:
@@ -89,8 +126,10 @@ def _details(s: Statement) -> list[Block]:
     p = s.port
     share = f", {format_money(p.usd_run)} for each {s.basis} of {p.runs:g}" if p.weeks else ""
     weeks = f"{p.weeks:g} engineer-week{'s' * (p.weeks != 1)}"
-    out += [Text(f"Port to {name}: {weeks} ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
-            *(Text(f"  {reason}") for reason in p.reasons)]
+    out += [
+        Text(f"Port to {name}: {weeks} ({p.weeks_low:g} to {p.weeks_high:g}){share}", True),
+        *(Text(f"  {reason}") for reason in p.reasons),
+    ]
     best = s.cheapest
     if best is not None and best.tornado:
         out.append(_tornado(best, name))
@@ -108,8 +147,23 @@ def _course(s: Statement, name: str) -> Table:
     """Checkpoints and interruptions of a run."""
     from chipwise.cost.spot import daly, young
 
-    headers = ["terms", "stops every", "checkpoint", "interval", "Young", "Daly", "checkpoints", "lost", "restarts",
-               "waits", "stretch", "expected", "p10", "p50", "p90"]
+    headers = [
+        "terms",
+        "stops every",
+        "checkpoint",
+        "interval",
+        "Young",
+        "Daly",
+        "checkpoints",
+        "lost",
+        "restarts",
+        "waits",
+        "stretch",
+        "expected",
+        "p10",
+        "p50",
+        "p90",
+    ]
     rows = []
     for t in s.terms:
         e = t.expected
@@ -117,76 +171,153 @@ def _course(s: Statement, name: str) -> Table:
             continue
         write, mean = e.checkpoints_s / e.segments, HOUR / t.interruptions_h if t.interruptions_h else 0.0
         known = [young(write, mean), daly(write, mean)] if mean else []
-        rows.append([
-            t.kind, format_seconds(mean) if mean else "never", format_seconds(write), format_seconds(e.interval_s),
-            *([format_seconds(max(0.0, each)) for each in known] or ["-", "-"]), format_seconds(e.checkpoints_s),
-            format_seconds(e.lost_s), format_seconds(e.restarts_s), format_seconds(e.wait_s),
-            f"{(e.stretch - 1) * 100:+.1f}%", format_seconds(e.wall_s),
-            *(_time(x) for x in (t.hours_range.p10, t.hours_range.p50, t.hours_range.p90))])
-    return Table(headers, rows, frozenset({"terms"}), title=f"Checkpoints, failures and interruptions on {name}",
-                 drop=("Young", "Daly", "waits", "restarts", "lost", "checkpoints", "p10", "p50", "checkpoint"))
+        rows.append(
+            [
+                t.kind,
+                format_seconds(mean) if mean else "never",
+                format_seconds(write),
+                format_seconds(e.interval_s),
+                *([format_seconds(max(0.0, each)) for each in known] or ["-", "-"]),
+                format_seconds(e.checkpoints_s),
+                format_seconds(e.lost_s),
+                format_seconds(e.restarts_s),
+                format_seconds(e.wait_s),
+                f"{(e.stretch - 1) * 100:+.1f}%",
+                format_seconds(e.wall_s),
+                *(_time(x) for x in (t.hours_range.p10, t.hours_range.p50, t.hours_range.p90)),
+            ]
+        )
+    return Table(
+        headers,
+        rows,
+        frozenset({"terms"}),
+        title=f"Checkpoints, failures and interruptions on {name}",
+        drop=("Young", "Daly", "waits", "restarts", "lost", "checkpoints", "p10", "p50", "checkpoint"),
+    )
 
 
 def _away(s: Statement, name: str) -> Table:
     """Interruptions of a service."""
-    rows = [[t.kind, format_seconds(HOUR / t.interruptions_h) if t.interruptions_h else "never",
-             f"{t.chip_hours:,.0f}"] for t in s.terms]
-    return Table(["terms", "an engine stops every", "chip-hours paid"], rows, frozenset({"terms"}),
-                 title=f"Failures and interruptions on {name}")
+    rows = [
+        [t.kind, format_seconds(HOUR / t.interruptions_h) if t.interruptions_h else "never", f"{t.chip_hours:,.0f}"]
+        for t in s.terms
+    ]
+    return Table(
+        ["terms", "an engine stops every", "chip-hours paid"],
+        rows,
+        frozenset({"terms"}),
+        title=f"Failures and interruptions on {name}",
+    )
 
 
 def _commitments(s: Statement, name: str) -> list[Block]:
     if not s.commitments:
         return []
-    rows = [[f"{b.commitment.years} year{'s' * (b.commitment.years > 1)}",
-             " ".join(x for x in (b.commitment.cloud, b.commitment.region, b.commitment.instance) if x),
-             f"{b.commitment.usd_h:.2f}{'*' if b.stale else ''}", f"{b.ondemand_usd_h:.2f}", b.against,
-             _share(b.utilisation)] for b in s.commitments]
-    return [Table(["years", "from", "$/chip-h", "on demand", "of", "cheaper from"], rows,
-                  frozenset({"years", "from", "of"}), title=f"Commitments for {name}: the use from which they pay",
-                  under=("of", "from"))]
+    rows = [
+        [
+            f"{b.commitment.years} year{'s' * (b.commitment.years > 1)}",
+            " ".join(x for x in (b.commitment.cloud, b.commitment.region, b.commitment.instance) if x),
+            f"{b.commitment.usd_h:.2f}{'*' if b.stale else ''}",
+            f"{b.ondemand_usd_h:.2f}",
+            b.against,
+            _share(b.utilisation),
+        ]
+        for b in s.commitments
+    ]
+    return [
+        Table(
+            ["years", "from", "$/chip-h", "on demand", "of", "cheaper from"],
+            rows,
+            frozenset({"years", "from", "of"}),
+            title=f"Commitments for {name}: the use from which they pay",
+            under=("of", "from"),
+        )
+    ]
 
 
 def _purchase(p: Purchase, name: str) -> list[Block]:
     o = p.owned
     parts = [
-        ("servers", f"{o.servers:,} x {o.server.id} in {o.racks:,} racks, {o.server.chips} chips, "
-                    f"{o.server.rack_units} rack units and up to {o.server.max_w / 1e3:g} kW each"),
-        ("price of one in place", f"{format_money(o.capex_usd)}, {format_money(o.residual_usd)} of it left after "
-                                  f"{o.years:g} years"),
-        ("a month of one", f"{format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} "
-                           f"upkeep, {format_money(o.colocation_usd_month)} space, {format_money(o.staff_usd_month)} "
-                           "staff"),
-        ("electricity of one", f"{o.server_w(p.chip_w) / 1e3:.1f} kW x PUE {o.site.pue.value:g} x "
-                               f"{o.usd_kwh:g} USD/kWh = {format_money(o.energy_usd_h(p.chip_w))} an hour; idle "
-                               f"{format_money(o.idle_usd_h)}"),
+        (
+            "servers",
+            f"{o.servers:,} x {o.server.id} in {o.racks:,} racks, {o.server.chips} chips, "
+            f"{o.server.rack_units} rack units and up to {o.server.max_w / 1e3:g} kW each",
+        ),
+        (
+            "price of one in place",
+            f"{format_money(o.capex_usd)}, {format_money(o.residual_usd)} of it left after {o.years:g} years",
+        ),
+        (
+            "a month of one",
+            f"{format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} "
+            f"upkeep, {format_money(o.colocation_usd_month)} space, {format_money(o.staff_usd_month)} "
+            "staff",
+        ),
+        (
+            "electricity of one",
+            f"{o.server_w(p.chip_w) / 1e3:.1f} kW x PUE {o.site.pue.value:g} x "
+            f"{o.usd_kwh:g} USD/kWh = {format_money(o.energy_usd_h(p.chip_w))} an hour; idle "
+            f"{format_money(o.idle_usd_h)}",
+        ),
     ]
-    curve = Table([f"{share:.0%}" for share, _ in p.curve], [[f"{usd:.2f}" for _, usd in p.curve]],
-                  title="A used chip-hour in US dollars by the share of hours used")
+    curve = Table(
+        [f"{share:.0%}" for share, _ in p.curve],
+        [[f"{usd:.2f}" for _, usd in p.curve]],
+        title="A used chip-hour in US dollars by the share of hours used",
+    )
     rivals = Table(
         ["terms", "from", "$/chip-h", "owning is cheaper from"],
-        [[r.kind, str(r.source), f"{r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}", _share(r.utilisation)]
-         for r in p.rivals], frozenset({"terms", "from"}), title="Against the cheapest of every cloud",
-        under=("from",))
+        [
+            [r.kind, str(r.source), f"{r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}", _share(r.utilisation)]
+            for r in p.rivals
+        ],
+        frozenset({"terms", "from"}),
+        title="Against the cheapest of every cloud",
+        under=("from",),
+    )
     said: list[Block] = [Text(f"On-premises {name}", True), *(Text(f"  {what}: {how}") for what, how in parts), curve]
     return [*said, rivals] if p.rivals else said
 
 
 def _tornado(t: TermCost, name: str) -> Table:
-    rows = [[ROLES.get(w.name, w.name), _short(w.low), _short(w.high), format_money(w.usd_low),
-             format_money(w.usd_high), format_money(w.swing)] for w in t.tornado[:TORNADO]]
-    return Table(["input", "p10", "p90", "total at p10", "total at p90", "swing"], rows, frozenset({"input"}),
-                 title=f"What matters most to {name} {t.kind}")
+    rows = [
+        [
+            ROLES.get(w.name, w.name),
+            _short(w.low),
+            _short(w.high),
+            format_money(w.usd_low),
+            format_money(w.usd_high),
+            format_money(w.swing),
+        ]
+        for w in t.tornado[:TORNADO]
+    ]
+    return Table(
+        ["input", "p10", "p90", "total at p10", "total at p90", "swing"],
+        rows,
+        frozenset({"input"}),
+        title=f"What matters most to {name} {t.kind}",
+    )
 
 
 def _assumed(c: Costs) -> Table:
     used: dict[str, Assumption] = {a.name: a for s in c.statements for a in s.used}
-    rows = [[a.name, _short(a.value), f"{_short(a.low)} to {_short(a.high)}", a.unit,
-             a.date if a.source != "given" else "",
-             a.source + (f": {a.note}" if a.note and a.source.startswith("assumed") else "")]
-            for a in sorted(used.values(), key=lambda a: a.name)]
-    return Table(["assumption", "value", "range", "unit", "date", "source"], rows,
-                 frozenset({"assumption", "unit", "date", "source"}), under=("source",))
+    rows = [
+        [
+            a.name,
+            _short(a.value),
+            f"{_short(a.low)} to {_short(a.high)}",
+            a.unit,
+            a.date if a.source != "given" else "",
+            a.source + (f": {a.note}" if a.note and a.source.startswith("assumed") else ""),
+        ]
+        for a in sorted(used.values(), key=lambda a: a.name)
+    ]
+    return Table(
+        ["assumption", "value", "range", "unit", "date", "source"],
+        rows,
+        frozenset({"assumption", "unit", "date", "source"}),
+        under=("source",),
+    )
 
 
 def _stale(c: Costs) -> list[str]:

@@ -24,10 +24,16 @@ _ALIASES = {"gpu": "cuda"}
 
 
 def doctor(
-    require: Annotated[str | None, typer.Option(
-        "--require", metavar="LIST",
-        help="Leave with 1 unless these are usable: tpu, gpu, torch, export. Of those, what this platform can have.",
-        show_default=False)] = None,
+    require: Annotated[
+        str | None,
+        typer.Option(
+            "--require",
+            metavar="LIST",
+            help="Leave with 1 unless these are usable: tpu, gpu, torch, export. Of those, what this platform can "
+            "have.",
+            show_default=False,
+        ),
+    ] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -77,14 +83,28 @@ def _record(found: tuple[Installed, ...], cache: Cache) -> dict[str, Any]:
     entries = cache.entries()
     return {
         **head("doctor"),
-        "compilers": [{
-            "id": each.toolchain.id, "name": each.toolchain.name, "usable": each.usable,
-            "available": each.available, "versions": dict(each.versions), "missing": list(each.missing),
-            "problem": each.problem, "enables": each.toolchain.enables, "install": _install(each),
-            "elsewhere": "" if each.usable else each.toolchain.elsewhere(), "licence": each.toolchain.licence,
-        } for each in found],
-        "cache": {"folder": str(cache.root), "entries": len(entries), "bytes": sum(e.bytes for e in entries),
-                  "limit_bytes": cache.limit_bytes},
+        "compilers": [
+            {
+                "id": each.toolchain.id,
+                "name": each.toolchain.name,
+                "usable": each.usable,
+                "available": each.available,
+                "versions": dict(each.versions),
+                "missing": list(each.missing),
+                "problem": each.problem,
+                "enables": each.toolchain.enables,
+                "install": _install(each),
+                "elsewhere": "" if each.usable else each.toolchain.elsewhere(),
+                "licence": each.toolchain.licence,
+            }
+            for each in found
+        ],
+        "cache": {
+            "folder": str(cache.root),
+            "entries": len(entries),
+            "bytes": sum(e.bytes for e in entries),
+            "limit_bytes": cache.limit_bytes,
+        },
     }
 
 
@@ -97,11 +117,23 @@ def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
     from chipwise.cli.words import plural
     from chipwise.units import format_bytes
 
-    rows = [[each.toolchain.name, "yes" if each.usable else "no",
-             ", ".join(f"{name} {version}" for name, version in each.versions.items()) or "-", each.toolchain.enables]
-            for each in found]
-    out: list[Block] = [Table(["compiler", "usable", "versions", "enables"], rows,
-                              frozenset({"compiler", "usable", "versions", "enables"}), under=("versions",))]
+    rows = [
+        [
+            each.toolchain.name,
+            "yes" if each.usable else "no",
+            ", ".join(f"{name} {version}" for name, version in each.versions.items()) or "-",
+            each.toolchain.enables,
+        ]
+        for each in found
+    ]
+    out: list[Block] = [
+        Table(
+            ["compiler", "usable", "versions", "enables"],
+            rows,
+            frozenset({"compiler", "usable", "versions", "enables"}),
+            under=("versions",),
+        )
+    ]
     missing = [each for each in found if not each.usable]
     if missing:
         out.append(Text("Missing", True))
@@ -114,6 +146,11 @@ def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
     entries = cache.entries()
     used = format_bytes(float(sum(entry.bytes for entry in entries)))
     limit = format_bytes(float(cache.limit_bytes))
-    return [*out, Text("Cache", True),
-            Text(f"  {cache.root}: {plural(len(entries), 'program')}, {used} of {limit}; "
-                 "$CHIPWISE_CACHE and $CHIPWISE_CACHE_BYTES change them")]
+    return [
+        *out,
+        Text("Cache", True),
+        Text(
+            f"  {cache.root}: {plural(len(entries), 'program')}, {used} of {limit}; "
+            "$CHIPWISE_CACHE and $CHIPWISE_CACHE_BYTES change them"
+        ),
+    ]

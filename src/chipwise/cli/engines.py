@@ -78,8 +78,9 @@ def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Pro
 def knobs(at: Place, asked: Asked) -> Knobs:
     """The stack's own settings but for those named."""
     own = knobs_of(at.stack)
-    return replace(own, most_sequences=asked.max_batch or own.most_sequences,
-                   most_tokens=asked.chunk or own.most_tokens)
+    return replace(
+        own, most_sequences=asked.max_batch or own.most_sequences, most_tokens=asked.chunk or own.most_tokens
+    )
 
 
 def best_split(at: Place, chips: int, engines: int | None, seed: int, progress: Progress | None) -> Split:
@@ -118,8 +119,11 @@ def overloaded(served: Served, field: str, seed: int) -> InputError:
     words = f"at most the {most:.3g} requests/s that {of.place.chip.id}:{of.chips} carries as {words_of(of)}"
     if of.place.workload.serve.slo:
         kept = capacity_of(of, trial_requests(of.place, seed))
-        words += (f", {min(kept.load.value, most):.3g} within the promise" if kept.load.value > 0
-                  else f", none within the promise ({kept.limit})")
+        words += (
+            f", {min(kept.load.value, most):.3g} within the promise"
+            if kept.load.value > 0
+            else f", none within the promise ({kept.limit})"
+        )
     return InputError(field, f"{asked:.4g}", f"{words}: {served.measures.saturated}")
 
 

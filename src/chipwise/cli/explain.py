@@ -60,17 +60,27 @@ def explanation(p: Prediction, calibration: Calibration) -> list[Block]:
     wires = sum(c["exposed"] + c["hidden"] for c in comms.values())
     return [
         Text(f"{p.workload.name} on {p.accelerators} with {p.layout}"),
-        Table(["one step", "seconds", "what it is"], [
-            ["T_math", _s(p.math_s), "the model's FLOPs at the dense peak of the chips"],
-            ["T_comms", _s(wires), "everything on the wires, if nothing overlapped"],
-            ["lower bound", _s(p.bound_s), "the longer of the two: no schedule is faster"],
-            ["estimate", _s(p.step.value), f"{interval(p.step)} in 9 of 10 cases"],
-        ], frozenset({"one step", "what it is"}), frozenset({3})),
-        Text(f"evidence: {p.step.evidence} ({p.step.because}); "
-             f"{'measurements of the chip' if p.measured else 'published steps nearby'} correct the formulas by "
-             f"{(p.learnt - 1) * 100:+.1f}%"),
-        _breakdown(p), _comms(p, comms), *_memory(p),
-        Text("Assumptions", True), *(Text(f"  {a}") for a in p.assumptions),
+        Table(
+            ["one step", "seconds", "what it is"],
+            [
+                ["T_math", _s(p.math_s), "the model's FLOPs at the dense peak of the chips"],
+                ["T_comms", _s(wires), "everything on the wires, if nothing overlapped"],
+                ["lower bound", _s(p.bound_s), "the longer of the two: no schedule is faster"],
+                ["estimate", _s(p.step.value), f"{interval(p.step)} in 9 of 10 cases"],
+            ],
+            frozenset({"one step", "what it is"}),
+            frozenset({3}),
+        ),
+        Text(
+            f"evidence: {p.step.evidence} ({p.step.because}); "
+            f"{'measurements of the chip' if p.measured else 'published steps nearby'} correct the formulas by "
+            f"{(p.learnt - 1) * 100:+.1f}%"
+        ),
+        _breakdown(p),
+        _comms(p, comms),
+        *_memory(p),
+        Text("Assumptions", True),
+        *(Text(f"  {a}") for a in p.assumptions),
     ]
 
 
@@ -91,29 +101,46 @@ def _label(kind: str, p: Prediction, names: dict[str, str]) -> str:
 
 def _breakdown(p: Prediction) -> Table:
     shares = {name: seconds / p.step.value for name, seconds in p.parts.items()}
-    rows = [[_label(name, p, PARTS), _s(p.parts[name]), f"{share * 100:.1f}%"]
-            for name, share in shares.items() if share >= LEAST_SHARE]
+    rows = [
+        [_label(name, p, PARTS), _s(p.parts[name]), f"{share * 100:.1f}%"]
+        for name, share in shares.items()
+        if share >= LEAST_SHARE
+    ]
     rows.append(["step", _s(p.step.value), "100.0%"])
-    return Table(["where the step goes", "seconds", "share"], rows, frozenset({"where the step goes"}),
-                 title="Breakdown")
+    return Table(
+        ["where the step goes", "seconds", "share"], rows, frozenset({"where the step goes"}), title="Breakdown"
+    )
 
 
 def _comms(p: Prediction, comms: dict[str, dict[str, float]]) -> Block:
-    rows = [[_label(kind, p, COMMS), _s(c["exposed"]), _s(c["hidden"])]
-            for kind, c in comms.items() if c["exposed"] + c["hidden"] >= LEAST_SECONDS]
+    rows = [
+        [_label(kind, p, COMMS), _s(c["exposed"]), _s(c["hidden"])]
+        for kind, c in comms.items()
+        if c["exposed"] + c["hidden"] >= LEAST_SECONDS
+    ]
     if not rows:
         return Text("Collectives: none", True)
     return Table(["collective", "exposed", "hidden"], rows, frozenset({"collective"}), title="Collectives")
 
 
 def _memory(p: Prediction) -> list[Block]:
-    rows = [[MEMORY.get(name, name), format_bytes(size), bar(size / p.capacity)]
-            for name, size in p.memory.items() if name != "total" and size > 0]
+    rows = [
+        [MEMORY.get(name, name), format_bytes(size), bar(size / p.capacity)]
+        for name, size in p.memory.items()
+        if name != "total" and size > 0
+    ]
     total = p.memory["total"]
     rows.append(["total", format_bytes(total), bar(total / p.capacity)])
     said = f"{total / p.capacity * 100:.0f}% of the {format_bytes(p.capacity)} that can be allocated on a chip"
-    return [Table(["memory of a chip", "size", "of its capacity"], rows,
-                  frozenset({"memory of a chip", "of its capacity"}), title="Memory"), Text(said)]
+    return [
+        Table(
+            ["memory of a chip", "size", "of its capacity"],
+            rows,
+            frozenset({"memory of a chip", "of its capacity"}),
+            title="Memory",
+        ),
+        Text(said),
+    ]
 
 
 def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[Block]:
@@ -124,8 +151,12 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
     lines = [
         ["layout", str(p.layout)],
         ["step", f"{_s(p.step.value)} ({interval(p.step)}), {p.step.evidence}"],
-        ["rate", f"{format_count(rate.value)} {unit}/s, {each:,.3g} per chip" if each < 100
-         else f"{format_count(rate.value)} {unit}/s, {each:,.0f} per chip"],
+        [
+            "rate",
+            f"{format_count(rate.value)} {unit}/s, {each:,.3g} per chip"
+            if each < 100
+            else f"{format_count(rate.value)} {unit}/s, {each:,.0f} per chip",
+        ],
         ["MFU", f"{p.mfu * 100:.1f}%"],
         ["memory", f"{format_bytes(p.memory['total'])} of {format_bytes(p.capacity)} a chip"],
         ["run", f"{_s(p.duration.value)} ({interval(p.duration)}), {plural(p.workload.train.steps, 'step')}"],
@@ -133,8 +164,10 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
         ["on demand", _cost(ondemand)],
         ["spot", _cost(spot)],
     ]
-    return [Text(f"{p.workload.name} on {p.accelerators}"),
-            Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True)]
+    return [
+        Text(f"{p.workload.name} on {p.accelerators}"),
+        Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True),
+    ]
 
 
 def price_words(book: PriceBook, *quotes: Quote | None) -> list[Block]:

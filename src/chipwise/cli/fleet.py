@@ -29,8 +29,13 @@ Examples:
 """
 
 app = typer.Typer(
-    name="fleet", help="Plan what to rent and buy over time.", epilog=EXAMPLES,
-    rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
+    name="fleet",
+    help="Plan what to rent and buy over time.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
@@ -50,21 +55,37 @@ def complete_demands(incomplete: str) -> list[str]:
 
 @app.command("plan", epilog=PLAN_EXAMPLES)
 def plan(
-    demand: Annotated[Path, typer.Argument(
-        metavar="DEMAND", help="A demand file (YAML): workloads over time, offers, limits.",
-        autocompletion=complete_demands, show_default=False)],
-    gap: Annotated[float, typer.Option(
-        "--gap", metavar="SHARE", help="Stop once no plan can be cheaper by more than this share.")] = 0.01,
-    time_limit: Annotated[str, typer.Option(
-        "--time-limit", metavar="TIME", help="Most time for each plan that is solved: 60s, 5min.")] = "60s",
-    cautious: Annotated[bool, typer.Option(
-        "--cautious", help="Plan by the bad end of every prediction's interval.")] = False,
-    sensitivity: Annotated[bool, typer.Option(
-        "--sensitivity/--no-sensitivity", help="Solve again with demand and prices 20 % up and down, and by "
-                                             "the bad end of all intervals.")] = True,
-    plot: Annotated[Path | None, typer.Option(
-        "--plot", metavar="FILE", help="Draw chips and dollars over time, as .svg or .png.",
-        show_default=False)] = None,
+    demand: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DEMAND",
+            help="A demand file (YAML): workloads over time, offers, limits.",
+            autocompletion=complete_demands,
+            show_default=False,
+        ),
+    ],
+    gap: Annotated[
+        float, typer.Option("--gap", metavar="SHARE", help="Stop once no plan can be cheaper by more than this share.")
+    ] = 0.01,
+    time_limit: Annotated[
+        str, typer.Option("--time-limit", metavar="TIME", help="Most time for each plan that is solved: 60s, 5min.")
+    ] = "60s",
+    cautious: Annotated[
+        bool, typer.Option("--cautious", help="Plan by the bad end of every prediction's interval.")
+    ] = False,
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            "--sensitivity/--no-sensitivity",
+            help="Solve again with demand and prices 20 % up and down, and by the bad end of all intervals.",
+        ),
+    ] = True,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw chips and dollars over time, as .svg or .png.", show_default=False
+        ),
+    ] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: BillFormat = "table",
@@ -98,8 +119,9 @@ def plan(
     book = book_of(prices, fx)
     read = read_demand(demand)
     with progress("fleet plan") as line:
-        asked, found = plan_demand(read, book, economics(), in_use(), taught(), wanted,
-                                   say=lambda what: line.say(f"fleet plan: {what}"))
+        asked, found = plan_demand(
+            read, book, economics(), in_use(), taught(), wanted, say=lambda what: line.say(f"fleet plan: {what}")
+        )
     if plot is not None:
         if found.plan is None:
             raise InputError("--plot", str(plot), "a demand that some plan meets: " + found.relax[0].words)

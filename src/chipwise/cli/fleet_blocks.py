@@ -28,9 +28,17 @@ def blocks(asked: Asked, found: FleetAnswer, wanted: Wanted) -> list[Block]:
         return [*_infeasible(asked, found), *_refused(found), *_assumptions(found)]
     plan = found.plan
     return [
-        *_head(asked, plan, wanted), *_holdings(asked, plan), *_work(asked, plan), *_costs(plan), *_use(plan),
-        *_alternatives(found), *_limits(found), *_sensitivity(found), *_advice(found),
-        *_refused(found), *_assumptions(found),
+        *_head(asked, plan, wanted),
+        *_holdings(asked, plan),
+        *_work(asked, plan),
+        *_costs(plan),
+        *_use(plan),
+        *_alternatives(found),
+        *_limits(found),
+        *_sensitivity(found),
+        *_advice(found),
+        *_refused(found),
+        *_assumptions(found),
     ]
 
 
@@ -38,8 +46,10 @@ def _head(asked: Asked, plan: FleetPlan, wanted: Wanted) -> list[Block]:
     periods = plan.problem.periods
     proved = f"no plan is cheaper by more than {plan.gap:.2%}"
     late = f" (the time limit of {format_seconds(wanted.time_limit)} was reached)" if plan.timed_out else ""
-    return [Text(f"{asked.demand.name}: {periods[0].name} to {periods[-1].name}, {money(plan.usd)}"),
-            Text(f"Proved: {proved}{late}.")]
+    return [
+        Text(f"{asked.demand.name}: {periods[0].name} to {periods[-1].name}, {money(plan.usd)}"),
+        Text(f"Proved: {proved}{late}."),
+    ]
 
 
 def _groups(plan: FleetPlan) -> list[tuple[str, range]]:
@@ -49,8 +59,9 @@ def _groups(plan: FleetPlan) -> list[tuple[str, range]]:
     if size == 2:
         size = 3
     groups = [range(t, min(t + size, len(periods))) for t in range(0, len(periods), size)]
-    return [(periods[g[0]].name if size == 1 else f"{periods[g[0]].name}..{periods[g[-1]].name[5:]}", g)
-            for g in groups]
+    return [
+        (periods[g[0]].name if size == 1 else f"{periods[g[0]].name}..{periods[g[-1]].name[5:]}", g) for g in groups
+    ]
 
 
 def _holdings(asked: Asked, plan: FleetPlan) -> list[Block]:
@@ -65,8 +76,12 @@ def _holdings(asked: Asked, plan: FleetPlan) -> list[Block]:
     headers = ["supply", "unit", *(name for name, _ in groups)]
     title = "Chips held or rented, the most at once" + ("" if len(groups[0][1]) == 1 else " in those months")
     out: list[Block] = [Table(headers, rows, frozenset({"supply"}), title=title)]
-    started = [f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,} chips of {h.supply} "
-               f"in {plan.problem.periods[h.period].name}" for h in plan.holdings if h.started]
+    started = [
+        f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,} chips of {h.supply} "
+        f"in {plan.problem.periods[h.period].name}"
+        for h in plan.holdings
+        if h.started
+    ]
     if started:
         out.append(Text(f"Ordered: {'; '.join(started)}."))
     if any(asked.origins[name].stale for name in plan.used()):
@@ -89,9 +104,17 @@ def _work(asked: Asked, plan: FleetPlan) -> list[Block]:
             if at[-1].period != at[0].period:
                 span += f" to {periods[at[-1].period].name}"
             name = f"{work} ({times} times)" if times > 1 else work
-            rows.append([name, option.supply or f"{option.pool} (held)", f"{chips:,}", span,
-                         f"{sum(r.hours for r in at):,.0f} h", key.layout if key else "",
-                         key.estimate.evidence if key else ""])
+            rows.append(
+                [
+                    name,
+                    option.supply or f"{option.pool} (held)",
+                    f"{chips:,}",
+                    span,
+                    f"{sum(r.hours for r in at):,.0f} h",
+                    key.layout if key else "",
+                    key.estimate.evidence if key else "",
+                ]
+            )
     for service in plan.problem.services:
         mine_s = [s for s in plan.serving if s.service == service.name]
         for name in dict.fromkeys(s.pool for s in mine_s):
@@ -100,22 +123,42 @@ def _work(asked: Asked, plan: FleetPlan) -> list[Block]:
             first, last = min(s.period for s in at_s), max(s.period for s in at_s)
             low, high = min(s.units for s in at_s) * pool.chips, max(s.units for s in at_s) * pool.chips
             placed = asked.placed.get((service.name, pool.chip, 0))
-            rows.append([service.name, name, f"{low:,}" if low == high else f"{low:,} to {high:,}",
-                         periods[first].name if first == last else f"{periods[first].name} to {periods[last].name}", "",
-                         placed.layout if placed else "", placed.estimate.evidence if placed else ""])
+            rows.append(
+                [
+                    service.name,
+                    name,
+                    f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                    periods[first].name if first == last else f"{periods[first].name} to {periods[last].name}",
+                    "",
+                    placed.layout if placed else "",
+                    placed.estimate.evidence if placed else "",
+                ]
+            )
     headers = ["workload", "runs on", "chips", "when", "hours", "layout", "evidence"]
-    return [Table(headers, rows, frozenset({"workload", "runs on", "when", "layout", "evidence"}),
-                  title="What runs where", drop=("evidence", "layout"))]
+    return [
+        Table(
+            headers,
+            rows,
+            frozenset({"workload", "runs on", "when", "layout", "evidence"}),
+            title="What runs where",
+            drop=("evidence", "layout"),
+        )
+    ]
 
 
 def _costs(plan: FleetPlan) -> list[Block]:
     rows = [[kind, money(usd), f"{usd / plan.usd:.0%}"] for kind, usd in plan.by_kind().items()]
     rows.append(["total", money(plan.usd), ""])
-    out: list[Block] = [Table(["cost", "USD", "share"], rows, frozenset({"cost"}), frozenset({len(rows) - 1}),
-                              title="What it costs")]
+    out: list[Block] = [
+        Table(["cost", "USD", "share"], rows, frozenset({"cost"}), frozenset({len(rows) - 1}), title="What it costs")
+    ]
     if plan.after():
-        out.append(Text(f"Of that {money(plan.after())} falls after the plan: what commitments still ask for, less "
-                        "what servers are worth then."))
+        out.append(
+            Text(
+                f"Of that {money(plan.after())} falls after the plan: what commitments still ask for, less "
+                "what servers are worth then."
+            )
+        )
     return out
 
 
@@ -123,8 +166,12 @@ def _use(plan: FleetPlan) -> list[Block]:
     periods = plan.problem.periods
     kw = plan.kw()
     top = max(range(len(kw)), key=lambda t: kw[t])
-    return [Text(f"Utilisation {plan.utilisation():.0%} of the chip-hours paid for; at most {kw[top]:,.0f} kW "
-                 f"({periods[top].name}); {sum(plan.kg()) / 1000:,.0f} t of CO2.")]
+    return [
+        Text(
+            f"Utilisation {plan.utilisation():.0%} of the chip-hours paid for; at most {kw[top]:,.0f} kW "
+            f"({periods[top].name}); {sum(plan.kg()) / 1000:,.0f} t of CO2."
+        )
+    ]
 
 
 def _alternatives(found: FleetAnswer) -> list[Block]:
@@ -134,12 +181,31 @@ def _alternatives(found: FleetAnswer) -> list[Block]:
         if p is None:
             rows.append([other.name, "none", "", "", "", "", other.why])
             continue
-        mix = ", ".join(f"{chip} {share:.0%}" for chip, share in
-                        sorted(p.mix().items(), key=lambda pair: -pair[1]) if share >= 0.005)
-        rows.append([other.name, money(p.usd), f"{p.gap:.2%}", f"{p.utilisation():.0%}", f"{max(p.kw()):,.0f}",
-                     f"{sum(p.kg()) / 1000:,.0f}", mix])
-    return [Table(["plan", "USD", "gap", "used", "kW", "t CO2", "chip-hours"], rows, frozenset({"plan", "chip-hours"}),
-                  frozenset({len(rows) - 1}), title="One family or both")]
+        mix = ", ".join(
+            f"{chip} {share:.0%}"
+            for chip, share in sorted(p.mix().items(), key=lambda pair: -pair[1])
+            if share >= 0.005
+        )
+        rows.append(
+            [
+                other.name,
+                money(p.usd),
+                f"{p.gap:.2%}",
+                f"{p.utilisation():.0%}",
+                f"{max(p.kw()):,.0f}",
+                f"{sum(p.kg()) / 1000:,.0f}",
+                mix,
+            ]
+        )
+    return [
+        Table(
+            ["plan", "USD", "gap", "used", "kW", "t CO2", "chip-hours"],
+            rows,
+            frozenset({"plan", "chip-hours"}),
+            frozenset({len(rows) - 1}),
+            title="One family or both",
+        )
+    ]
 
 
 def _limits(found: FleetAnswer) -> list[Block]:
@@ -171,19 +237,30 @@ def _advice(found: FleetAnswer) -> list[Block]:
 
 def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:
     many = len(found.relax)
-    fewest = "The fewest constraints" if all(r.proved for r in found.relax) else (
-        "The time ran out: fewer may do than these constraints")
-    return [Text(f"{asked.demand.name}: no plan meets the demand"),
-            Text(f"{fewest} that would have to give way ({many}):"),
-            *(Text(f"- {r.words}") for r in found.relax)]
+    fewest = (
+        "The fewest constraints"
+        if all(r.proved for r in found.relax)
+        else ("The time ran out: fewer may do than these constraints")
+    )
+    return [
+        Text(f"{asked.demand.name}: no plan meets the demand"),
+        Text(f"{fewest} that would have to give way ({many}):"),
+        *(Text(f"- {r.words}") for r in found.relax),
+    ]
 
 
 def _refused(found: FleetAnswer) -> list[Block]:
     if not found.refused:
         return []
     rows: Sequence[Sequence[str]] = [list(r) for r in dict.fromkeys(found.refused)]
-    return [Table(["workload", "chip or offer", "why"], rows, frozenset({"workload", "chip or offer", "why"}),
-                  title="Left out")]
+    return [
+        Table(
+            ["workload", "chip or offer", "why"],
+            rows,
+            frozenset({"workload", "chip or offer", "why"}),
+            title="Left out",
+        )
+    ]
 
 
 def _assumptions(found: FleetAnswer) -> list[Block]:

@@ -46,9 +46,17 @@ def _stacked(axes: Any, layers: Mapping[str, Sequence[float]], label: str) -> No
     height: list[float] = []
     for k, (name, values) in enumerate(layers.items()):
         height = height or [0.0] * len(values)
-        axes.bar(range(len(values)), values, bottom=height, width=0.8, label=name, edgecolor="white", linewidth=0.4,
-                 color=pictures.CYCLE[k % len(pictures.CYCLE)],
-                 hatch=HATCHES[k // len(pictures.CYCLE) % len(HATCHES)])
+        axes.bar(
+            range(len(values)),
+            values,
+            bottom=height,
+            width=0.8,
+            label=name,
+            edgecolor="white",
+            linewidth=0.4,
+            color=pictures.CYCLE[k % len(pictures.CYCLE)],
+            hatch=HATCHES[k // len(pictures.CYCLE) % len(HATCHES)],
+        )
         height = [a + b for a, b in zip(height, values, strict=True)]
     axes.set_ylabel(label)
     axes.grid(True, axis="y")

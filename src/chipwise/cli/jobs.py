@@ -58,8 +58,13 @@ ENDED_OTHERWISE, TIMED_OUT = 1, 124  # 124: as timeout(1) leaves
 FALLBACK_POLICY = "cheapest-within-deadline"  # shown at submission where no router has said which one it follows
 
 app = typer.Typer(
-    name="jobs", help="Hand jobs in, see where they stand and why.", epilog=EXAMPLES, rich_markup_mode=None,
-    no_args_is_help=False, pretty_exceptions_enable=False)
+    name="jobs",
+    help="Hand jobs in, see where they stand and why.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 app.command("render", epilog=jobs_render.EXAMPLES)(jobs_render.render)
 Id = Annotated[str, typer.Argument(metavar="ID", help="The number of a job.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs.", show_default=False)]
@@ -72,18 +77,41 @@ def jobs() -> None:
 
 @app.command("submit", epilog=SUBMIT_EXAMPLES)
 def submit(
-    files: Annotated[list[Path], typer.Argument(
-        metavar="FILE...", help="Job files (YAML); several jobs a file under `jobs:`.", autocompletion=complete_yaml,
-        show_default=False)],
-    pools: Annotated[Path, typer.Option(
-        "--pools", metavar="FILE", envvar="CHIPWISE_POOLS", show_envvar=False, show_default=False,
-        help="The pools file (YAML; CHIPWISE_POOLS).", autocompletion=complete_yaml)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Job files (YAML); several jobs a file under `jobs:`.",
+            autocompletion=complete_yaml,
+            show_default=False,
+        ),
+    ],
+    pools: Annotated[
+        Path,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            envvar="CHIPWISE_POOLS",
+            show_envvar=False,
+            show_default=False,
+            help="The pools file (YAML; CHIPWISE_POOLS).",
+            autocompletion=complete_yaml,
+        ),
+    ],
     ledger: LedgerOpt = "",
-    policy: Annotated[str | None, typer.Option(
-        "--policy", metavar="NAME", help="Say where this policy would send it first; the router's unless said.",
-        autocompletion=complete_policies, show_default=False)] = None,
-    check: Annotated[bool, typer.Option(
-        "--check", help="Compile programs that were not checked yet, for every pool (minutes).")] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Say where this policy would send it first; the router's unless said.",
+            autocompletion=complete_policies,
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compile programs that were not checked yet, for every pool (minutes).")
+    ] = False,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -134,13 +162,22 @@ def submit(
 @app.command("list", epilog=LIST_EXAMPLES)
 def list_(
     ledger: LedgerOpt = "",
-    state: Annotated[str | None, typer.Option(
-        "--state", metavar="STATE", help=f"Only {', '.join(STATES)} ones.", autocompletion=one_of(*STATES),
-        show_default=False)] = None,
-    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only of this owner.",
-                                              show_default=False)] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Only of this name.",
-                                             show_default=False)] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help=f"Only {', '.join(STATES)} ones.",
+            autocompletion=one_of(*STATES),
+            show_default=False,
+        ),
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="NAME", help="Only of this owner.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Only of this name.", show_default=False)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest so many.")] = 100,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -221,8 +258,10 @@ def retry(jobs: Ids, ledger: LedgerOpt = "", output: TableJson = "table", out: O
 def wait(
     jobs: Ids,
     ledger: LedgerOpt = "",
-    timeout: Annotated[str | None, typer.Option(
-        "--timeout", metavar="TIME", help="Leave with 124 after so long: 90s, 12h.", show_default=False)] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option("--timeout", metavar="TIME", help="Leave with 124 after so long: 90s, 12h.", show_default=False),
+    ] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:

@@ -67,9 +67,23 @@ def listed(where: str, rows: Sequence[JobRow], totals: Mapping[str, int] | None,
         return [Text(f"ledger {safe(where)}: {words}")]
     table = Table(
         ["id", "name", "owner", "state", "age", "done", "spent", "why"],
-        [[row.id, safe(row.job.name, NAME), safe(row.job.owner, NAME), row.state, lasted(now - row.submitted),
-          f"{row.done:.0%}", format_money(row.spent), safe(row.reason, REASON)] for row in rows],
-        frozenset({"name", "owner", "state", "why"}), under=("why",), drop=("owner", "spent", "done"))
+        [
+            [
+                row.id,
+                safe(row.job.name, NAME),
+                safe(row.job.owner, NAME),
+                row.state,
+                lasted(now - row.submitted),
+                f"{row.done:.0%}",
+                format_money(row.spent),
+                safe(row.reason, REASON),
+            ]
+            for row in rows
+        ],
+        frozenset({"name", "owner", "state", "why"}),
+        under=("why",),
+        drop=("owner", "spent", "done"),
+    )
     return [Text(f"ledger {safe(where)}" + (f": {counted(totals)}" if totals else "")), table]
 
 
@@ -83,24 +97,40 @@ def submitted(told: Submitted) -> list[Block]:
     rows = []
     for (row, _), first in zip(told.taken, told.first, strict=True):
         option = next((o for o in row.options if o.pool == first), None)
-        rows.append([
-            row.id, safe(row.job.name, NAME), row.state, plural(len({o.pool for o in row.options}), "pool"),
-            first or "-", "-" if option is None else lasted(option.seconds.value),
-            "-" if option is None or not isfinite(option.usd) else format_money(option.usd)])
+        rows.append(
+            [
+                row.id,
+                safe(row.job.name, NAME),
+                row.state,
+                plural(len({o.pool for o in row.options}), "pool"),
+                first or "-",
+                "-" if option is None else lasted(option.seconds.value),
+                "-" if option is None or not isfinite(option.usd) else format_money(option.usd),
+            ]
+        )
     blocks: list[Block] = [
         Text(f"ledger {safe(told.where)}"),
-        Table(["id", "name", "state", "can run in", "first", "time", "cost"], rows,
-              frozenset({"name", "state", "can run in", "first"})),
+        Table(
+            ["id", "name", "state", "can run in", "first", "time", "cost"],
+            rows,
+            frozenset({"name", "state", "can run in", "first"}),
+        ),
         Text(f"first: by policy {safe(told.policy)} ({safe(told.why)}), if there is room everywhere"),
         *(Text(f"warning: job {row.id}: {safe(line)}") for row, a in told.taken for line in a.warnings),
-        *(Text(f"assumed: {safe(line)}") for line in told.assumed)]
+        *(Text(f"assumed: {safe(line)}") for line in told.assumed),
+    ]
     return blocks
 
 
 def shown(row: JobRow, attempts: Sequence[AttemptRow], now: float) -> list[Block]:
     """One job."""
-    return [*headed(row), *(Text(line) for line in asked(row)), *options(row.options), *unable(row.unable),
-            *tried(attempts)]
+    return [
+        *headed(row),
+        *(Text(line) for line in asked(row)),
+        *options(row.options),
+        *unable(row.unable),
+        *tried(attempts),
+    ]
 
 
 def headed(row: JobRow) -> list[Block]:
@@ -120,8 +150,10 @@ def asked(row: JobRow) -> list[str]:
         lines.append(f"  budget {format_money(job.budget)}")
     if job.key:
         lines.append(f"  key {safe(job.key, REASON)}")
-    lines.append(f"  priority {job.priority:g}; {plural(job.retries, 'retry').replace('retrys', 'retries')}; "
-                 + ("goes on from its checkpoints" if job.checkpoint.restartable else "starts over when stopped"))
+    lines.append(
+        f"  priority {job.priority:g}; {plural(job.retries, 'retry').replace('retrys', 'retries')}; "
+        + ("goes on from its checkpoints" if job.checkpoint.restartable else "starts over when stopped")
+    )
     for variant in job.variants:
         command = shlex.join(safe(word) for word in variant.command)
         parts = [f"{variant.chips} x {variant.family}", safe(command, 2 * REASON) if command else "no command"]
@@ -134,29 +166,83 @@ def asked(row: JobRow) -> list[str]:
 
 def options(found: Sequence[Option]) -> list[Block]:
     """What a job would take in each pool."""
-    rows = [[safe(o.pool), safe(o.variant), f"{o.chips}" + (f" ({o.topology})" if o.topology else ""),
-             lasted(o.seconds.value), interval(o.seconds) if isfinite(o.seconds.high) else "-",
-             format_money(o.usd) if isfinite(o.usd) else "-", f"{o.watts / 1000:.3g} kW", o.seconds.evidence,
-             safe("; ".join(part for part in (o.note, o.seconds.because) if part))] for o in found]
-    return [Table(["pool", "variant", "chips", "time", "90 % interval", "cost", "power", "evidence", "rests on"], rows,
-                  frozenset({"pool", "variant", "evidence", "rests on"}), title="What it would take",
-                  under=("rests on",), drop=("power", "evidence"))] if rows else []
+    rows = [
+        [
+            safe(o.pool),
+            safe(o.variant),
+            f"{o.chips}" + (f" ({o.topology})" if o.topology else ""),
+            lasted(o.seconds.value),
+            interval(o.seconds) if isfinite(o.seconds.high) else "-",
+            format_money(o.usd) if isfinite(o.usd) else "-",
+            f"{o.watts / 1000:.3g} kW",
+            o.seconds.evidence,
+            safe("; ".join(part for part in (o.note, o.seconds.because) if part)),
+        ]
+        for o in found
+    ]
+    return (
+        [
+            Table(
+                ["pool", "variant", "chips", "time", "90 % interval", "cost", "power", "evidence", "rests on"],
+                rows,
+                frozenset({"pool", "variant", "evidence", "rests on"}),
+                title="What it would take",
+                under=("rests on",),
+                drop=("power", "evidence"),
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def unable(found: Sequence[Unable]) -> list[Block]:
     """Where a job can't run."""
-    rows = [[safe(u.pool), safe(u.variant) or "-", safe(u.reason) + (f"; {safe(u.unlock)}" if u.unlock else "")]
-            for u in found]
-    return [Table(["pool", "variant", "why not"], rows, frozenset({"pool", "variant", "why not"}),
-                  title="Where it can't run")] if rows else []
+    rows = [
+        [safe(u.pool), safe(u.variant) or "-", safe(u.reason) + (f"; {safe(u.unlock)}" if u.unlock else "")]
+        for u in found
+    ]
+    return (
+        [
+            Table(
+                ["pool", "variant", "why not"],
+                rows,
+                frozenset({"pool", "variant", "why not"}),
+                title="Where it can't run",
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def tried(attempts: Sequence[AttemptRow]) -> list[Block]:
     """The attempts at a job."""
-    rows = [[str(a.number), safe(a.pool), safe(a.variant), a.state + (f", to stop ({a.stop})" if a.stop else ""),
-             "-" if a.started is None else lasted((a.ended or a.started) - a.started) if a.ended else "running",
-             "-" if a.exit_code is None else str(a.exit_code), format_money(a.spent), safe(a.where, NAME),
-             safe(a.reason, REASON)] for a in attempts]
-    return [Table(["attempt", "pool", "variant", "state", "ran", "exit", "cost", "on", "why"], rows,
-                  frozenset({"pool", "variant", "state", "on", "why"}), title="Attempts",
-                  under=("why",), drop=("on", "cost"))] if rows else []
+    rows = [
+        [
+            str(a.number),
+            safe(a.pool),
+            safe(a.variant),
+            a.state + (f", to stop ({a.stop})" if a.stop else ""),
+            "-" if a.started is None else lasted((a.ended or a.started) - a.started) if a.ended else "running",
+            "-" if a.exit_code is None else str(a.exit_code),
+            format_money(a.spent),
+            safe(a.where, NAME),
+            safe(a.reason, REASON),
+        ]
+        for a in attempts
+    ]
+    return (
+        [
+            Table(
+                ["attempt", "pool", "variant", "state", "ran", "exit", "cost", "on", "why"],
+                rows,
+                frozenset({"pool", "variant", "state", "on", "why"}),
+                title="Attempts",
+                under=("why",),
+                drop=("on", "cost"),
+            )
+        ]
+        if rows
+        else []
+    )

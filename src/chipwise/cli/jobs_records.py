@@ -20,14 +20,22 @@ if TYPE_CHECKING:
 
 def submitted(told: Submitted) -> dict[str, Any]:
     """What was submitted."""
-    return {**head("jobs submit"), "ledger": told.where, "policy": told.policy, "policy_is": told.why,
-            "jobs": [{**job(row), **chances(row), "first": first, "warnings": list(taken.warnings)}
-                     for (row, taken), first in zip(told.taken, told.first, strict=True)],
-            "assumptions": list(told.assumed)}
+    return {
+        **head("jobs submit"),
+        "ledger": told.where,
+        "policy": told.policy,
+        "policy_is": told.why,
+        "jobs": [
+            {**job(row), **chances(row), "first": first, "warnings": list(taken.warnings)}
+            for (row, taken), first in zip(told.taken, told.first, strict=True)
+        ],
+        "assumptions": list(told.assumed),
+    }
 
 
-def listed(where: str, rows: Sequence[JobRow], totals: Mapping[str, int] | None,
-           command: str = "jobs list") -> dict[str, Any]:
+def listed(
+    where: str, rows: Sequence[JobRow], totals: Mapping[str, int] | None, command: str = "jobs list"
+) -> dict[str, Any]:
     """Jobs."""
     found: dict[str, Any] = {**head(command), "ledger": where, "jobs": [job(row) for row in rows]}
     if totals is not None:
@@ -42,33 +50,64 @@ def flat(rows: Sequence[JobRow]) -> list[dict[str, Any]]:
 
 def shown(row: JobRow, attempts: Sequence[AttemptRow], outputs: Mapping[str, Output]) -> dict[str, Any]:
     """One job."""
-    return {**head("jobs show"), **job(row), **chances(row), "variants": [variant(v) for v in row.job.variants],
-            "attempts": [attempt(a, outputs.get(a.id)) for a in attempts]}
+    return {
+        **head("jobs show"),
+        **job(row),
+        **chances(row),
+        "variants": [variant(v) for v in row.job.variants],
+        "attempts": [attempt(a, outputs.get(a.id)) for a in attempts],
+    }
 
 
 def explained(told: Story) -> dict[str, Any]:
     """The whole story."""
     from chipwise.cli.jobs_story import happened, standing
 
-    return {**head("jobs explain"), **job(told.row), **chances(told.row),
-            "variants": [variant(v) for v in told.row.job.variants],
-            "attempts": [attempt(a, told.outputs.get(a.id)) for a in told.attempts],
-            "decisions": [decision(d) for d in told.decisions],
-            "events": [{"id": e.id, "at": e.at, "attempt": e.attempt or None, "kind": e.kind, "text": e.text,
-                        "data": finite(e.data)} for e in told.events],
-            "happened": happened(told), "now": standing(told)}
+    return {
+        **head("jobs explain"),
+        **job(told.row),
+        **chances(told.row),
+        "variants": [variant(v) for v in told.row.job.variants],
+        "attempts": [attempt(a, told.outputs.get(a.id)) for a in told.attempts],
+        "decisions": [decision(d) for d in told.decisions],
+        "events": [
+            {
+                "id": e.id,
+                "at": e.at,
+                "attempt": e.attempt or None,
+                "kind": e.kind,
+                "text": e.text,
+                "data": finite(e.data),
+            }
+            for e in told.events
+        ],
+        "happened": happened(told),
+        "now": standing(told),
+    }
 
 
 def job(row: JobRow) -> dict[str, Any]:
     """Where a job stands."""
     return {
-        "id": row.id, "name": row.job.name, "owner": row.job.owner, "state": row.state, "reason": row.reason,
-        "submitted": row.submitted, "deadline": finite(row.job.deadline), "confidence": row.job.confidence,
-        "budget_usd": finite(row.job.budget), "priority": row.job.priority, "retries": row.job.retries,
-        "key": row.job.key or None, "restartable": row.job.checkpoint.restartable, "done": row.done,
-        "spent_usd": row.spent, "failures": row.failures,
+        "id": row.id,
+        "name": row.job.name,
+        "owner": row.job.owner,
+        "state": row.state,
+        "reason": row.reason,
+        "submitted": row.submitted,
+        "deadline": finite(row.job.deadline),
+        "confidence": row.job.confidence,
+        "budget_usd": finite(row.job.budget),
+        "priority": row.job.priority,
+        "retries": row.job.retries,
+        "key": row.job.key or None,
+        "restartable": row.job.checkpoint.restartable,
+        "done": row.done,
+        "spent_usd": row.spent,
+        "failures": row.failures,
         "failed_at": None if row.failed_at is None else {"pool": row.failed_at[0], "variant": row.failed_at[1]},
-        "not_before": row.not_before or None, "cancelling": row.cancel,
+        "not_before": row.not_before or None,
+        "cancelling": row.cancel,
     }
 
 
@@ -79,34 +118,79 @@ def chances(row: JobRow) -> dict[str, Any]:
 
 def variant(v: Variant) -> dict[str, Any]:
     """How a job runs on one family; of its environment the names alone."""
-    return {"name": v.name, "family": v.family, "chips": v.chips, "on": sorted(v.on), "program": v.program,
-            "image": v.image, "arguments": list(v.command), "environment": [name for name, _ in v.environment],
-            "secrets": list(v.secrets), "layout": v.layout, "batch": v.batch, "precision": v.precision,
-            "flags": list(v.flags)}
+    return {
+        "name": v.name,
+        "family": v.family,
+        "chips": v.chips,
+        "on": sorted(v.on),
+        "program": v.program,
+        "image": v.image,
+        "arguments": list(v.command),
+        "environment": [name for name, _ in v.environment],
+        "secrets": list(v.secrets),
+        "layout": v.layout,
+        "batch": v.batch,
+        "precision": v.precision,
+        "flags": list(v.flags),
+    }
 
 
 def option(o: Option) -> dict[str, Any]:
     """What a job would take in a pool."""
-    return {"pool": o.pool, "variant": o.variant, "chips": o.chips, "topology": o.topology, "layout": o.layout,
-            "duration_seconds": _estimate(o.seconds), "usd": finite(o.usd), "usd_per_hour": finite(o.usd_hour),
-            "usd_once": finite(o.usd_once), "watts": finite(o.watts), "note": o.note}
+    return {
+        "pool": o.pool,
+        "variant": o.variant,
+        "chips": o.chips,
+        "topology": o.topology,
+        "layout": o.layout,
+        "duration_seconds": _estimate(o.seconds),
+        "usd": finite(o.usd),
+        "usd_per_hour": finite(o.usd_hour),
+        "usd_once": finite(o.usd_once),
+        "watts": finite(o.watts),
+        "note": o.note,
+    }
 
 
 def attempt(a: AttemptRow, output: Output | None) -> dict[str, Any]:
     """One try."""
-    return {"id": a.id, "number": a.number, "pool": a.pool, "variant": a.variant, "state": a.state,
-            "router": a.router, "engine_id": a.engine_id or None, "intended": a.intended,
-            "handed_over": a.submitted, "started": a.started, "ended": a.ended, "exit_code": a.exit_code,
-            "where": a.where, "reason": a.reason, "restarts": a.restarts, "stop": a.stop or None,
-            "spent_usd": a.spent, "output": output.path if output else None,
-            "output_end": list(output.last) if output else None, "option": option(a.option)}
+    return {
+        "id": a.id,
+        "number": a.number,
+        "pool": a.pool,
+        "variant": a.variant,
+        "state": a.state,
+        "router": a.router,
+        "engine_id": a.engine_id or None,
+        "intended": a.intended,
+        "handed_over": a.submitted,
+        "started": a.started,
+        "ended": a.ended,
+        "exit_code": a.exit_code,
+        "where": a.where,
+        "reason": a.reason,
+        "restarts": a.restarts,
+        "stop": a.stop or None,
+        "spent_usd": a.spent,
+        "output": output.path if output else None,
+        "output_end": list(output.last) if output else None,
+        "option": option(a.option),
+    }
 
 
 def decision(d: DecisionRow) -> dict[str, Any]:
     """One decision."""
-    return {"id": d.id, "at": d.at, "policy": d.policy, "router": d.router, "kind": d.decision.kind,
-            "pool": d.decision.pool or None, "variant": d.decision.variant or None, "reason": d.decision.reason,
-            "scores": finite(d.decision.scores)}
+    return {
+        "id": d.id,
+        "at": d.at,
+        "policy": d.policy,
+        "router": d.router,
+        "kind": d.decision.kind,
+        "pool": d.decision.pool or None,
+        "variant": d.decision.variant or None,
+        "reason": d.decision.reason,
+        "scores": finite(d.decision.scores),
+    }
 
 
 def finite(value: Any) -> Any:
@@ -119,8 +203,13 @@ def finite(value: Any) -> Any:
 
 
 def _estimate(e: Estimate) -> dict[str, Any]:
-    return {"value": finite(e.value), "low": finite(e.low), "high": finite(e.high), "evidence": e.evidence,
-            "because": e.because}
+    return {
+        "value": finite(e.value),
+        "low": finite(e.low),
+        "high": finite(e.high),
+        "evidence": e.evidence,
+        "because": e.because,
+    }
 
 
 def _unable(u: Unable) -> dict[str, Any]:

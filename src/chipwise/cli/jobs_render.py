@@ -41,18 +41,39 @@ class Rendered:
 
 
 def render(
-    file: Annotated[Path, typer.Argument(
-        metavar="FILE", help="A job file (YAML).", autocompletion=complete_yaml, show_default=False)],
-    pools: Annotated[Path, typer.Option(
-        "--pools", metavar="FILE", envvar="CHIPWISE_POOLS", show_envvar=False, show_default=False,
-        help="The pools file (YAML; CHIPWISE_POOLS).", autocompletion=complete_yaml)],
-    pool: Annotated[str | None, typer.Option(
-        "--pool", metavar="NAME", help="Only in this pool; in all where the job can run unless said.",
-        autocompletion=complete_pools, show_default=False)] = None,
-    variant: Annotated[str | None, typer.Option(
-        "--variant", metavar="NAME", help="Only as this variant.", show_default=False)] = None,
-    output: Annotated[str, typer.Option(
-        "-o", "--output", metavar="FORMAT", help="text or json.", autocompletion=one_of("text", "json"))] = "text",
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A job file (YAML).", autocompletion=complete_yaml, show_default=False),
+    ],
+    pools: Annotated[
+        Path,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            envvar="CHIPWISE_POOLS",
+            show_envvar=False,
+            show_default=False,
+            help="The pools file (YAML; CHIPWISE_POOLS).",
+            autocompletion=complete_yaml,
+        ),
+    ],
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            "--pool",
+            metavar="NAME",
+            help="Only in this pool; in all where the job can run unless said.",
+            autocompletion=complete_pools,
+            show_default=False,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="Only as this variant.", show_default=False)
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="FORMAT", help="text or json.", autocompletion=one_of("text", "json")),
+    ] = "text",
     out: OutFile = None,
 ) -> None:
     """Show what each engine would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
@@ -84,11 +105,15 @@ def render(
             options = admit(job, *using.options(job, chosen), now).options
             found += _rendered(job, [o for o in options if variant in (None, o.variant)], read)
     if all(each.refused for each in found):
-        raise Refusal("; ".join(f"{each.job} in {each.option.pool}: {each.refused}" for each in found)
-                      or f"no pool runs variant {variant}", "")
+        raise Refusal(
+            "; ".join(f"{each.job} in {each.option.pool}: {each.refused}" for each in found)
+            or f"no pool runs variant {variant}",
+            "",
+        )
     if output == "json":
-        emit_json({**head("jobs render"), "rendered": [_record(each) for each in found],
-                   "assumptions": list(read.said)}, out)
+        emit_json(
+            {**head("jobs render"), "rendered": [_record(each) for each in found], "assumptions": list(read.said)}, out
+        )
     else:
         write("\n".join(_text(each) for each in found), out)
 
@@ -127,6 +152,13 @@ def _text(each: Rendered) -> str:
 
 
 def _record(each: Rendered) -> dict[str, Any]:
-    return {"job": each.job, "pool": each.option.pool, "variant": each.option.variant, "engine": each.engine,
-            "chips": each.option.chips, "topology": each.option.topology or None, "text": each.text or None,
-            "refused": each.refused or None}
+    return {
+        "job": each.job,
+        "pool": each.option.pool,
+        "variant": each.option.variant,
+        "engine": each.engine,
+        "chips": each.option.chips,
+        "topology": each.option.topology or None,
+        "text": each.text or None,
+        "refused": each.refused or None,
+    }

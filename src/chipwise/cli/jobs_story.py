@@ -42,17 +42,32 @@ class Story:
 def read(book: Ledger, job_id: str, now: float) -> Story:
     """The story of a job."""
     attempts = book.attempts(job_id)
-    return Story(now, book.job(job_id), attempts, book.decisions(job_id, LATEST), book.events(job_id),
-                 book.routers(), book.engines(), book.drained(), outputs(book, attempts))
+    return Story(
+        now,
+        book.job(job_id),
+        attempts,
+        book.decisions(job_id, LATEST),
+        book.events(job_id),
+        book.routers(),
+        book.engines(),
+        book.drained(),
+        outputs(book, attempts),
+    )
 
 
 def blocks(told: Story) -> list[Block]:
     """The story for people."""
-    return [*headed(told.row), *(Text(line) for line in asked(told.row)), *options(told.row.options),
-            *unable(told.row.unable),
-            Text("What happened", heading=True), *(Text(f"  {line}") for line in happened(told)),
-            *printed(told.attempts, told.outputs),
-            Text("Now", heading=True), *(Text(f"  {line}") for line in standing(told))]
+    return [
+        *headed(told.row),
+        *(Text(line) for line in asked(told.row)),
+        *options(told.row.options),
+        *unable(told.row.unable),
+        Text("What happened", heading=True),
+        *(Text(f"  {line}") for line in happened(told)),
+        *printed(told.attempts, told.outputs),
+        Text("Now", heading=True),
+        *(Text(f"  {line}") for line in standing(told)),
+    ]
 
 
 def happened(told: Story) -> list[str]:
@@ -83,11 +98,16 @@ def _decided(found: DecisionRow | None) -> list[str]:
     if found is None:
         return ["decided (not among the latest decisions)"]
     decision = found.decision
-    what = {"start": f"start in {decision.pool} as {decision.variant}", "stop": "stop it",
-            "wait": f"wait for {decision.pool}" if decision.pool else "wait"}.get(decision.kind, decision.kind)
+    what = {
+        "start": f"start in {decision.pool} as {decision.variant}",
+        "stop": "stop it",
+        "wait": f"wait for {decision.pool}" if decision.pool else "wait",
+    }.get(decision.kind, decision.kind)
     first = f"policy {safe(found.policy)}, router {safe(found.router)}: {safe(what)}"
-    return [first + (f": {safe(decision.reason)}" if decision.reason else ""),
-            *(f"compared: {line}" for line in compared(decision.scores))]
+    return [
+        first + (f": {safe(decision.reason)}" if decision.reason else ""),
+        *(f"compared: {line}" for line in compared(decision.scores)),
+    ]
 
 
 def compared(scores: Mapping[str, Any]) -> list[str]:
@@ -139,25 +159,35 @@ def standing(told: Story) -> list[str]:
     if row.state == DONE:
         tries = len(told.attempts)
         where = next((a for a in told.attempts if a.state == "done"), None)
-        return [f"done, at attempt {tries}" + (f" in {safe(where.pool)} as {safe(where.variant)}" if where else "")
-                + f"; {format_money(row.spent)} in all"]
+        return [
+            f"done, at attempt {tries}"
+            + (f" in {safe(where.pool)} as {safe(where.variant)}" if where else "")
+            + f"; {format_money(row.spent)} in all"
+        ]
     if row.state == PARKED:
         return [f"parked: {safe(row.reason)}", f"`chipwise jobs retry {row.id}` lets it wait again"]
     if row.state == CANCELLED:
         return [safe(row.reason or "cancelled"), f"`chipwise jobs retry {row.id}` lets it wait again"]
     lines = []
     if row.state == ACTIVE:
-        lines += [f"attempt {a.number} is {a.state} in {safe(a.pool)}" + (f", on {safe(a.where)}" if a.where else "")
-                  + (f"; it is to stop ({a.stop})" if a.stop else "")
-                  for a in told.attempts if a.ended is None]
+        lines += [
+            f"attempt {a.number} is {a.state} in {safe(a.pool)}"
+            + (f", on {safe(a.where)}" if a.where else "")
+            + (f"; it is to stop ({a.stop})" if a.stop else "")
+            for a in told.attempts
+            if a.ended is None
+        ]
     if row.state == WAITING:
         lines.append(safe(row.reason) if ": waits" in row.reason else f"waits: {safe(row.reason)}")
         if row.not_before > told.now:
             lines.append(f"is not tried again for {lasted(row.not_before - told.now)}")
         if row.failed_at is not None:
             lines.append(f"failed last in {safe(row.failed_at[0])} as {safe(row.failed_at[1])}: others come first")
-        lines += [f"pool {safe(pool)} is drained: {safe(reason)}" for pool, reason in told.drained.items()
-                  if any(o.pool == pool for o in row.options)]
+        lines += [
+            f"pool {safe(pool)} is drained: {safe(reason)}"
+            for pool, reason in told.drained.items()
+            if any(o.pool == pool for o in row.options)
+        ]
     return lines + _around(told)
 
 

@@ -33,9 +33,15 @@ Examples:
 @with_workload_flags
 def layouts(
     workload: WorkloadArg,
-    on: Annotated[str, typer.Option(
-        "--on", metavar="CHIPS", help="Chips and how many: h100:512, v5e:8x8, v5p-128.",
-        autocompletion=complete_chips)],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="CHIPS",
+            help="Chips and how many: h100:512, v5e:8x8, v5p-128.",
+            autocompletion=complete_chips,
+        ),
+    ],
     top: Annotated[int, typer.Option("--top", metavar="N", help="Layouts to show.", min=1, max=1000)] = 10,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
@@ -75,17 +81,25 @@ def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
 
     fits = r.evaluated - r.too_large
     out: list[Block] = [
-        Text(f"{work.name} on {acc}: the best of {plural(r.evaluated, 'layout')} is {r.best.layout}, "
-             f"{format_seconds(r.best.seconds)} a step"),
+        Text(
+            f"{work.name} on {acc}: the best of {plural(r.evaluated, 'layout')} is {r.best.layout}, "
+            f"{format_seconds(r.best.seconds)} a step"
+        ),
         _table(r.top, r, "Best layouts, one per split"),
         _table(r.front, r, "Pareto front: nothing else is both faster and smaller"),
         Text("Evaluated and refused", True),
-        Text(f"  {plural(r.evaluated, 'layout')} of {plural(r.splits, 'split')} evaluated; {fits:,} fit in "
-             f"{format_bytes(r.limit)}"),
+        Text(
+            f"  {plural(r.evaluated, 'layout')} of {plural(r.splits, 'split')} evaluated; {fits:,} fit in "
+            f"{format_bytes(r.limit)}"
+        ),
     ]
     if r.too_large:
-        out.append(Text(f"  {plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "
-                        f"{format_bytes(r.least_bytes)})"))
+        out.append(
+            Text(
+                f"  {plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "
+                f"{format_bytes(r.least_bytes)})"
+            )
+        )
     return out + [Text(f"  {line}") for line in in_words(r.refused)]
 
 
@@ -93,7 +107,20 @@ def _table(found: tuple[Found, ...], r: SearchResult, title: str) -> Table:
     from chipwise.cli.blocks import Table
     from chipwise.units import format_bytes, format_seconds
 
-    rows = [[str(f.layout), format_seconds(f.seconds), f"{f.seconds / r.best.seconds:.2f}x",
-             format_bytes(f.bytes), format_bytes(max(r.headroom(f), 0.0))] for f in found]
-    return Table(["layout", "step", "of the best", "memory", "headroom"], rows, frozenset({"layout"}), title=title,
-                 under=("layout",))
+    rows = [
+        [
+            str(f.layout),
+            format_seconds(f.seconds),
+            f"{f.seconds / r.best.seconds:.2f}x",
+            format_bytes(f.bytes),
+            format_bytes(max(r.headroom(f), 0.0)),
+        ]
+        for f in found
+    ]
+    return Table(
+        ["layout", "step", "of the best", "memory", "headroom"],
+        rows,
+        frozenset({"layout"}),
+        title=title,
+        under=("layout",),
+    )

@@ -22,9 +22,15 @@ Examples:
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(
-        metavar="[NAME]", help="Only models with this in their name or in another name they have.",
-        autocompletion=complete_models, show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Only models with this in their name or in another name they have.",
+            autocompletion=complete_models,
+            show_default=False,
+        ),
+    ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -77,14 +83,25 @@ def _list(found: list[Preset]) -> list[Block]:
     rows = []
     for e in found:
         params = count(e.model)
-        rows.append([e.model.name, e.model.family, format_count(params.total), format_count(params.active),
-                     e.model.source])
+        rows.append(
+            [e.model.name, e.model.family, format_count(params.total), format_count(params.active), e.model.source]
+        )
     words = frozenset({"model", "family", "source"})
     return [
-        Table(["model", "family", "parameters", "active", "source"], rows, words, title=plural(len(rows), "model"),
-              drop=("source",)),
+        Table(
+            ["model", "family", "parameters", "active", "source"],
+            rows,
+            words,
+            title=plural(len(rows), "model"),
+            drop=("source",),
+        ),
         Text("active: the parameters one token uses. Any of these names is a WORKLOAD:"),
-        Text(f"  chipwise compare {rows[0][0]} "
-             + ("--samples 100M --batch 1024" if found[0].model.image_tokens else
-                "--tokens 1T --batch 1024 --sequence 1024")),
+        Text(
+            f"  chipwise compare {rows[0][0]} "
+            + (
+                "--samples 100M --batch 1024"
+                if found[0].model.image_tokens
+                else "--tokens 1T --batch 1024 --sequence 1024"
+            )
+        ),
     ]

@@ -53,8 +53,9 @@ def complete_clouds(incomplete: str) -> list[str]:
     from chipwise.prices import listed
 
     done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers})
-            if name.startswith(last.lower())]
+    return [
+        f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers}) if name.startswith(last.lower())
+    ]
 
 
 def complete_regions(incomplete: str) -> list[str]:
@@ -62,8 +63,11 @@ def complete_regions(incomplete: str) -> list[str]:
     from chipwise.prices import listed
 
     done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in sorted({o.region for o in listed().offers})
-            if name.lower().startswith(last.lower())]
+    return [
+        f"{done}{comma}{name}"
+        for name in sorted({o.region for o in listed().offers})
+        if name.lower().startswith(last.lower())
+    ]
 
 
 def complete_offers(incomplete: str) -> list[str]:
@@ -108,59 +112,84 @@ WorkloadArg = Annotated[
 ]
 ModelOpt = Annotated[
     str | None,
-    typer.Option("--model", metavar="NAME", help="Another model: a known name or a config.json.",
-                 autocompletion=complete_models, show_default=False),
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Another model: a known name or a config.json.",
+        autocompletion=complete_models,
+        show_default=False,
+    ),
 ]
 BatchOpt = Annotated[
     str | None,
-    typer.Option("--batch", metavar="N", help="Global batch: sequences or images per step.",
-                 show_default=False),
+    typer.Option("--batch", metavar="N", help="Global batch: sequences or images per step.", show_default=False),
 ]
 SequenceOpt = Annotated[
     str | None, typer.Option("--sequence", metavar="N", help="Tokens per sequence.", show_default=False)
 ]
 PrecisionOpt = Annotated[
     str | None,
-    typer.Option("--precision", metavar="NAME", help=f"One of {', '.join(PRECISIONS)}.",
-                 autocompletion=one_of(*PRECISIONS), show_default=False),
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help=f"One of {', '.join(PRECISIONS)}.",
+        autocompletion=one_of(*PRECISIONS),
+        show_default=False,
+    ),
 ]
 TokensOpt = Annotated[
     str | None, typer.Option("--tokens", metavar="N", help="Tokens of the run, such as 15T.", show_default=False)
 ]
-StepsOpt = Annotated[
-    str | None, typer.Option("--steps", metavar="N", help="Steps of the run.", show_default=False)
-]
+StepsOpt = Annotated[str | None, typer.Option("--steps", metavar="N", help="Steps of the run.", show_default=False)]
 SamplesOpt = Annotated[
     str | None,
-    typer.Option("--samples", metavar="N", help="Images of the run (or sequences), such as 115M.",
-                 show_default=False),
+    typer.Option("--samples", metavar="N", help="Images of the run (or sequences), such as 115M.", show_default=False),
 ]
 OptimizerOpt = Annotated[
     str | None,
-    typer.Option("--optimizer", metavar="NAME", help=f"One of {', '.join(OPTIMIZER_STATES)}.",
-                 autocompletion=one_of(*OPTIMIZER_STATES),
-                 show_default=False),
+    typer.Option(
+        "--optimizer",
+        metavar="NAME",
+        help=f"One of {', '.join(OPTIMIZER_STATES)}.",
+        autocompletion=one_of(*OPTIMIZER_STATES),
+        show_default=False,
+    ),
 ]
 RecomputeOpt = Annotated[
     str | None,
-    typer.Option("--recompute", metavar="NAME", help=f"One of {', '.join(RECOMPUTE)}.",
-                 autocompletion=one_of(*RECOMPUTE), show_default=False),
+    typer.Option(
+        "--recompute",
+        metavar="NAME",
+        help=f"One of {', '.join(RECOMPUTE)}.",
+        autocompletion=one_of(*RECOMPUTE),
+        show_default=False,
+    ),
 ]
 LoraOpt = Annotated[
     str | None,
-    typer.Option("--lora", metavar="RANK", help="Train adapters of that rank; the base weights are frozen.",
-                 show_default=False),
+    typer.Option(
+        "--lora", metavar="RANK", help="Train adapters of that rank; the base weights are frozen.", show_default=False
+    ),
 ]
 EVIDENCE = ("modelled", "compiled", "auto")
 EvidenceOpt = Annotated[
     str,
-    typer.Option("--evidence", metavar="KIND", autocompletion=one_of(*EVIDENCE),
-                 help="modelled; compiled: TPU steps by the vendor's compiler (minutes); auto: compiled where cached."),
+    typer.Option(
+        "--evidence",
+        metavar="KIND",
+        autocompletion=one_of(*EVIDENCE),
+        help="modelled; compiled: TPU steps by the vendor's compiler (minutes); auto: compiled where cached.",
+    ),
 ]
 StackOpt = Annotated[
     str | None,
-    typer.Option("--stack", metavar="NAME", help="Software stack, such as megatron or vllm.",
-                 autocompletion=complete_stacks, show_default=False),
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        help="Software stack, such as megatron or vllm.",
+        autocompletion=complete_stacks,
+        show_default=False,
+    ),
 ]
 LENGTHS_HELP = "a number, p50:900,p99:8000 or mean:1000,cv:0.5"
 InputLenOpt = Annotated[
@@ -173,13 +202,15 @@ OutputLenOpt = Annotated[
 ]
 RateOpt = Annotated[
     str | None,
-    typer.Option("--rate", metavar="N", help="Requests per second, Poisson arrivals; scales a trace.",
-                 show_default=False),
+    typer.Option(
+        "--rate", metavar="N", help="Requests per second, Poisson arrivals; scales a trace.", show_default=False
+    ),
 ]
 UsersOpt = Annotated[
     str | None,
-    typer.Option("--users", metavar="N", help="Users who each send a request when the last one is answered.",
-                 show_default=False),
+    typer.Option(
+        "--users", metavar="N", help="Users who each send a request when the last one is answered.", show_default=False
+    ),
 ]
 TraceOpt = Annotated[
     str | None,
@@ -187,33 +218,60 @@ TraceOpt = Annotated[
 ]
 ServePrecisionOpt = Annotated[
     str | None,
-    typer.Option("--precision", metavar="NAME", help=f"Of the weights: one of {', '.join(SERVE_PRECISIONS)}.",
-                 autocompletion=one_of(*SERVE_PRECISIONS), show_default=False),
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help=f"Of the weights: one of {', '.join(SERVE_PRECISIONS)}.",
+        autocompletion=one_of(*SERVE_PRECISIONS),
+        show_default=False,
+    ),
 ]
 AnyPrecisionOpt = Annotated[
     str | None,
-    typer.Option("--precision", metavar="NAME", help="Such as bf16 or fp8; int8w and int4 where a model is served.",
-                 autocompletion=one_of(*dict.fromkeys(PRECISIONS + SERVE_PRECISIONS)), show_default=False),
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="Such as bf16 or fp8; int8w and int4 where a model is served.",
+        autocompletion=one_of(*dict.fromkeys(PRECISIONS + SERVE_PRECISIONS)),
+        show_default=False,
+    ),
 ]
 KvPrecisionOpt = Annotated[
     str | None,
-    typer.Option("--kv-precision", metavar="NAME", help=f"Of cached keys and values: {', '.join(KV_PRECISIONS)}.",
-                 autocompletion=one_of(*KV_PRECISIONS), show_default=False),
+    typer.Option(
+        "--kv-precision",
+        metavar="NAME",
+        help=f"Of cached keys and values: {', '.join(KV_PRECISIONS)}.",
+        autocompletion=one_of(*KV_PRECISIONS),
+        show_default=False,
+    ),
 ]
 PrefixHitOpt = Annotated[
     str | None,
-    typer.Option("--prefix-hit", metavar="SHARE", help="Share of input tokens found in the prefix cache, 0 to 1.",
-                 show_default=False),
+    typer.Option(
+        "--prefix-hit",
+        metavar="SHARE",
+        help="Share of input tokens found in the prefix cache, 0 to 1.",
+        show_default=False,
+    ),
 ]
 TtftOpt = Annotated[
     str | None,
-    typer.Option("--ttft", metavar="TIME", help="Promise: time to the first token, p99 unless written p90:500ms.",
-                 show_default=False),
+    typer.Option(
+        "--ttft",
+        metavar="TIME",
+        help="Promise: time to the first token, p99 unless written p90:500ms.",
+        show_default=False,
+    ),
 ]
 TpotOpt = Annotated[
     str | None,
-    typer.Option("--tpot", metavar="TIME", help="Promise: time per later token, such as 50ms or p90:40ms,p99:60ms.",
-                 show_default=False),
+    typer.Option(
+        "--tpot",
+        metavar="TIME",
+        help="Promise: time per later token, such as 50ms or p90:40ms,p99:60ms.",
+        show_default=False,
+    ),
 ]
 ItlOpt = Annotated[
     str | None,
@@ -229,68 +287,158 @@ DenoiseStepsOpt = Annotated[
 ]
 PricesOpt = Annotated[
     list[str] | None,
-    typer.Option("--prices", metavar="FILE", help="Your own prices (CSV) over the list; may be said again. "
-                 "CHIPWISE_PRICES names files too.", show_default=False),
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="Your own prices (CSV) over the list; may be said again. CHIPWISE_PRICES names files too.",
+        show_default=False,
+    ),
 ]
 FxOpt = Annotated[
     list[str] | None,
-    typer.Option("--fx", metavar="CODE=USD", help="US dollars for one unit of a currency in your prices: EUR=1.08.",
-                 show_default=False),
+    typer.Option(
+        "--fx",
+        metavar="CODE=USD",
+        help="US dollars for one unit of a currency in your prices: EUR=1.08.",
+        show_default=False,
+    ),
 ]
 BILL_FORMATS = ("table", "json", "csv", "focus")
-ComparedOpt = Annotated[str | None, typer.Option(
-    "--on", metavar="LIST", help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
-    autocompletion=complete_chips, show_default=False)]
-ChipsOpt = Annotated[str | None, typer.Option(
-    "--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)]
-DeadlineOpt = Annotated[str | None, typer.Option(
-    "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
-    show_default=False)]
-BudgetOpt = Annotated[str | None, typer.Option(
-    "--budget", metavar="USD", help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
-    show_default=False)]
-ByOpt = Annotated[str | None, typer.Option(
-    "--by", metavar="OBJECTIVE", help="Rank by cost, time or energy (cost; time with --budget).",
-    autocompletion=one_of("cost", "time", "energy"), show_default=False)]
-UtilisationOpt = Annotated[float | None, typer.Option(
-    "--utilisation", metavar="SHARE", help="Share of committed or owned hours that are used, 0 to 1.",
-    show_default=False)]
-SiteOpt = Annotated[str | None, typer.Option(
-    "--site", metavar="NAME", help="Where servers would stand: its electricity, PUE and grid.",
-    autocompletion=complete_sites, show_default=False)]
-FrameworkOpt = Annotated[str | None, typer.Option(
-    "--framework", metavar="NAME", help="The program's: pytorch, jax or tensorflow; counts its port.",
-    autocompletion=one_of("pytorch", "jax", "tensorflow"), show_default=False)]
-SetOpt = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="NAME=VALUE", help="Another value for an assumption, taken as certain.",
-    autocompletion=complete_assumptions, show_default=False)]
-BillFormat = Annotated[str, typer.Option(
-    "-o", "--output", metavar="FORMAT", help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
-    autocompletion=one_of(*BILL_FORMATS))]
+ComparedOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="LIST",
+        help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+        autocompletion=complete_chips,
+        show_default=False,
+    ),
+]
+ChipsOpt = Annotated[
+    str | None, typer.Option("--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)
+]
+DeadlineOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline",
+        metavar="TIME",
+        help="The fewest chips that finish within it: 12h, 30d; of offline jobs too.",
+        show_default=False,
+    ),
+]
+BudgetOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="USD",
+        help="The fastest count within it: 1000, 2.5M; per hour where a model is served.",
+        show_default=False,
+    ),
+]
+ByOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="OBJECTIVE",
+        help="Rank by cost, time or energy (cost; time with --budget).",
+        autocompletion=one_of("cost", "time", "energy"),
+        show_default=False,
+    ),
+]
+UtilisationOpt = Annotated[
+    float | None,
+    typer.Option(
+        "--utilisation",
+        metavar="SHARE",
+        help="Share of committed or owned hours that are used, 0 to 1.",
+        show_default=False,
+    ),
+]
+SiteOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        metavar="NAME",
+        help="Where servers would stand: its electricity, PUE and grid.",
+        autocompletion=complete_sites,
+        show_default=False,
+    ),
+]
+FrameworkOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--framework",
+        metavar="NAME",
+        help="The program's: pytorch, jax or tensorflow; counts its port.",
+        autocompletion=one_of("pytorch", "jax", "tensorflow"),
+        show_default=False,
+    ),
+]
+SetOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another value for an assumption, taken as certain.",
+        autocompletion=complete_assumptions,
+        show_default=False,
+    ),
+]
+BillFormat = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help="table, json, csv, or focus: rows of a FOCUS 1.1 bill.",
+        autocompletion=one_of(*BILL_FORMATS),
+    ),
+]
 OutFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),
 ]
 TableJsonCsv = Annotated[
-    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or csv.",
-                      autocompletion=one_of("table", "json", "csv"))
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FORMAT", help="table, json or csv.", autocompletion=one_of("table", "json", "csv")
+    ),
 ]
 TableJson = Annotated[
-    str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.",
-                      autocompletion=one_of("table", "json"))
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.", autocompletion=one_of("table", "json"))
 ]
 
 Flags = Mapping[str, str | None]
 NO_FLAGS: Flags = {}
 WORKLOAD_FLAGS: dict[str, Any] = {
-    "model": ModelOpt, "batch": BatchOpt, "sequence": SequenceOpt, "precision": PrecisionOpt, "tokens": TokensOpt,
-    "steps": StepsOpt, "samples": SamplesOpt, "optimizer": OptimizerOpt, "recompute": RecomputeOpt, "lora": LoraOpt,
+    "model": ModelOpt,
+    "batch": BatchOpt,
+    "sequence": SequenceOpt,
+    "precision": PrecisionOpt,
+    "tokens": TokensOpt,
+    "steps": StepsOpt,
+    "samples": SamplesOpt,
+    "optimizer": OptimizerOpt,
+    "recompute": RecomputeOpt,
+    "lora": LoraOpt,
     "stack": StackOpt,
 }
 SERVING_FLAGS: dict[str, Any] = {
-    "model": ModelOpt, "input_len": InputLenOpt, "output_len": OutputLenOpt, "rate": RateOpt, "users": UsersOpt,
-    "trace": TraceOpt, "precision": ServePrecisionOpt, "kv_precision": KvPrecisionOpt, "prefix_hit": PrefixHitOpt,
-    "ttft": TtftOpt, "tpot": TpotOpt, "itl": ItlOpt, "e2e": E2eOpt, "denoise_steps": DenoiseStepsOpt, "stack": StackOpt,
+    "model": ModelOpt,
+    "input_len": InputLenOpt,
+    "output_len": OutputLenOpt,
+    "rate": RateOpt,
+    "users": UsersOpt,
+    "trace": TraceOpt,
+    "precision": ServePrecisionOpt,
+    "kv_precision": KvPrecisionOpt,
+    "prefix_hit": PrefixHitOpt,
+    "ttft": TtftOpt,
+    "tpot": TpotOpt,
+    "itl": ItlOpt,
+    "e2e": E2eOpt,
+    "denoise_steps": DenoiseStepsOpt,
+    "stack": StackOpt,
 }
 ANY_FLAGS: dict[str, Any] = {**WORKLOAD_FLAGS, **SERVING_FLAGS, "precision": AnyPrecisionOpt}
 
@@ -312,8 +460,10 @@ def with_any_flags(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _with(table: Mapping[str, Any], verb: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(verb, eval_str=True)
-    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-               for name, kind in table.items()]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in table.items()
+    ]
     every: list[inspect.Parameter] = []
     for each in own.parameters.values():
         every += options if each.name == "flags" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]

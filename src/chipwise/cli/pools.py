@@ -34,8 +34,13 @@ Examples:
 """
 
 app = typer.Typer(
-    name="pools", help="List pools with their room, and drain them.", epilog=EXAMPLES, rich_markup_mode=None,
-    no_args_is_help=False, pretty_exceptions_enable=False)
+    name="pools",
+    help="List pools with their room, and drain them.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
 
 def complete_pools(context: typer.Context, incomplete: str) -> list[str]:
@@ -52,11 +57,21 @@ def complete_pools(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-PoolsOpt = Annotated[Path | None, typer.Option(
-    "--pools", metavar="FILE", envvar="CHIPWISE_POOLS", show_envvar=False, show_default=False,
-    help="The pools file (YAML; CHIPWISE_POOLS).", autocompletion=complete_yaml)]
-PoolName = Annotated[str, typer.Argument(metavar="NAME", help="A pool of the file.", autocompletion=complete_pools,
-                                         show_default=False)]
+PoolsOpt = Annotated[
+    Path | None,
+    typer.Option(
+        "--pools",
+        metavar="FILE",
+        envvar="CHIPWISE_POOLS",
+        show_envvar=False,
+        show_default=False,
+        help="The pools file (YAML; CHIPWISE_POOLS).",
+        autocompletion=complete_yaml,
+    ),
+]
+PoolName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A pool of the file.", autocompletion=complete_pools, show_default=False)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +91,7 @@ def pools(
     context: typer.Context,
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
-    ask: Annotated[bool, typer.Option(
-        "--ask/--no-ask", help="Ask the engines for their room.")] = True,
+    ask: Annotated[bool, typer.Option("--ask/--no-ask", help="Ask the engines for their room.")] = True,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -103,8 +117,9 @@ def pools(
 @app.command("drain", epilog=DRAIN_EXAMPLES)
 def drain(
     name: PoolName,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for `jobs explain`.",
-                                        show_default=False)],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why, for `jobs explain`.", show_default=False)
+    ],
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
     output: TableJson = "table",
@@ -115,8 +130,9 @@ def drain(
 
 
 @app.command("resume", epilog=DRAIN_EXAMPLES)
-def resume(name: PoolName, pools: PoolsOpt = None, ledger: LedgerOpt = "", output: TableJson = "table",
-           out: OutFile = None) -> None:
+def resume(
+    name: PoolName, pools: PoolsOpt = None, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None
+) -> None:
     """Let jobs start in a pool again."""
     _set(name, False, "", pools, ledger, output, out)
 
@@ -142,8 +158,17 @@ def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
     known = {} if book is None else {row.name: row for row in book.engines()}
     drained = {} if book is None else book.drained()
     rooms, errors = _rooms(read, "none" if book is None else book.uid) if ask else ({}, {})
-    return [Stand(p, int(held.get(p.name, 0)), rooms.get(p.name), errors.get(engine_name(p), ""),
-                  known.get(engine_name(p)), drained.get(p.name)) for p in read.pools]
+    return [
+        Stand(
+            p,
+            int(held.get(p.name, 0)),
+            rooms.get(p.name),
+            errors.get(engine_name(p), ""),
+            known.get(engine_name(p)),
+            drained.get(p.name),
+        )
+        for p in read.pools
+    ]
 
 
 def _rooms(read: Pools, uid: str) -> tuple[dict[str, Room], dict[str, str]]:
@@ -207,17 +232,33 @@ def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool
         p, room = s.pool, s.room
         free = "-" if room is None else f"{room.free} of {room.total}" + (f", {room.down} down" if room.down else "")
         state = f"drained: {safe(s.drained)}" if s.drained is not None else _health(s)
-        rows.append([p.name, p.engine, p.chip, str(p.count), free, str(s.held), f"{p.usd_chip_hour:.2f}", p.terms,
-                     p.region or "-", state])
+        rows.append(
+            [
+                p.name,
+                p.engine,
+                p.chip,
+                str(p.count),
+                free,
+                str(s.held),
+                f"{p.usd_chip_hour:.2f}",
+                p.terms,
+                p.region or "-",
+                state,
+            ]
+        )
     errors = dict.fromkeys(f"{s.pool.engine}: {s.error}" for s in found if s.error)
     return [
         Text(f"ledger {safe(where)}" if where else "no ledger yet: nothing is drained, no job has run"),
-        Table(["pool", "engine", "chip", "chips", "free", "held by jobs", "$/chip-hour", "terms", "region", "state"],
-              rows, frozenset({"pool", "engine", "chip", "free", "terms", "region", "state"}),
-              drop=("region", "held by jobs")),
+        Table(
+            ["pool", "engine", "chip", "chips", "free", "held by jobs", "$/chip-hour", "terms", "region", "state"],
+            rows,
+            frozenset({"pool", "engine", "chip", "free", "terms", "region", "state"}),
+            drop=("region", "held by jobs"),
+        ),
         *([] if asked else [Text("The engines were not asked for their room.")]),
         *(Text(f"does not answer: {safe(line)}") for line in errors),
-        *(Text(f"assumed: {safe(line)}") for line in said)]
+        *(Text(f"assumed: {safe(line)}") for line in said),
+    ]
 
 
 def _health(s: Stand) -> str:
@@ -231,8 +272,12 @@ def _health(s: Stand) -> str:
 def _record(where: str, found: Sequence[Stand], said: Sequence[str]) -> dict[str, Any]:
     from chipwise.cli.records import head
 
-    return {**head("pools"), "ledger": where or None, "pools": [_pool_record(s) for s in found],
-            "assumptions": list(said)}
+    return {
+        **head("pools"),
+        "ledger": where or None,
+        "pools": [_pool_record(s) for s in found],
+        "assumptions": list(said),
+    }
 
 
 def _pool_record(s: Stand) -> dict[str, Any]:
@@ -240,13 +285,25 @@ def _pool_record(s: Stand) -> dict[str, Any]:
 
     p, room, e = s.pool, s.room, s.engine
     return {
-        "name": p.name, "engine": p.engine, "chip": p.chip, "family": p.family, "count": p.count, "unit": p.unit,
-        "shapes": [shape for _, shape in p.shapes], "usd_per_chip_hour": p.usd_chip_hour, "terms": p.terms,
-        "price_source": p.price_source, "region": p.region,
+        "name": p.name,
+        "engine": p.engine,
+        "chip": p.chip,
+        "family": p.family,
+        "count": p.count,
+        "unit": p.unit,
+        "shapes": [shape for _, shape in p.shapes],
+        "usd_per_chip_hour": p.usd_chip_hour,
+        "terms": p.terms,
+        "price_source": p.price_source,
+        "region": p.region,
         "watts_cap": p.power_cap if isfinite(p.power_cap) else None,
         "max_seconds": p.max_seconds if isfinite(p.max_seconds) else None,
-        "held": s.held, "free": None if room is None else room.free, "working": None if room is None else room.total,
-        "down": None if room is None else room.down, "answers": None if room is None and not s.error else not s.error,
-        "error": s.error or (e.error if e is not None and not e.ok else ""), "drained": s.drained is not None,
+        "held": s.held,
+        "free": None if room is None else room.free,
+        "working": None if room is None else room.total,
+        "down": None if room is None else room.down,
+        "answers": None if room is None and not s.error else not s.error,
+        "error": s.error or (e.error if e is not None and not e.ok else ""),
+        "drained": s.drained is not None,
         "reason": s.drained or "",
     }

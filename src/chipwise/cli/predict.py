@@ -38,12 +38,24 @@ Examples:
 @with_workload_flags
 def predict(
     workload: WorkloadArg,
-    on: Annotated[str, typer.Option(
-        "--on", metavar="CHIPS", help="Chips and how many: h100:64, v5e:8x8, v5p-128.",
-        autocompletion=complete_chips)],
-    layout: Annotated[str | None, typer.Option(
-        "--layout", metavar="AXES", help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. The best unless said.",
-        show_default=False)] = None,
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="CHIPS",
+            help="Chips and how many: h100:64, v5e:8x8, v5p-128.",
+            autocompletion=complete_chips,
+        ),
+    ],
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            metavar="AXES",
+            help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. The best unless said.",
+            show_default=False,
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
@@ -78,9 +90,15 @@ def predict(
     ondemand, spot = (quote(acc.chip, acc.count, found.duration, s, book=book) for s in (False, True))
     own = price_words(book, ondemand, spot)
     if output == "json":
-        document = {**records.head("predict"), "workload": records.workload(work), **records.prediction(found),
-                    "collectives_seconds": collectives(found, in_use()),
-                    "ondemand": records.quote(ondemand), "spot": records.quote(spot), "prices": book.origin}
+        document = {
+            **records.head("predict"),
+            "workload": records.workload(work),
+            **records.prediction(found),
+            "collectives_seconds": collectives(found, in_use()),
+            "ondemand": records.quote(ondemand),
+            "spot": records.quote(spot),
+            "prices": book.origin,
+        }
         emit_json(document, out)
     elif explain:
         emit([*explanation(found, in_use()), *summary(found, ondemand, spot)[1:], *own], out)
@@ -88,8 +106,9 @@ def predict(
         emit([*summary(found, ondemand, spot), *own], out)
 
 
-def _predict(work: Workload, acc: Accelerators, layout: str | None, calibration: Calibration,
-             stack: Stack | None) -> Prediction:
+def _predict(
+    work: Workload, acc: Accelerators, layout: str | None, calibration: Calibration, stack: Stack | None
+) -> Prediction:
     """The prediction of a layout, or of the best one; a `Refusal` where it can't run."""
     from chipwise.errors import DoesNotFit, Refusal
     from chipwise.layout import search
@@ -98,8 +117,10 @@ def _predict(work: Workload, acc: Accelerators, layout: str | None, calibration:
     from chipwise.units import format_bytes
 
     if stack is not None and acc.chip.family not in stack.families:
-        raise Refusal(f"{stack.name} does not run on {acc.chip.id}",
-                      f"it runs on {' and '.join(f'{f} chips' for f in stack.families)}")
+        raise Refusal(
+            f"{stack.name} does not run on {acc.chip.id}",
+            f"it runs on {' and '.join(f'{f} chips' for f in stack.families)}",
+        )
     if layout is None:
         return run(work, acc, search(work, acc, calibration, stack).best.layout, calibration, stack)
     split = read_layout(layout, work, acc, calibration, stack)
@@ -107,5 +128,7 @@ def _predict(work: Workload, acc: Accelerators, layout: str | None, calibration:
     if not found.fits:
         raise DoesNotFit(
             f"{work.name} does not fit on {acc} with {split}: it needs {format_bytes(found.memory['total'])} a chip,"
-            f" {format_bytes(found.capacity)} can be allocated", f"see `chipwise layouts WORKLOAD --on {acc}`")
+            f" {format_bytes(found.capacity)} can be allocated",
+            f"see `chipwise layouts WORKLOAD --on {acc}`",
+        )
     return found

@@ -51,11 +51,21 @@ Examples:
 TERMS = ("ondemand", "spot", "1y", "3y")
 
 app = typer.Typer(
-    name="prices", help="List prices per chip-hour, and read your own.", epilog=EXAMPLES, rich_markup_mode=None,
-    no_args_is_help=False, pretty_exceptions_enable=False)
+    name="prices",
+    help="List prices per chip-hour, and read your own.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 importing = typer.Typer(
-    name="import", help="Make a file of own prices from another.", epilog=IMPORT_EXAMPLES, rich_markup_mode=None,
-    no_args_is_help=False, pretty_exceptions_enable=False)
+    name="import",
+    help="Make a file of own prices from another.",
+    epilog=IMPORT_EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 app.add_typer(importing, name="import")
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
@@ -65,18 +75,46 @@ OwnFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="The file o
 @app.callback(invoke_without_command=True)
 def prices(
     context: typer.Context,
-    on: Annotated[str | None, typer.Option(
-        "--on", metavar="LIST", help="Chips, such as v5p,h100. All unless said, then the cheapest of each cloud.",
-        autocompletion=complete_chips, show_default=False)] = None,
-    cloud: Annotated[str | None, typer.Option(
-        "--cloud", metavar="LIST", help="Only these clouds: gcp,aws.", autocompletion=complete_clouds,
-        show_default=False)] = None,
-    region: Annotated[str | None, typer.Option(
-        "--region", metavar="LIST", help="Only these regions: us-central1,us-east-1.",
-        autocompletion=complete_regions, show_default=False)] = None,
-    terms: Annotated[str | None, typer.Option(
-        "--terms", metavar="TERMS", help=f"Only offers on these terms, by their price: {', '.join(TERMS)}.",
-        autocompletion=one_of(*TERMS), show_default=False)] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="LIST",
+            help="Chips, such as v5p,h100. All unless said, then the cheapest of each cloud.",
+            autocompletion=complete_chips,
+            show_default=False,
+        ),
+    ] = None,
+    cloud: Annotated[
+        str | None,
+        typer.Option(
+            "--cloud",
+            metavar="LIST",
+            help="Only these clouds: gcp,aws.",
+            autocompletion=complete_clouds,
+            show_default=False,
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            "--region",
+            metavar="LIST",
+            help="Only these regions: us-central1,us-east-1.",
+            autocompletion=complete_regions,
+            show_default=False,
+        ),
+    ] = None,
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            "--terms",
+            metavar="TERMS",
+            help=f"Only offers on these terms, by their price: {', '.join(TERMS)}.",
+            autocompletion=one_of(*TERMS),
+            show_default=False,
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every offer, not the cheapest of each cloud.")] = False,
     prices: PricesOpt = None,
     fx: FxOpt = None,
@@ -154,12 +192,25 @@ def _import() -> None:
 def skypilot(
     files: Files,
     out: OwnFile,
-    cloud: Annotated[str, typer.Option(
-        "--cloud", metavar="NAME", help="The cloud, where the folder of the file isn't named after it.",
-        autocompletion=complete_clouds, show_default=False)] = "",
-    dated: Annotated[str, typer.Option(
-        "--date", metavar="DATE", help="The age of the prices: 2026-08-22. The time of the file unless said.",
-        show_default=False)] = "",
+    cloud: Annotated[
+        str,
+        typer.Option(
+            "--cloud",
+            metavar="NAME",
+            help="The cloud, where the folder of the file isn't named after it.",
+            autocompletion=complete_clouds,
+            show_default=False,
+        ),
+    ] = "",
+    dated: Annotated[
+        str,
+        typer.Option(
+            "--date",
+            metavar="DATE",
+            help="The age of the prices: 2026-08-22. The time of the file unless said.",
+            show_default=False,
+        ),
+    ] = "",
     output: TableJson = "table",
 ) -> None:
     """Read vms.csv files of a SkyPilot catalog.
@@ -181,8 +232,12 @@ def skypilot(
 def focus(
     files: Files,
     out: OwnFile,
-    years: Annotated[int | None, typer.Option(
-        "--years", metavar="N", help="How long the commitments in the bill run: 1 or 3.", show_default=False)] = None,
+    years: Annotated[
+        int | None,
+        typer.Option(
+            "--years", metavar="N", help="How long the commitments in the bill run: 1 or 3.", show_default=False
+        ),
+    ] = None,
     fx: FxOpt = None,
     output: TableJson = "table",
 ) -> None:

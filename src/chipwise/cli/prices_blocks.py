@@ -23,8 +23,11 @@ def blocks(book: PriceBook, lines: Sequence[PriceLine], asked: Sequence[str], al
     out: list[Block] = []
     if lines:
         out.append(_table(lines, today))
-        out.append(Text("US dollars per chip-hour; 1 year, 3 years: committed, paid for used or not. "
-                        "age: days since the date."))
+        out.append(
+            Text(
+                "US dollars per chip-hour; 1 year, 3 years: committed, paid for used or not. age: days since the date."
+            )
+        )
         out += _marks(lines, today)
     elif not asked:
         out.append(Text("No offer matches."))
@@ -41,12 +44,28 @@ def blocks(book: PriceBook, lines: Sequence[PriceLine], asked: Sequence[str], al
 
 def _table(lines: Sequence[PriceLine], today: date) -> Table:
     headers = ["chip", "cloud", "region", "instance", "chips", "on demand", "spot", "1 year", "3 years", "date", "age"]
-    rows = [[line.chip_id, line.cloud, line.region or "any", line.instance or "any",
-             "-" if line.chips is None else f"{line.chips:g}", *(_cell(line.on(terms), today) for terms in TERMS),
-             line.date, f"{(today - date.fromisoformat(line.date)).days:,}"] for line in lines]
+    rows = [
+        [
+            line.chip_id,
+            line.cloud,
+            line.region or "any",
+            line.instance or "any",
+            "-" if line.chips is None else f"{line.chips:g}",
+            *(_cell(line.on(terms), today) for terms in TERMS),
+            line.date,
+            f"{(today - date.fromisoformat(line.date)).days:,}",
+        ]
+        for line in lines
+    ]
     words = frozenset({"chip", "cloud", "region", "instance", "date"})
-    return Table(headers, rows, words, title=plural(len(rows), "offer"), under=("instance",),
-                 drop=("age", "chips", "3 years", "1 year"))
+    return Table(
+        headers,
+        rows,
+        words,
+        title=plural(len(rows), "offer"),
+        under=("instance",),
+        drop=("age", "chips", "3 years", "1 year"),
+    )
 
 
 def _cell(found: Dated | None, today: date) -> str:
@@ -69,17 +88,36 @@ def _marks(lines: Sequence[PriceLine], today: date) -> list[Block]:
 
 def record(book: PriceBook, lines: Sequence[PriceLine], today: date) -> dict[str, Any]:
     """A price list as JSON."""
-    return {**records.head("prices"), "prices": book.origin, "today": today.isoformat(), "offers": [
-        {"chip": line.chip_id, "cloud": line.cloud, "region": line.region, "instance": line.instance,
-         "chips": line.chips, **{KEYS[terms]: _price(line.on(terms), today) for terms in TERMS}} for line in lines]}
+    return {
+        **records.head("prices"),
+        "prices": book.origin,
+        "today": today.isoformat(),
+        "offers": [
+            {
+                "chip": line.chip_id,
+                "cloud": line.cloud,
+                "region": line.region,
+                "instance": line.instance,
+                "chips": line.chips,
+                **{KEYS[terms]: _price(line.on(terms), today) for terms in TERMS},
+            }
+            for line in lines
+        ],
+    }
 
 
 def _price(found: Dated | None, today: date) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"usd_per_chip_hour": found.usd_h, "date": found.date,
-            "age_days": (today - date.fromisoformat(found.date)).days, "stale": is_stale(found.date, today),
-            "own": found.own, "source": found.source, "note": found.note}
+    return {
+        "usd_per_chip_hour": found.usd_h,
+        "date": found.date,
+        "age_days": (today - date.fromisoformat(found.date)).days,
+        "stale": is_stale(found.date, today),
+        "own": found.own,
+        "source": found.source,
+        "note": found.note,
+    }
 
 
 def flat(lines: Sequence[PriceLine], today: date) -> list[dict[str, Any]]:
@@ -87,27 +125,51 @@ def flat(lines: Sequence[PriceLine], today: date) -> list[dict[str, Any]]:
     out = []
     for line in lines:
         found = {KEYS[terms]: line.on(terms) for terms in TERMS}
-        out.append({
-            "chip": line.chip_id, "cloud": line.cloud, "region": line.region, "instance": line.instance,
-            "chips": "" if line.chips is None else f"{line.chips:g}",
-            **{f"{key}_usd_chip_h": "" if each is None else each.usd_h for key, each in found.items()},
-            "date": line.date, "age_days": (today - date.fromisoformat(line.date)).days,
-            "stale": " ".join(key for key, each in found.items() if each and is_stale(each.date, today)),
-            "own": " ".join(key for key, each in found.items() if each and each.own),
-            "source": next(each.source for each in found.values() if each)})
+        out.append(
+            {
+                "chip": line.chip_id,
+                "cloud": line.cloud,
+                "region": line.region,
+                "instance": line.instance,
+                "chips": "" if line.chips is None else f"{line.chips:g}",
+                **{f"{key}_usd_chip_h": "" if each is None else each.usd_h for key, each in found.items()},
+                "date": line.date,
+                "age_days": (today - date.fromisoformat(line.date)).days,
+                "stale": " ".join(key for key, each in found.items() if each and is_stale(each.date, today)),
+                "own": " ".join(key for key, each in found.items() if each and each.own),
+                "source": next(each.source for each in found.values() if each),
+            }
+        )
     return out
 
 
 def import_blocks(found: Imported, out: str) -> list[Block]:
     """What an importer found, for people."""
     headers = ["chip", "cloud", "region", "instance", "chips", "on demand", "spot", "1 year", "3 years", "date"]
-    rows = [[r.chip_id, r.cloud, r.region, r.instance, f"{r.chips:g}",
-             *("-" if usd is None else price(usd / r.chips) for usd in r.prices), r.date] for r in found.rows]
+    rows = [
+        [
+            r.chip_id,
+            r.cloud,
+            r.region,
+            r.instance,
+            f"{r.chips:g}",
+            *("-" if usd is None else price(usd / r.chips) for usd in r.prices),
+            r.date,
+        ]
+        for r in found.rows
+    ]
     words = frozenset({"chip", "cloud", "region", "instance", "date", "left out because"})
     shown: list[Block] = [
-        Table(headers, rows, words, title=f"{plural(len(rows), 'own price')} in {out}", under=("instance",),
-              drop=("chips", "3 years", "1 year")),
-        Text(f"US dollars per chip-hour, from {found.used:,} of {plural(found.read, 'row')}.")]
+        Table(
+            headers,
+            rows,
+            words,
+            title=f"{plural(len(rows), 'own price')} in {out}",
+            under=("instance",),
+            drop=("chips", "3 years", "1 year"),
+        ),
+        Text(f"US dollars per chip-hour, from {found.used:,} of {plural(found.read, 'row')}."),
+    ]
     if found.left_out:
         left = [[each.reason, f"{each.rows:,}", _money(each.usd)] for each in found.left_out]
         shown.append(Table(["left out because", "rows", "cost"], left, words, title="Left out"))
@@ -125,10 +187,26 @@ def _money(usd: float | None) -> str:
 def import_record(found: Imported, kind: str, files: Sequence[str], out: str) -> dict[str, Any]:
     """What an importer found, as JSON."""
     return {
-        **records.head("prices import"), "kind": kind, "files": list(files), "out": out, "rows_read": found.read,
+        **records.head("prices import"),
+        "kind": kind,
+        "files": list(files),
+        "out": out,
+        "rows_read": found.read,
         "rows_used": found.used,
-        "own_prices": [{"chip": r.chip_id, "cloud": r.cloud, "region": r.region, "instance": r.instance,
-                        "chips": r.chips, **dict(zip(PRICES, r.prices, strict=True)), "date": r.date,
-                        "source": r.source, "note": r.note} for r in found.rows],
+        "own_prices": [
+            {
+                "chip": r.chip_id,
+                "cloud": r.cloud,
+                "region": r.region,
+                "instance": r.instance,
+                "chips": r.chips,
+                **dict(zip(PRICES, r.prices, strict=True)),
+                "date": r.date,
+                "source": r.source,
+                "note": r.note,
+            }
+            for r in found.rows
+        ],
         "left_out": [{"reason": each.reason, "rows": each.rows, "usd": each.usd} for each in found.left_out],
-        "assumptions": list(found.assumptions)}
+        "assumptions": list(found.assumptions),
+    }

@@ -84,9 +84,11 @@ def plain(block: Block) -> str:
     lines = []
     for row in cells:
         pairs = zip(row, widths, block.headers, strict=True)
-        lines.append("  ".join(
-            cell.ljust(width) if header in block.left else cell.rjust(width) for cell, width, header in pairs
-        ).rstrip())
+        lines.append(
+            "  ".join(
+                cell.ljust(width) if header in block.left else cell.rjust(width) for cell, width, header in pairs
+            ).rstrip()
+        )
     title = [f"\n{block.title}".translate(ASCII)] if block.title else []
     return "\n".join(title + lines)
 

@@ -51,26 +51,47 @@ Examples:
 
 @with_any_flags
 def report(
-    workload: Annotated[str, typer.Argument(
-        metavar="WORKLOAD|DEMAND", help="A workload as `compare` takes it, or the demand file of `fleet plan`.",
-        autocompletion=complete_workloads, show_default=False)],
-    output: Annotated[Path, typer.Option(
-        "-o", "--output", metavar="FILE", help="The file to write: its name ends in .html or .pdf.",
-        show_default=False)],
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD|DEMAND",
+            help="A workload as `compare` takes it, or the demand file of `fleet plan`.",
+            autocompletion=complete_workloads,
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The file to write: its name ends in .html or .pdf.",
+            show_default=False,
+        ),
+    ],
     on: ComparedOpt = None,
     chips: ChipsOpt = None,
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
     utilisation: UtilisationOpt = None,
-    years: Annotated[float | None, typer.Option(
-        "--years", metavar="N", help="Years that servers are owned (3 unless said).", show_default=False)] = None,
+    years: Annotated[
+        float | None,
+        typer.Option("--years", metavar="N", help="Years that servers are owned (3 unless said).", show_default=False),
+    ] = None,
     site: SiteOpt = None,
     framework: FrameworkOpt = None,
     set_: SetOpt = None,
-    time_limit: Annotated[str | None, typer.Option(
-        "--time-limit", metavar="TIME", help="Most time for each plan solved for a demand file (60s unless said).",
-        show_default=False)] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            metavar="TIME",
+            help="Most time for each plan solved for a demand file (60s unless said).",
+            show_default=False,
+        ),
+    ] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = "modelled",
     prices: PricesOpt = None,
@@ -92,9 +113,18 @@ def report(
     known_evidence(evidence)
     candidates = candidates_of(on)
     if demand_file(workload):
-        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by,
-                    "--utilisation": utilisation, "--years": years, "--site": site, "--framework": framework,
-                    **{f"--{name.replace('_', '-')}": value for name, value in flags.items()}}
+        compared = {
+            "--on": on,
+            "--chips": chips,
+            "--deadline": deadline,
+            "--budget": budget,
+            "--by": by,
+            "--utilisation": utilisation,
+            "--years": years,
+            "--site": site,
+            "--framework": framework,
+            **{f"--{name.replace('_', '-')}": value for name, value in flags.items()},
+        }
         _none({**compared, "--evidence": None if evidence == "modelled" else evidence})
         _write(_planned(workload, book_of(prices, fx), known_of(set_), time_limit), output, printer)
         return
@@ -102,8 +132,14 @@ def report(
         raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
     terms = terms_of(chips, deadline, budget, by)
     know = known_of(set_)
-    asked = Asked(book_of(prices, fx), place_of(site), know, 3.0 if years is None else years,
-                  use_of(know, utilisation), program_of(framework, None, None, None))
+    asked = Asked(
+        book_of(prices, fx),
+        place_of(site),
+        know,
+        3.0 if years is None else years,
+        use_of(know, utilisation),
+        program_of(framework, None, None, None),
+    )
     _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
 
 
@@ -122,8 +158,13 @@ def _write(made: Report, output: Path, printer: str | None) -> None:
     else:
         data = html.encode("utf-8")
     write_whole(data, output, "--output")
-    emit([Text(made.decision.headline), Text(made.decision.summary),
-          Text(f"{output}: {len(made.sections)} sections, {len(made.figures)} figures")])
+    emit(
+        [
+            Text(made.decision.headline),
+            Text(made.decision.summary),
+            Text(f"{output}: {len(made.sections)} sections, {len(made.figures)} figures"),
+        ]
+    )
 
 
 def _ready(target: Path) -> str | None:
@@ -187,14 +228,23 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
         raise InputError("--time-limit", time_limit, "a second to a day, such as 60s or 5min")
     demand = read_demand(text, today)
     with progress("planning") as shown:
-        asked, found = plan_demand(demand, book, know, in_use(), taught(), Wanted(time_limit=seconds), today,
-                                   say=lambda what: shown.say(f"planning: {what}"))
+        asked, found = plan_demand(
+            demand,
+            book,
+            know,
+            in_use(),
+            taught(),
+            Wanted(time_limit=seconds),
+            today,
+            say=lambda what: shown.say(f"planning: {what}"),
+        )
         shown.say("drawing")
         return fleet_report(demand.name, found, today, asked)
 
 
-def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str,
-              asked: Asked) -> Report:
+def _compared(
+    text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str, asked: Asked
+) -> Report:
     """The report of a workload of either kind."""
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
@@ -211,8 +261,16 @@ def _compared(text: str, flags: Flags, candidates: list[Candidate] | None, terms
     work, today, book = read_any(text, flags), asked.today, asked.book
     with progress("comparing") as shown:
         if isinstance(work, Workload):
-            found = compare(work, candidates, in_use(), terms, today=today, progress=shown,
-                            change=mixing(evidence, in_use()), book=book)
+            found = compare(
+                work,
+                candidates,
+                in_use(),
+                terms,
+                today=today,
+                progress=shown,
+                change=mixing(evidence, in_use()),
+                book=book,
+            )
             bills = _billed(found.rows, found.pick, asked, shown)
             return training_report(found, in_use().date, today, bills)
         if evidence == "compiled":
@@ -229,14 +287,15 @@ def _usd(price: Quote | Rent | None) -> float:
     return price.usd.value if isinstance(price, Quote) else price.usd_h.value
 
 
-def _billed(rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, asked: Asked,
-            shown: Progress) -> list[Statement]:
+def _billed(
+    rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, asked: Asked, shown: Progress
+) -> list[Statement]:
     """What the pick and those that rank next cost on every kind of terms, the pick first."""
     from chipwise.cost import state_cost
 
     if pick is None:
         return []
-    leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][:BILLED - 1]]
+    leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][: BILLED - 1]]
     by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
     leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]
     bills = []

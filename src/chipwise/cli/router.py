@@ -36,8 +36,13 @@ Examples:
 """
 
 app = typer.Typer(
-    name="router", help="Send the jobs of a ledger to the pools that suit them.", epilog=EXAMPLES,
-    rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
+    name="router",
+    help="Send the jobs of a ledger to the pools that suit them.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
@@ -62,36 +67,88 @@ def complete_yaml(incomplete: str) -> list[str]:
     return [name for name in files if name.startswith(incomplete)]
 
 
-LedgerOpt = Annotated[str, typer.Option(
-    "--ledger", metavar="URL", envvar="CHIPWISE_LEDGER", show_default=False, show_envvar=False,
-    help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; your own file unless said).")]
+LedgerOpt = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        envvar="CHIPWISE_LEDGER",
+        show_default=False,
+        show_envvar=False,
+        help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; your own file unless said).",
+    ),
+]
 
 
 @app.command("run", epilog=RUN_EXAMPLES)
 def run(
-    pools: Annotated[Path, typer.Option(
-        "--pools", metavar="FILE", envvar="CHIPWISE_POOLS", show_envvar=False, show_default=False,
-        help="The pools file (YAML; CHIPWISE_POOLS).", autocompletion=complete_yaml)],
-    policy: Annotated[str, typer.Option(
-        "--policy", metavar="NAME", help="How pools are chosen, such as cheapest-within-deadline, or one of your own.",
-        autocompletion=complete_policies, show_default=False)],
+    pools: Annotated[
+        Path,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            envvar="CHIPWISE_POOLS",
+            show_envvar=False,
+            show_default=False,
+            help="The pools file (YAML; CHIPWISE_POOLS).",
+            autocompletion=complete_yaml,
+        ),
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="How pools are chosen, such as cheapest-within-deadline, or one of your own.",
+            autocompletion=complete_policies,
+            show_default=False,
+        ),
+    ],
     ledger: LedgerOpt = "",
-    interval: Annotated[str, typer.Option(
-        "--interval", metavar="TIME", help="Between two looks at the engines.")] = "2s",
-    lease: Annotated[str, typer.Option(
-        "--lease", metavar="TIME", help="Without a word from this router for so long, another takes over.")] = "30s",
-    weight: Annotated[list[str] | None, typer.Option(
-        "--weight", metavar="NAME=VALUE", help="A weight of the policy, such as cost=2; may be said again.",
-        show_default=False)] = None,
-    metrics: Annotated[str | None, typer.Option(
-        "--metrics", metavar="HOST:PORT", help="Serve /metrics there, for Prometheus. Off loopback a token is needed.",
-        show_default=False)] = None,
-    token_file: Annotated[Path | None, typer.Option(
-        "--token-file", metavar="FILE", help="The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).",
-        show_default=False)] = None,
-    keep: Annotated[str, typer.Option(
-        "--keep", metavar="TIME", help="How long folders of attempts stay once their jobs are over; or forever.",
-    )] = "30d",
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="TIME", help="Between two looks at the engines.")
+    ] = "2s",
+    lease: Annotated[
+        str,
+        typer.Option(
+            "--lease", metavar="TIME", help="Without a word from this router for so long, another takes over."
+        ),
+    ] = "30s",
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight",
+            metavar="NAME=VALUE",
+            help="A weight of the policy, such as cost=2; may be said again.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Serve /metrics there, for Prometheus. Off loopback a token is needed.",
+            show_default=False,
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="TIME",
+            help="How long folders of attempts stay once their jobs are over; or forever.",
+        ),
+    ] = "30d",
     once: Annotated[bool, typer.Option("--once", help="Look, decide and act once.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Leave when no job is open.")] = False,
     output: TableJson = "table",
@@ -125,13 +182,25 @@ def run(
     check_weights([policy], weights)
     read = read_pools(pools)
     with open_ledger(ledger) as book:
-        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, kept, output,
-             out)
+        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, kept, output, out)
 
 
-def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, lease: float,
-         weights: dict[str, float], metrics: str | None, token: str, once: bool, until_idle: bool, kept: float,
-         output: str, out: Path | None) -> None:
+def _run(
+    book: Ledger,
+    read: Pools,
+    name: str,
+    policy: object,
+    interval: float,
+    lease: float,
+    weights: dict[str, float],
+    metrics: str | None,
+    token: str,
+    once: bool,
+    until_idle: bool,
+    kept: float,
+    output: str,
+    out: Path | None,
+) -> None:
     import socket
 
     from chipwise.cli.progress import waiting
@@ -150,8 +219,18 @@ def _run(book: Ledger, read: Pools, name: str, policy: object, interval: float, 
         folders = {engine_name(pool): read.folder_of(pool.engine) / book.uid for pool in read.pools}
         engines = engines_of(read.pools, folders, book.uid)
         _settle(book, own.name, name, {**folders, f"routers of {socket.gethostname()}": read.folder / book.uid})
-        made = Router(book, engines, read.pools, policy, folders=folders, name=own.name,  # type: ignore[arg-type]
-                      policy_name=name, lease_s=lease, weights=weights, keep_s=kept)
+        made = Router(
+            book,
+            engines,
+            read.pools,
+            policy,  # type: ignore[arg-type]
+            folders=folders,
+            name=own.name,
+            policy_name=name,
+            lease_s=lease,
+            weights=weights,
+            keep_s=kept,
+        )
         with waiting("router: compiling what places jobs, once on this machine"):
             made.planner.warm()
         with _leaving_when_asked(made):
@@ -194,12 +273,17 @@ def _one_machine(book: Ledger, read: Pools) -> None:
     now, here = time.time(), socket.gethostname()
     others = [row for row in book.routers() if row.host != here and pulse(row, now) == "alive"]
     if others and read.of("local"):
-        raise InputError("--pools", read.path, f"no local pools: router {others[0].id} works on this ledger on another "
-                                               "machine, and local pools are processes of one")
+        raise InputError(
+            "--pools",
+            read.path,
+            f"no local pools: router {others[0].id} works on this ledger on another "
+            "machine, and local pools are processes of one",
+        )
 
 
-def _ticks(made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool,
-           until_idle: bool) -> None:
+def _ticks(
+    made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool, until_idle: bool
+) -> None:
     import time
 
     from chipwise.route.router import TickReport

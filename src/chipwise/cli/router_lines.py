@@ -26,8 +26,10 @@ class Told:
         self.homeless: set[str] = set()
         self.ticks = 0
         kept = format_seconds(router.keep_s) if isfinite(router.keep_s) else "for ever"
-        self.say(f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
-                 f"{format_seconds(router.lease_s)}, folders of attempts kept {kept}, ledger {router.ledger.where}")
+        self.say(
+            f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
+            f"{format_seconds(router.lease_s)}, folders of attempts kept {kept}, ledger {router.ledger.where}"
+        )
         for line in self.assumptions():
             self.say(f"assumed: {line}")
 
@@ -66,8 +68,10 @@ class Told:
         for attempt in report.homeless:
             if attempt not in self.homeless:
                 row = self.router.ledger.attempt(attempt)
-                self.say(f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
-                         "left to a router that knows it")
+                self.say(
+                    f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
+                    "left to a router that knows it"
+                )
         if report.removed:
             self.say(f"{at} folders of {len(report.removed)} old attempts removed")
         self.homeless = set(report.homeless)
@@ -77,16 +81,24 @@ class Told:
         """The last line."""
         self.ticks = ticks
         jobs = self.router.ledger.totals()["jobs"]
-        self.say(f"router {self.router.name}: stopped after {ticks} {'look' if ticks == 1 else 'looks'}; jobs: "
-                 + (", ".join(f"{int(n)} {state}" for state, n in jobs.items()) or "none"))
+        self.say(
+            f"router {self.router.name}: stopped after {ticks} {'look' if ticks == 1 else 'looks'}; jobs: "
+            + (", ".join(f"{int(n)} {state}" for state, n in jobs.items()) or "none")
+        )
 
     def record(self) -> dict[str, Any]:
         """All of it, for machines."""
-        return {"router": self.router.name, "policy": self.router.policy_name, "ledger": self.router.ledger.where,
-                "keep_seconds": self.router.keep_s if isfinite(self.router.keep_s) else None,
-                "ticks": self.ticks, "attempts": {k: self.counts[k] for k in sorted(self.counts)},
-                "jobs": {k: int(n) for k, n in self.router.ledger.totals()["jobs"].items()},
-                "engines_down": self.down, "assumptions": self.assumptions()}
+        return {
+            "router": self.router.name,
+            "policy": self.router.policy_name,
+            "ledger": self.router.ledger.where,
+            "keep_seconds": self.router.keep_s if isfinite(self.router.keep_s) else None,
+            "ticks": self.ticks,
+            "attempts": {k: self.counts[k] for k in sorted(self.counts)},
+            "jobs": {k: int(n) for k, n in self.router.ledger.totals()["jobs"].items()},
+            "engines_down": self.down,
+            "assumptions": self.assumptions(),
+        }
 
     def blocks(self) -> list[Block]:
         """All that was said."""
@@ -115,13 +127,35 @@ class Told:
 def status_record(found: Status) -> dict[str, Any]:
     """`router status` for machines."""
     return {
-        "at": found.at, "ledger": found.ledger,
-        "routers": [{"id": row.id, "pulse": pulse, "host": row.host, "pid": row.pid, "policy": row.policy,
-                     "started": row.started, "seen": row.seen, "stopped": row.stopped}
-                    for row, pulse in found.routers],
-        "engines": [{"name": row.name, "ok": row.ok, "since": row.since, "failures": row.failures, "error": row.error,
-                     "next_try": row.next_try if not row.ok else None} for row in found.engines],
-        "jobs": found.jobs, "attempts": found.attempts, "drained": found.drained,
+        "at": found.at,
+        "ledger": found.ledger,
+        "routers": [
+            {
+                "id": row.id,
+                "pulse": pulse,
+                "host": row.host,
+                "pid": row.pid,
+                "policy": row.policy,
+                "started": row.started,
+                "seen": row.seen,
+                "stopped": row.stopped,
+            }
+            for row, pulse in found.routers
+        ],
+        "engines": [
+            {
+                "name": row.name,
+                "ok": row.ok,
+                "since": row.since,
+                "failures": row.failures,
+                "error": row.error,
+                "next_try": row.next_try if not row.ok else None,
+            }
+            for row in found.engines
+        ],
+        "jobs": found.jobs,
+        "attempts": found.attempts,
+        "drained": found.drained,
         "oldest_wait_seconds": None if found.oldest is None else max(0.0, found.at - found.oldest.submitted),
         "oldest_waiting_job": None if found.oldest is None else found.oldest.id,
         "inconsistencies": list(found.trouble),
@@ -132,18 +166,53 @@ def status_blocks(found: Status) -> list[Block]:
     """`router status` for people."""
     blocks: list[Block] = [Text(f"ledger {found.ledger}")]
     if found.routers:
-        blocks.append(Table(["router", "pulse", "host", "pid", "policy", "seen"], [
-            [row.id, pulse, row.host, str(row.pid), row.policy, f"{format_seconds(max(0.0, found.at - row.seen))} ago"]
-            for row, pulse in found.routers], frozenset({"router", "pulse", "host", "policy"}), title="Routers"))
+        blocks.append(
+            Table(
+                ["router", "pulse", "host", "pid", "policy", "seen"],
+                [
+                    [
+                        row.id,
+                        pulse,
+                        row.host,
+                        str(row.pid),
+                        row.policy,
+                        f"{format_seconds(max(0.0, found.at - row.seen))} ago",
+                    ]
+                    for row, pulse in found.routers
+                ],
+                frozenset({"router", "pulse", "host", "policy"}),
+                title="Routers",
+            )
+        )
     else:
         blocks.append(Text("No router has run on this ledger."))
     if found.engines:
-        blocks.append(Table(["engine", "answers", "since", "failures", "next try", "error"], [
-            [row.name, "yes" if row.ok else "no", f"{format_seconds(max(0.0, found.at - row.since))} ago",
-             str(row.failures), "" if row.ok else f"in {format_seconds(max(0.0, row.next_try - found.at))}", row.error]
-            for row in found.engines], frozenset({"engine", "answers", "error"}), title="Engines"))
-    blocks.append(Table(["jobs", "count"], [[state, str(n)] for state, n in found.jobs.items()] or [["none", "0"]],
-                        frozenset({"jobs"}), title="Jobs"))
+        blocks.append(
+            Table(
+                ["engine", "answers", "since", "failures", "next try", "error"],
+                [
+                    [
+                        row.name,
+                        "yes" if row.ok else "no",
+                        f"{format_seconds(max(0.0, found.at - row.since))} ago",
+                        str(row.failures),
+                        "" if row.ok else f"in {format_seconds(max(0.0, row.next_try - found.at))}",
+                        row.error,
+                    ]
+                    for row in found.engines
+                ],
+                frozenset({"engine", "answers", "error"}),
+                title="Engines",
+            )
+        )
+    blocks.append(
+        Table(
+            ["jobs", "count"],
+            [[state, str(n)] for state, n in found.jobs.items()] or [["none", "0"]],
+            frozenset({"jobs"}),
+            title="Jobs",
+        )
+    )
     blocks += [Text(f"Pool {pool} is drained: {reason}") for pool, reason in found.drained.items()]
     if found.oldest is not None:
         waited = format_seconds(max(0.0, found.at - found.oldest.submitted))

@@ -21,9 +21,14 @@ FILES = ("workload", "bench", "demand", "job", "pools")
 
 
 def schema(
-    file: Annotated[str, typer.Argument(
-        metavar="[FILE]", help="workload, bench (measurements), demand (of a fleet), job or pools (to route).",
-        autocompletion=one_of(*FILES))] = "workload",
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE]",
+            help="workload, bench (measurements), demand (of a fleet), job or pools (to route).",
+            autocompletion=one_of(*FILES),
+        ),
+    ] = "workload",
     out: OutFile = None,
 ) -> None:
     """Print the JSON Schema of a kind of file."""

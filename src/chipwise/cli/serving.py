@@ -48,23 +48,50 @@ LARGEST = 16_384  # tokens of an iteration there are times for
 JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 app = typer.Typer(
-    name="serving", help="Simulate a served model, and find its largest load.", epilog=EXAMPLES,
-    rich_markup_mode=None, no_args_is_help=False, pretty_exceptions_enable=False)
+    name="serving",
+    help="Simulate a served model, and find its largest load.",
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
 
-OnOpt = Annotated[str, typer.Option(
-    "--on", metavar="CHIPS", help="All chips of the service: h200:8, v5e:2x4.", autocompletion=complete_chips)]
+OnOpt = Annotated[
+    str,
+    typer.Option(
+        "--on", metavar="CHIPS", help="All chips of the service: h200:8, v5e:2x4.", autocompletion=complete_chips
+    ),
+]
 SplitOpt = int | None
-TpOpt = Annotated[SplitOpt, typer.Option(
-    "--tp", metavar="N", help="Tensor parallel chips of an engine. The best split unless one is named.", min=1,
-    show_default=False)]
-PpOpt = Annotated[SplitOpt, typer.Option(
-    "--pp", metavar="N", help="Pipeline stages of an engine.", min=1, show_default=False)]
-DpOpt = Annotated[SplitOpt, typer.Option(
-    "--dp", metavar="N", help="Attention groups of an engine that share its experts.", min=1, show_default=False)]
-EpOpt = Annotated[SplitOpt, typer.Option(
-    "--ep", metavar="N", help="Ways that experts are split over tp x dp.", min=1, show_default=False)]
-SeedOpt = Annotated[int, typer.Option(
-    "--seed", metavar="N", help="Of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1)]
+TpOpt = Annotated[
+    SplitOpt,
+    typer.Option(
+        "--tp",
+        metavar="N",
+        help="Tensor parallel chips of an engine. The best split unless one is named.",
+        min=1,
+        show_default=False,
+    ),
+]
+PpOpt = Annotated[
+    SplitOpt, typer.Option("--pp", metavar="N", help="Pipeline stages of an engine.", min=1, show_default=False)
+]
+DpOpt = Annotated[
+    SplitOpt,
+    typer.Option(
+        "--dp", metavar="N", help="Attention groups of an engine that share its experts.", min=1, show_default=False
+    ),
+]
+EpOpt = Annotated[
+    SplitOpt,
+    typer.Option("--ep", metavar="N", help="Ways that experts are split over tp x dp.", min=1, show_default=False),
+]
+SeedOpt = Annotated[
+    int,
+    typer.Option(
+        "--seed", metavar="N", help="Of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1
+    ),
+]
 
 
 @app.command("simulate", epilog=SIMULATE_EXAMPLES)
@@ -76,27 +103,68 @@ def simulate(
     pp: PpOpt = None,
     dp: DpOpt = None,
     ep: EpOpt = None,
-    replicas: Annotated[int | None, typer.Option(
-        "--replicas", metavar="N", help="Engines. As many as the chips hold unless said.", min=1, max=100_000,
-        show_default=False)] = None,
-    disaggregate: Annotated[str | None, typer.Option(
-        "--disaggregate", metavar="P:D", help="P engines for prompts, D others that decode: 2:6.",
-        show_default=False)] = None,
-    router: Annotated[str, typer.Option(
-        "--router", metavar="NAME", help=f"One of {', '.join(ROUTERS)}.", autocompletion=one_of(*ROUTERS))
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--replicas",
+            metavar="N",
+            help="Engines. As many as the chips hold unless said.",
+            min=1,
+            max=100_000,
+            show_default=False,
+        ),
+    ] = None,
+    disaggregate: Annotated[
+        str | None,
+        typer.Option(
+            "--disaggregate",
+            metavar="P:D",
+            help="P engines for prompts, D others that decode: 2:6.",
+            show_default=False,
+        ),
+    ] = None,
+    router: Annotated[
+        str,
+        typer.Option("--router", metavar="NAME", help=f"One of {', '.join(ROUTERS)}.", autocompletion=one_of(*ROUTERS)),
     ] = "least_loaded",
-    max_batch: Annotated[int | None, typer.Option(
-        "--max-batch", metavar="N", help="Sequences of an engine at once. The stack's own unless said.", min=1,
-        max=LARGEST, show_default=False)] = None,
-    chunk: Annotated[int | None, typer.Option(
-        "--chunk", metavar="N", help="Tokens of an iteration, prompts are cut to fit. The stack's own unless said.",
-        min=1, max=LARGEST, show_default=False)] = None,
-    requests: Annotated[int | None, typer.Option(
-        "--requests", metavar="N", help="Requests to simulate (10,000; all of a trace or an offline job).", min=1,
-        max=10_000_000, show_default=False)] = None,
+    max_batch: Annotated[
+        int | None,
+        typer.Option(
+            "--max-batch",
+            metavar="N",
+            help="Sequences of an engine at once. The stack's own unless said.",
+            min=1,
+            max=LARGEST,
+            show_default=False,
+        ),
+    ] = None,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk",
+            metavar="N",
+            help="Tokens of an iteration, prompts are cut to fit. The stack's own unless said.",
+            min=1,
+            max=LARGEST,
+            show_default=False,
+        ),
+    ] = None,
+    requests: Annotated[
+        int | None,
+        typer.Option(
+            "--requests",
+            metavar="N",
+            help="Requests to simulate (10,000; all of a trace or an offline job).",
+            min=1,
+            max=10_000_000,
+            show_default=False,
+        ),
+    ] = None,
     seed: SeedOpt = 0,
-    plot: Annotated[Path | None, typer.Option(
-        "--plot", metavar="FILE", help="Draw latency against load, as .svg or .png.", show_default=False)] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw latency against load, as .svg or .png.", show_default=False),
+    ] = None,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
     out: OutFile = None,

@@ -33,10 +33,19 @@ def served_blocks(served: Served, acc: Accelerators, asked: Asked, seed: int) ->
     work = of.place.workload
     out: list[Block] = [
         Text(f"{work.name} on {acc}: {arrival_of(served)}; {requests_of(work.serve)}"),
-        _service(served, acc, asked), _latency(served), _rates(served)]
+        _service(served, acc, asked),
+        _latency(served),
+        _rates(served),
+    ]
     if served.measures.kept:
-        out.append(Table(["bound", "has", "90 %", "answer"], [_kept(k, served) for k in served.measures.kept],
-                         frozenset({"bound", "answer"}), title="Promise"))
+        out.append(
+            Table(
+                ["bound", "has", "90 %", "answer"],
+                [_kept(k, served) for k in served.measures.kept],
+                frozenset({"bound", "answer"}),
+                title="Promise",
+            )
+        )
     if said := flags(of):
         out += [Text("One engine, in its stack's words", True), Text(f"  {said}")]
     return [*out, Text("Assumptions", True), *(Text(f"  {line}") for line in assumptions(served, acc, seed))]
@@ -46,11 +55,19 @@ def _service(served: Served, acc: Accelerators, asked: Asked) -> Table:
     of = served.service
     how = "named" if asked.split else "chosen: it carries most of the splits that fit"
     engines = f"{words_of(of)} ({how})"
-    return Table(["", " "], [
-        ["engines", engines], ["router", of.router if of.prefill is None else "least_loaded, in both pools"],
-        ["stack", of.place.stack.name],
-        ["settings", settings_of(of)], ["cache", cache_of(of)],
-    ], frozenset({"", " "}), title="Service", bare=True)
+    return Table(
+        ["", " "],
+        [
+            ["engines", engines],
+            ["router", of.router if of.prefill is None else "least_loaded, in both pools"],
+            ["stack", of.place.stack.name],
+            ["settings", settings_of(of)],
+            ["cache", cache_of(of)],
+        ],
+        frozenset({"", " "}),
+        title="Service",
+        bare=True,
+    )
 
 
 def spreads(served: Served) -> list[tuple[str, Spread]]:
@@ -69,8 +86,13 @@ def _latency(served: Served) -> Table:
     for name, spread in spreads(served):
         cells = [_time(getattr(spread, p)) for p in PERCENTILES]
         rows.append([METRICS[name], *cells, spread.p50.evidence])
-    return Table(["latency", *PERCENTILES, "evidence"], rows, frozenset({"latency", "evidence"}),
-                 title="Latency of requests, with 90 % intervals", drop=("evidence", "p90"))
+    return Table(
+        ["latency", *PERCENTILES, "evidence"],
+        rows,
+        frozenset({"latency", "evidence"}),
+        title="Latency of requests, with 90 % intervals",
+        drop=("evidence", "p90"),
+    )
 
 
 def _time(e: Estimate) -> str:
@@ -83,9 +105,14 @@ def _rates(served: Served) -> Table:
     rows = [["answered", f"{rate(served.request_rate)} requests/s"]]
     if served.simulation.requests.kind == "offline":
         ends = deadline_of(served)
-        rows.insert(0, ["job", f"{_time(duration_of(served))} for "
-                               f"{plural(of.place.workload.serve.requests or m.requests, 'request')}"
-                               + (f"; {ends}" if ends else "")])
+        rows.insert(
+            0,
+            [
+                "job",
+                f"{_time(duration_of(served))} for "
+                f"{plural(of.place.workload.serve.requests or m.requests, 'request')}" + (f"; {ends}" if ends else ""),
+            ],
+        )
     if unit == "tokens":
         each = number(served.token_rate.value / of.chips)
         rows.append(["output", f"{rate(served.token_rate)} tokens/s, {each} a chip"])
@@ -94,12 +121,21 @@ def _rates(served: Served) -> Table:
     pools = f"; engines for prompts {m.busy_prefill:.0%}" if of.prefill is not None else ""
     rows.append(["compute", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration{pools}"])
     if of.replica.room.caches:
-        rows.append(["cache", f"{m.kv_use:.1%} in use over time, {m.kv_peak:.1%} at most; "
-                              f"{plural(m.preemptions, 'preemption')}"])
+        rows.append(
+            [
+                "cache",
+                f"{m.kv_use:.1%} in use over time, {m.kv_peak:.1%} at most; {plural(m.preemptions, 'preemption')}",
+            ]
+        )
     rows.append(["queue", f"{number(m.queue)} requests wait on average, {number(m.in_system)} are in the system"])
     watts = m.joules_per_token * m.token_rate.value
-    rows.append(["power", f"{number(watts)} W of {plural(of.chips, 'chip')}, "
-                          f"{number(m.joules_per_token)} J per output {unit.removesuffix('s')}"])
+    rows.append(
+        [
+            "power",
+            f"{number(watts)} W of {plural(of.chips, 'chip')}, "
+            f"{number(m.joules_per_token)} J per output {unit.removesuffix('s')}",
+        ]
+    )
     return Table(["", " "], rows, frozenset({"", " "}), title="Rates and use", bare=True)
 
 
@@ -109,29 +145,36 @@ def _kept(k: Kept, served: Served) -> list[str]:
     of_run = getattr(spread, name, None) if spread is not None else None
     if k.seconds != k.seconds:  # nothing to measure
         return [str(k.bound), "-", "-", "kept: nothing to measure"]
-    return [str(k.bound), format_seconds(k.seconds), interval(of_run) if of_run is not None else "-",
-            "kept" if k.holds else "broken"]
+    return [
+        str(k.bound),
+        format_seconds(k.seconds),
+        interval(of_run) if of_run is not None else "-",
+        "kept" if k.holds else "broken",
+    ]
 
 
 def assumptions(served: Served, acc: Accelerators, seed: int) -> list[str]:
     """What was taken for granted, in words."""
     of, run, m = served.service, served.simulation, served.measures
-    counted = (f"the first {run.warm:,} are warm-up" if run.steady and run.warm else "all of them count")
+    counted = f"the first {run.warm:,} are warm-up" if run.steady and run.warm else "all of them count"
     out = [f"{plural(len(run.requests), 'request')} simulated with seed {seed}; {counted}"]
     if not m.settled:
         out.append("the requests in the system still rose at the end: more of them (--requests) would tell if for good")
     if of.chips < acc.count:
         out.append(f"{acc.count - of.chips} of {acc.count} chips are not used")
     out += common_assumptions(of.place)
-    out += [f"{METRICS[name]}: {spread.p50.evidence}, {spread.p50.because}" for name, spread in spreads(served)
-            if name != "itl"]
-    out.append("p50, p90 and p99 are over requests (of gaps between tokens: over gaps); intervals hold the model's "
-               "error and the chance of the run")
+    out += [
+        f"{METRICS[name]}: {spread.p50.evidence}, {spread.p50.because}"
+        for name, spread in spreads(served)
+        if name != "itl"
+    ]
+    out.append(
+        "p50, p90 and p99 are over requests (of gaps between tokens: over gaps); intervals hold the model's "
+        "error and the chance of the run"
+    )
     if of.place.workload.serve.unit == "tokens" and run.requests.kind != "offline":
         out.append(f"first tokens include {format_seconds(of.shown_s)} on the way in and until they are streamed")
     out.append("power: chips at full power while an engine is busy, idle power else")
     if of.prefill is not None:
         out.append("caches travel between engines over the links of the chips, each as if it had them alone")
     return out
-
-

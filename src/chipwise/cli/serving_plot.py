@@ -50,8 +50,11 @@ def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> 
     points = []
     for i, load in enumerate(loads):
         progress(i, len(loads), f"{load:.3g}")
-        served = (run(of, count=max(COUNT, 20 * round(load)), seed=seed, users=round(load)) if closed
-                  else run(of, count=max(COUNT, COUNT * of.replicas // 2), seed=seed, rate=load))
+        served = (
+            run(of, count=max(COUNT, 20 * round(load)), seed=seed, users=round(load))
+            if closed
+            else run(of, count=max(COUNT, COUNT * of.replicas // 2), seed=seed, rate=load)
+        )
         points.append(Point(load, served))
     return Curve(of, within if serve.slo else 0.0, tuple(points))
 
@@ -62,14 +65,17 @@ def draw(found: Curve, target: Path) -> None:
 
     metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
     with pictures.drawing() as pyplot:
-        figure, axes = pyplot.subplots(len(metrics), 1, figsize=(8, 3.4 * len(metrics)), sharex=True, squeeze=False,
-                                       layout="constrained")
+        figure, axes = pyplot.subplots(
+            len(metrics), 1, figsize=(8, 3.4 * len(metrics)), sharex=True, squeeze=False, layout="constrained"
+        )
         for each, metric in zip(axes[:, 0], metrics, strict=True):
             _panel(each, found, metric)
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         work = found.service.place.workload
-        axes[0, 0].set_title(f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
-                             f"{words_of(found.service)}, {found.service.place.stack.name}")
+        axes[0, 0].set_title(
+            f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
+            f"{words_of(found.service)}, {found.service.place.stack.name}"
+        )
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
         pictures.save(figure, target)
 
@@ -83,17 +89,24 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
     loads = [p.load for p in found.points]
     for name, colour in COLOURS.items():
         values = [getattr(getattr(p.served, metric), name) for p in found.points]
-        axes.fill_between(loads, [v.low * 1e3 for v in values], [v.high * 1e3 for v in values], color=colour,
-                          alpha=0.15, linewidth=0)
+        axes.fill_between(
+            loads, [v.low * 1e3 for v in values], [v.high * 1e3 for v in values], color=colour, alpha=0.15, linewidth=0
+        )
         axes.plot(loads, [v.value * 1e3 for v in values], "o-", color=colour, markersize=3, label=name)
     for bound in found.service.place.workload.serve.slo:
         if bound.metric == metric:
             axes.axhline(bound.seconds * 1e3, color=pictures.FAINT, linestyle="--", linewidth=1)
-            axes.annotate(f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
-                          (loads[0], bound.seconds * 1e3), xytext=(0, 3), textcoords="offset points", fontsize=8)
+            axes.annotate(
+                f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
+                (loads[0], bound.seconds * 1e3),
+                xytext=(0, 3),
+                textcoords="offset points",
+                fontsize=8,
+            )
     if found.within:
-        axes.axvline(found.within, color=pictures.GREEN, linestyle=":", linewidth=1.2,
-                     label="the most within the promise")
+        axes.axvline(
+            found.within, color=pictures.GREEN, linestyle=":", linewidth=1.2, label="the most within the promise"
+        )
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")

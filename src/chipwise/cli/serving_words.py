@@ -83,8 +83,10 @@ def cache_of(of: Service) -> str:
     fit, r = fitting(of), of.replica
     if fit is None:
         return "none: nothing is kept between iterations"
-    return (f"{of.blocks(r):,} blocks of {r.knobs.block} tokens an engine in {r.kv_precision}: "
-            f"{number(fit)} sequences of mean length, {number(mean_tokens(of))} tokens")
+    return (
+        f"{of.blocks(r):,} blocks of {r.knobs.block} tokens an engine in {r.kv_precision}: "
+        f"{number(fit)} sequences of mean length, {number(mean_tokens(of))} tokens"
+    )
 
 
 def duration_of(served: Served) -> Estimate:
@@ -114,6 +116,8 @@ def common_assumptions(at: Place) -> list[str]:
     if serve.slo:
         out.append("a time promised without a percentile is promised for p99")
     if at.taught.date:
-        out.append(f"calibration of {at.taught.date} on {at.taught.rows:,} published serving rows; kernels and wires "
-                   f"of {at.calibration.date} on {at.calibration.rows:,}")
+        out.append(
+            f"calibration of {at.taught.date} on {at.taught.rows:,} published serving rows; kernels and wires "
+            f"of {at.calibration.date} on {at.calibration.rows:,}"
+        )
     return out

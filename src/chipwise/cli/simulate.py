@@ -52,42 +52,101 @@ def complete_policies(incomplete: str) -> list[str]:
 
 def simulate(
     context: typer.Context,
-    trace: Annotated[Path | None, typer.Argument(
-        metavar="[TRACE]", help="Jobs with their arrivals (YAML or CSV), or recorded jobs (CSV with gpus, duration_s).",
-        autocompletion=complete_traces, show_default=False)] = None,
-    pools: Annotated[Path | None, typer.Option(
-        "--pools", metavar="FILE", help="A pools file (YAML). CHIPWISE_POOLS names one too.", envvar="CHIPWISE_POOLS",
-        autocompletion=complete_traces, show_default=False)] = None,
-    policy: Annotated[str, typer.Option(
-        "--policy", metavar="LIST", help="Policies to try, such as fastest,cheapest; all: every one.",
-        autocompletion=complete_policies)] = DEFAULT,
-    neutral: Annotated[Path | None, typer.Option(
-        "--neutral", metavar="FOLDER", help="Instead of TRACE: a folder with jobs.csv, throughput.csv, cluster.csv, "
-                                            "replayed in rounds.", show_default=False)] = None,
-    recompute: Annotated[str | None, typer.Option(
-        "--recompute", metavar="TIME", help="With --neutral: least time between two allocations; 0 unless said.",
-        show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(
-        "--seed", metavar="N", help="Draw run times from their intervals, and spot interruptions. Without it all "
-                                    "happens as estimated.", show_default=False)] = None,
-    failures: Annotated[float, typer.Option(
-        "--failures", metavar="RATE", help="Nodes that fail: of one node, an hour.")] = 0.0,
-    repair: Annotated[str, typer.Option(
-        "--repair", metavar="TIME", help="Until a failed node is back.")] = "4h",
-    speed: Annotated[list[str] | None, typer.Option(
-        "--speed", metavar="CHIP=FACTOR", help="Of recorded jobs: speed on a chip against the recorded GPUs. "
-                                               "May be said again.",
-        autocompletion=complete_chips, show_default=False)] = None,
-    tick: Annotated[str, typer.Option(
-        "--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")] = "5min",
-    weight: Annotated[list[str] | None, typer.Option(
-        "--weight", metavar="NAME=VALUE", help="Of the balanced policy: cost, time, energy or risk. May be said again.",
-        show_default=False)] = None,
-    plot: Annotated[Path | None, typer.Option(
-        "--plot", metavar="FILE", help="Draw who held which chips when and the use of the pools, as .svg or .png.",
-        show_default=False)] = None,
-    jobs_out: Annotated[Path | None, typer.Option(
-        "--jobs-out", metavar="FILE", help="Write what became of every job, as CSV.", show_default=False)] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[TRACE]",
+            help="Jobs with their arrivals (YAML or CSV), or recorded jobs (CSV with gpus, duration_s).",
+            autocompletion=complete_traces,
+            show_default=False,
+        ),
+    ] = None,
+    pools: Annotated[
+        Path | None,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            help="A pools file (YAML). CHIPWISE_POOLS names one too.",
+            envvar="CHIPWISE_POOLS",
+            autocompletion=complete_traces,
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="LIST",
+            help="Policies to try, such as fastest,cheapest; all: every one.",
+            autocompletion=complete_policies,
+        ),
+    ] = DEFAULT,
+    neutral: Annotated[
+        Path | None,
+        typer.Option(
+            "--neutral",
+            metavar="FOLDER",
+            help="Instead of TRACE: a folder with jobs.csv, throughput.csv, cluster.csv, replayed in rounds.",
+            show_default=False,
+        ),
+    ] = None,
+    recompute: Annotated[
+        str | None,
+        typer.Option(
+            "--recompute",
+            metavar="TIME",
+            help="With --neutral: least time between two allocations; 0 unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Draw run times from their intervals, and spot interruptions. Without it all happens as estimated.",
+            show_default=False,
+        ),
+    ] = None,
+    failures: Annotated[
+        float, typer.Option("--failures", metavar="RATE", help="Nodes that fail: of one node, an hour.")
+    ] = 0.0,
+    repair: Annotated[str, typer.Option("--repair", metavar="TIME", help="Until a failed node is back.")] = "4h",
+    speed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--speed",
+            metavar="CHIP=FACTOR",
+            help="Of recorded jobs: speed on a chip against the recorded GPUs. May be said again.",
+            autocompletion=complete_chips,
+            show_default=False,
+        ),
+    ] = None,
+    tick: Annotated[
+        str, typer.Option("--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")
+    ] = "5min",
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight",
+            metavar="NAME=VALUE",
+            help="Of the balanced policy: cost, time, energy or risk. May be said again.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw who held which chips when and the use of the pools, as .svg or .png.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs_out: Annotated[
+        Path | None,
+        typer.Option("--jobs-out", metavar="FILE", help="Write what became of every job, as CSV.", show_default=False),
+    ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -117,8 +176,16 @@ def simulate(
 
                 plots.ready(plot, len(names))
             chance = _chance(seed, failures, _time(repair, "--repair"))
-            replayed = _by_events(trace, pools, names, chance, _time(tick, "--tick", 1.0),
-                                  _pairs(speed, "--speed", "h100=2.5"), weights, line)
+            replayed = _by_events(
+                trace,
+                pools,
+                names,
+                chance,
+                _time(tick, "--tick", 1.0),
+                _pairs(speed, "--speed", "h100=2.5"),
+                weights,
+                line,
+            )
     if plot is not None:
         _draw(replayed, plot)
     if jobs_out is not None:
@@ -146,8 +213,9 @@ def _names(policy: str) -> list[str]:
     return names
 
 
-def _check_ways(context: typer.Context, trace: Path | None, pools: Path | None, neutral: Path | None,
-                recompute: str | None) -> None:
+def _check_ways(
+    context: typer.Context, trace: Path | None, pools: Path | None, neutral: Path | None, recompute: str | None
+) -> None:
     """A trace with pools, or a neutral folder; and no option that the other way alone would hear."""
     from chipwise.errors import InputError
 
@@ -165,8 +233,11 @@ def _check_ways(context: typer.Context, trace: Path | None, pools: Path | None, 
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             value = context.params[name]
-            raise InputError(f"--{name.replace('_', '-')}", ", ".join(value) if isinstance(value, list) else str(value),
-                             "no such option with --neutral: work in rounds has nothing of the kind")
+            raise InputError(
+                f"--{name.replace('_', '-')}",
+                ", ".join(value) if isinstance(value, list) else str(value),
+                "no such option with --neutral: work in rounds has nothing of the kind",
+            )
 
 
 def _time(text: str, field: str, least: float = 0.0) -> float:
@@ -206,8 +277,16 @@ def _chance(seed: int | None, failures: float, repair: float) -> Chance:
     return Chance(seed, failures, repair)
 
 
-def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chance, tick: float,
-               speed: Mapping[str, float], weights: Mapping[str, float], line: Progress) -> Replayed:
+def _by_events(
+    file: Path,
+    pools_file: Path,
+    names: Sequence[str],
+    chance: Chance,
+    tick: float,
+    speed: Mapping[str, float],
+    weights: Mapping[str, float],
+    line: Progress,
+) -> Replayed:
     from chipwise.cli.pricing import read_pools
     from chipwise.cli.progress import waiting
     from chipwise.route.policies import policy_named
@@ -220,6 +299,7 @@ def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chanc
     trace = read_trace(file, pools.pools, speed, say=lambda what: line.say(f"simulate: {what}"))
     outcomes: list[Outcome] = []
     for name in names:
+
         def seated(name: str = name) -> PolicyDesk:
             return PolicyDesk(name, policy_named(name), trace.pools, weights)
 
@@ -228,8 +308,17 @@ def _by_events(file: Path, pools_file: Path, names: Sequence[str], chance: Chanc
         outcomes.append(replay(trace, seated(), Terms(chance, tick, partial(_say, line, name))))
     span = trace.arrivals[-1].at - trace.arrivals[0].at
     refused = {o.policy: tuple((f.id, f.refused) for f in o.fates if f.end is None) for o in outcomes}
-    return Replayed(trace.name, trace.kind, len(trace.arrivals), span, chance.seed, tuple(map(measure, outcomes)),
-                    _assumed(trace, pools.said, chance, tick, weights), refused, tuple(outcomes))
+    return Replayed(
+        trace.name,
+        trace.kind,
+        len(trace.arrivals),
+        span,
+        chance.seed,
+        tuple(map(measure, outcomes)),
+        _assumed(trace, pools.said, chance, tick, weights),
+        refused,
+        tuple(outcomes),
+    )
 
 
 def _say(line: Progress, name: str, done: int, jobs: int) -> None:
@@ -237,29 +326,41 @@ def _say(line: Progress, name: str, done: int, jobs: int) -> None:
         line(done, jobs, name)
 
 
-def _assumed(trace: Trace, said: Sequence[str], chance: Chance, tick: float,
-             weights: Mapping[str, float]) -> tuple[str, ...]:
+def _assumed(
+    trace: Trace, said: Sequence[str], chance: Chance, tick: float, weights: Mapping[str, float]
+) -> tuple[str, ...]:
     from chipwise.units import format_seconds
 
     spot = any(p.spot for p in trace.pools)
     words = [*trace.assumptions, *(line for line in said if not line.startswith("folder:"))]  # nothing runs here
     if chance.seed is None:
-        words.append("runs take exactly what was estimated" + (", spot interruptions as expected on average" if spot
-                     else "") + "; --seed N draws them from their intervals")
+        words.append(
+            "runs take exactly what was estimated"
+            + (", spot interruptions as expected on average" if spot else "")
+            + "; --seed N draws them from their intervals"
+        )
     else:
-        words.append("run times are drawn for each job and pool from the estimate's interval, log-normal on either "
-                     "side, nine in ten inside; the same draws for every policy")
+        words.append(
+            "run times are drawn for each job and pool from the estimate's interval, log-normal on either "
+            "side, nine in ten inside; the same draws for every policy"
+        )
         if spot:
             words.append("spot chips are taken away at random at the pool's rate; others take their place at once")
     if chance.failures:
-        words.append(f"nodes fail at random, {chance.failures:g} an hour each, and are back after "
-                     f"{format_seconds(chance.repair)}; the job on one goes on from its last checkpoint")
+        words.append(
+            f"nodes fail at random, {chance.failures:g} an hour each, and are back after "
+            f"{format_seconds(chance.repair)}; the job on one goes on from its last checkpoint"
+        )
     words.append("chips are paid for while a job holds them, and draw power then alone; idle chips cost nothing here")
     words.append("a job that is stopped keeps what its last checkpoint holds; restarting takes the time its file says")
-    words.append(f"a policy is asked at every arrival and end, and every {format_seconds(tick)} while a job waits that "
-                 "could start or displace another; deciding and launching take no time")
-    words.append("fairness is Jain's index of how fast jobs were done: time of the fastest way alone over completion "
-                 "time; 1 is all alike")
+    words.append(
+        f"a policy is asked at every arrival and end, and every {format_seconds(tick)} while a job waits that "
+        "could start or displace another; deciding and launching take no time"
+    )
+    words.append(
+        "fairness is Jain's index of how fast jobs were done: time of the fastest way alone over completion "
+        "time; 1 is all alike"
+    )
     if weights:
         words.append("weights: " + ", ".join(f"{name} {value:g}" for name, value in weights.items()))
     return tuple(words)
@@ -282,14 +383,18 @@ def _in_rounds(folder: Path, names: Sequence[str], recompute: float, line: Progr
         "or moving one",
         "rates are known exactly and don't depend on placement; a job gets all its accelerators of one kind, or none",
         "an accelerator is paid for while a job works on it; idle ones, and the rest of a round, are free",
-        (f"an allocation holds for at least {format_seconds(recompute)}" if recompute
-         else "allocations are recomputed at every round in which something changed"),
+        (
+            f"an allocation holds for at least {format_seconds(recompute)}"
+            if recompute
+            else "allocations are recomputed at every round in which something changed"
+        ),
         "fairness is Jain's index of completion times against those of an equal share of every pool; 1 is all alike",
     )
     span = float(work.arrival[-1] - work.arrival[0])
     measures = tuple(of_rounds(result, len(work.jobs)) for result in results)
-    return Replayed(work.name, "neutral", len(work.jobs), span, None, measures, words,
-                    {r.policy: r.refused for r in results})
+    return Replayed(
+        work.name, "neutral", len(work.jobs), span, None, measures, words, {r.policy: r.refused for r in results}
+    )
 
 
 def _draw(replayed: Replayed, plot: Path) -> None:

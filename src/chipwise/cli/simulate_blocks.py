@@ -39,8 +39,10 @@ def _columns() -> tuple[Column, ...]:
 def blocks(replayed: Replayed) -> list[Block]:
     """What is printed."""
     seed = "no draws" if replayed.seed is None else f"seed {replayed.seed}"
-    out: list[Block] = [Text(f"{replayed.name}: {replayed.jobs:,} jobs that arrive over "
-                             f"{format_seconds(replayed.span_s)}; {seed}"), _side_by_side(replayed.measures)]
+    out: list[Block] = [
+        Text(f"{replayed.name}: {replayed.jobs:,} jobs that arrive over {format_seconds(replayed.span_s)}; {seed}"),
+        _side_by_side(replayed.measures),
+    ]
     if len(replayed.measures) > 1:
         out.append(Text(f"{MARK} best of its column. {_comparable(replayed.measures)}"))
     if any(m.pools for m in replayed.measures):
@@ -60,8 +62,12 @@ def _side_by_side(measures: Sequence[Measures]) -> Table:
         for row, value in zip(rows, values, strict=True):
             text = "-" if value is None else written(value)
             row.append(text if best is None else text + (MARK if text == written(best) else " "))
-    return Table(["policy", *(c[0] for c in columns)], rows, frozenset({"policy"}),
-                 drop=("CPU s", "median", "preempted", "refused", "kWh", "p99", "fairness", "in use", "makespan"))
+    return Table(
+        ["policy", *(c[0] for c in columns)],
+        rows,
+        frozenset({"policy"}),
+        drop=("CPU s", "median", "preempted", "refused", "kWh", "p99", "fairness", "in use", "makespan"),
+    )
 
 
 def _best(header: str, values: Sequence[float | None], less: bool | None, measures: Sequence[Measures]) -> float | None:
@@ -78,8 +84,10 @@ def _best(header: str, values: Sequence[float | None], less: bool | None, measur
 
 def _comparable(measures: Sequence[Measures]) -> str:
     if len({m.completed for m in measures}) > 1:
-        return ("Policies completed different numbers of jobs: times and costs are of completed jobs, and only those "
-                "policies that completed the most are marked.")
+        return (
+            "Policies completed different numbers of jobs: times and costs are of completed jobs, and only those "
+            "policies that completed the most are marked."
+        )
     return "Every policy met the same jobs, pools, prices and luck."
 
 
@@ -88,8 +96,12 @@ def _pools(measures: Sequence[Measures]) -> Table:
     for i, pool in enumerate(measures[0].pools):
         shares = [f"{100 * m.pools[i].utilisation:.0f} % {format_money(m.pools[i].usd)}" for m in measures]
         rows.append([pool.pool, pool.chip, f"{pool.chips:,}", *shares])
-    return Table(["pool", "chip", "chips", *(m.policy for m in measures)], rows, frozenset({"pool", "chip"}),
-                 title="Chips in use, and what they cost")
+    return Table(
+        ["pool", "chip", "chips", *(m.policy for m in measures)],
+        rows,
+        frozenset({"pool", "chip"}),
+        title="Chips in use, and what they cost",
+    )
 
 
 def _refusals(replayed: Replayed) -> list[Block]:

@@ -14,10 +14,31 @@ if TYPE_CHECKING:
     from chipwise.route.simulate.outcome import Outcome
 
 FIGURES = (
-    "avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "cost_usd", "completed", "refused", "cpu_s", "jobs",
-    "avg_wait_s", "energy_kwh", "utilisation", "deadlines", "deadline_misses", "fairness", "worst_slowdown",
-    "avg_slowdown", "worst_owner", "worst_owner_slowdown", "preemptions", "interruptions", "node_failures",
-    "lost_chip_s", "decisions")
+    "avg_jct_s",
+    "median_jct_s",
+    "p99_jct_s",
+    "makespan_s",
+    "cost_usd",
+    "completed",
+    "refused",
+    "cpu_s",
+    "jobs",
+    "avg_wait_s",
+    "energy_kwh",
+    "utilisation",
+    "deadlines",
+    "deadline_misses",
+    "fairness",
+    "worst_slowdown",
+    "avg_slowdown",
+    "worst_owner",
+    "worst_owner_slowdown",
+    "preemptions",
+    "interruptions",
+    "node_failures",
+    "lost_chip_s",
+    "decisions",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +83,18 @@ def record(replayed: Replayed) -> dict[str, Any]:
 def _policy(measures: Measures, replayed: Replayed) -> dict[str, Any]:
     return {
         **figures(measures),
-        "pools": [{"pool": p.pool, "chip": p.chip, "chips": p.chips, "utilisation": p.utilisation,
-                   "busy_chip_s": p.busy_chip_s, "usd": p.usd, "runs": p.runs} for p in measures.pools],
+        "pools": [
+            {
+                "pool": p.pool,
+                "chip": p.chip,
+                "chips": p.chips,
+                "utilisation": p.utilisation,
+                "busy_chip_s": p.busy_chip_s,
+                "usd": p.usd,
+                "runs": p.runs,
+            }
+            for p in measures.pools
+        ],
         "refused_jobs": [{"job": job, "reason": reason} for job, reason in replayed.refusals(measures.policy)],
     }
 
@@ -88,11 +119,23 @@ def job_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             usd[run.job] += run.usd
             where[run.job].append(run.pool)
         for i, fate in enumerate(outcome.fates):
-            out.append({
-                "policy": outcome.policy, "job": fate.id, "owner": fate.owner, "arrival_s": fate.arrival,
-                "first_start_s": _blank(fate.first), "end_s": _blank(fate.end), "jct_s": _blank(fate.jct),
-                "deadline_s": "" if fate.deadline == inf else fate.deadline, "missed": fate.missed,
-                "pools": ">".join(where[i]), "runs": len(where[i]), "cost_usd": usd[i], "refused": fate.refused})
+            out.append(
+                {
+                    "policy": outcome.policy,
+                    "job": fate.id,
+                    "owner": fate.owner,
+                    "arrival_s": fate.arrival,
+                    "first_start_s": _blank(fate.first),
+                    "end_s": _blank(fate.end),
+                    "jct_s": _blank(fate.jct),
+                    "deadline_s": "" if fate.deadline == inf else fate.deadline,
+                    "missed": fate.missed,
+                    "pools": ">".join(where[i]),
+                    "runs": len(where[i]),
+                    "cost_usd": usd[i],
+                    "refused": fate.refused,
+                }
+            )
     return out
 
 

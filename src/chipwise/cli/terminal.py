@@ -61,7 +61,7 @@ def _pieces(words: str, room: int) -> Iterator[tuple[str, str]]:
     """What may stand on a line of its own, each with what joins it to the piece before."""
     for word in words.split():
         parts = [word] if len(word) <= room else re.findall(r"[^,]*,|[^,]+$", word)
-        parts = [part[i:i + room] for part in parts for i in range(0, len(part), room)]
+        parts = [part[i : i + room] for part in parts for i in range(0, len(part), room)]
         yield from zip([" ", *[""] * (len(parts) - 1)], parts, strict=True)
 
 

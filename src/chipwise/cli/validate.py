@@ -20,21 +20,48 @@ Examples:
 
 
 def validate(
-    rows: Annotated[list[Path] | None, typer.Option(
-        "--rows", metavar="FILE", help="Rows to score, may be repeated; those shipped unless said.",
-        show_default=False)] = None,
-    evidence: Annotated[str, typer.Option(
-        "--evidence", metavar="KIND", help="modelled (all rows), or compiled: TPU training rows by the schedules that "
-        "XLA made of them.")] = "modelled",
-    on: Annotated[str | None, typer.Option(
-        "--on", metavar="CHIP", help="The chip that flat rows of measurements are of.", show_default=False)] = None,
-    row: Annotated[list[str] | None, typer.Option(
-        "--row", metavar="ID", help="Score this row only, may be repeated.", show_default=False)] = None,
-    recompile: Annotated[bool, typer.Option(
-        "--recompile", help="With compiled: run the compiler again instead of reading the kept schedules.")] = False,
-    compile_missing: Annotated[bool | None, typer.Option(
-        "--compile/--no-compile", help="With compiled: compile rows of which no schedule is kept (minutes each). Done "
-        "for rows named by --rows or --row unless said.", show_default=False)] = None,
+    rows: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="Rows to score, may be repeated; those shipped unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    evidence: Annotated[
+        str,
+        typer.Option(
+            "--evidence",
+            metavar="KIND",
+            help="modelled (all rows), or compiled: TPU training rows by the schedules that XLA made of them.",
+        ),
+    ] = "modelled",
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="CHIP", help="The chip that flat rows of measurements are of.", show_default=False
+        ),
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="ID", help="Score this row only, may be repeated.", show_default=False),
+    ] = None,
+    recompile: Annotated[
+        bool,
+        typer.Option(
+            "--recompile", help="With compiled: run the compiler again instead of reading the kept schedules."
+        ),
+    ] = False,
+    compile_missing: Annotated[
+        bool | None,
+        typer.Option(
+            "--compile/--no-compile",
+            help="With compiled: compile rows of which no schedule is kept (minutes each). Done "
+            "for rows named by --rows or --row unless said.",
+            show_default=False,
+        ),
+    ] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:

@@ -37,18 +37,24 @@ class Comparison:
     assumptions: tuple[str, ...]
 
 
-def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibration: Calibration,
-            terms: Terms | None = None, stack: Stack | None = None, today: date | None = None,
-            progress: Progress | None = None, change: Change | None = None,
-            book: PriceBook | None = None) -> Comparison:
+def compare(
+    workload: Workload,
+    candidates: Sequence[Candidate] | None,
+    calibration: Calibration,
+    terms: Terms | None = None,
+    stack: Stack | None = None,
+    today: date | None = None,
+    progress: Progress | None = None,
+    change: Change | None = None,
+    book: PriceBook | None = None,
+) -> Comparison:
     """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it.
 
     `change` gives each row's prediction better evidence where there is some; it may find that it doesn't fit.
     """
     terms = terms or Terms()
     chips = list(candidates) if candidates is not None else every_chip()
-    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today(),
-                  book or listed())
+    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today(), book or listed())
     rows: list[Row] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):
@@ -68,8 +74,16 @@ def compare(workload: Workload, candidates: Sequence[Candidate] | None, calibrat
     ranked = sorted(rows, key=lambda row: _rank(row, terms.objective))
     pick = pick_of(ranked, terms.objective)
     found = flips(place, ranked, pick) if pick else ()
-    return Comparison(workload, terms, tuple(ranked), tuple(refused), pick, found,
-                      in_words(place, ranked, pick, found), _assumptions(place, ranked, all(c.fixed for c in chips)))
+    return Comparison(
+        workload,
+        terms,
+        tuple(ranked),
+        tuple(refused),
+        pick,
+        found,
+        in_words(place, ranked, pick, found),
+        _assumptions(place, ranked, all(c.fixed for c in chips)),
+    )
 
 
 def _rank(row: Row, objective: str) -> tuple[bool, float, str]:
@@ -121,9 +135,9 @@ def _nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
     if held:
         other = len(refused) - len(held)
         also = f"; {other} more are refused for other reasons" if other else ""
-        return DoesNotFit(reason + ": it does not fit",
-                          f"by doubling, the smallest of each that hold it are {', '.join(held)}{also}")
+        return DoesNotFit(
+            reason + ": it does not fit", f"by doubling, the smallest of each that hold it are {', '.join(held)}{also}"
+        )
     why = dict.fromkeys(f"{r.reason}; {r.unlock}" if r.unlock else r.reason for r in refused)
     first = next(iter(why))
     return Refusal(reason, f"for one, {first}")
-

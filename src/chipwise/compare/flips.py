@@ -91,9 +91,15 @@ def _by_price(rows: Sequence[Row], pick: Row, terms: Terms) -> Iterator[Flip]:
     if now is None or now.accelerators != second.accelerators:
         return
     name = str(second.accelerators)
-    yield Flip("price", name, second.accelerators.chip.id, before, after,
-               f"{name} wins on cost if its price falls by {_percent(1 - after / before)} "
-               f"to ${after:.2f}/h (from ${before:.2f}/h)")
+    yield Flip(
+        "price",
+        name,
+        second.accelerators.chip.id,
+        before,
+        after,
+        f"{name} wins on cost if its price falls by {_percent(1 - after / before)} "
+        f"to ${after:.2f}/h (from ${before:.2f}/h)",
+    )
 
 
 def _by_efficiency(rows: Sequence[Row], pick: Row, objective: str) -> Iterator[Flip]:
@@ -108,9 +114,15 @@ def _by_efficiency(rows: Sequence[Row], pick: Row, objective: str) -> Iterator[F
     if now is None or now is slower:
         return
     before, after = pick.prediction.mfu, slower.prediction.mfu
-    yield Flip("efficiency", str(now.accelerators), pick.accelerators.chip.id, before, after,
-               f"{now.accelerators} wins on {objective} if {pick.accelerators} is {_percent(1 - after / before)} "
-               f"less efficient than predicted (MFU {after:.1%} instead of {before:.1%})")
+    yield Flip(
+        "efficiency",
+        str(now.accelerators),
+        pick.accelerators.chip.id,
+        before,
+        after,
+        f"{now.accelerators} wins on {objective} if {pick.accelerators} is {_percent(1 - after / before)} "
+        f"less efficient than predicted (MFU {after:.1%} instead of {before:.1%})",
+    )
 
 
 def _other_batch(place: Place, rows: Sequence[Row], pick: Row, factor: float) -> Iterator[Flip]:
@@ -123,9 +135,14 @@ def _other_batch(place: Place, rows: Sequence[Row], pick: Row, factor: float) ->
     changed = replace(place, workload=with_batch(place.workload, int(batch)), terms=Terms(objective))
     now = _picked(changed, same)
     if now and now.accelerators != pick.accelerators:
-        yield Flip("batch", str(now.accelerators), "", before, batch,
-                   f"{now.accelerators} wins on {objective} with a global batch of {int(batch):,} "
-                   f"instead of {before:,}")
+        yield Flip(
+            "batch",
+            str(now.accelerators),
+            "",
+            before,
+            batch,
+            f"{now.accelerators} wins on {objective} with a global batch of {int(batch):,} instead of {before:,}",
+        )
 
 
 def _on_other_terms(place: Place, rows: Sequence[Row], pick: Row, factor: float) -> Iterator[Flip]:
@@ -136,8 +153,9 @@ def _on_other_terms(place: Place, rows: Sequence[Row], pick: Row, factor: float)
     kind, before, after, shown, terms = changed
     now = _picked(replace(place, terms=terms), [Candidate(row.accelerators.chip) for row in rows])
     if now and now.accelerators.chip != pick.accelerators.chip:
-        yield Flip(kind, str(now.accelerators), "", before, after,
-                   f"{now.accelerators} wins on {terms.objective} with {shown}")
+        yield Flip(
+            kind, str(now.accelerators), "", before, after, f"{now.accelerators} wins on {terms.objective} with {shown}"
+        )
 
 
 def _picked(place: Place, candidates: Sequence[Candidate]) -> Row | None:
@@ -149,18 +167,27 @@ def _other_terms(terms: Terms, factor: float) -> tuple[str, float, float, str, T
     """The terms with their one number multiplied: kind, before, after, in words, terms."""
     if terms.deadline_s is not None:
         after = terms.deadline_s * factor
-        return "deadline", terms.deadline_s, after, f"a deadline of {format_seconds(after)}", Terms(
-            terms.objective, deadline_s=after)
+        return (
+            "deadline",
+            terms.deadline_s,
+            after,
+            f"a deadline of {format_seconds(after)}",
+            Terms(terms.objective, deadline_s=after),
+        )
     if terms.budget_usd is not None:
         after = terms.budget_usd * factor
-        return "budget", terms.budget_usd, after, f"a budget of {format_money(after)}", Terms(
-            terms.objective, budget_usd=after)
+        return (
+            "budget",
+            terms.budget_usd,
+            after,
+            f"a budget of {format_money(after)}",
+            Terms(terms.objective, budget_usd=after),
+        )
     before = terms.chips or DEFAULT_CHIPS
     chips = int(before * factor)
     if chips < 1 or chips != before * factor:
         return None
-    return "chips", before, chips, f"{chips:,} chips of each instead of {before:,}", Terms(
-        terms.objective, chips=chips)
+    return "chips", before, chips, f"{chips:,} chips of each instead of {before:,}", Terms(terms.objective, chips=chips)
 
 
 def with_batch(workload: Workload, batch: int) -> Workload:

@@ -52,16 +52,18 @@ class Row:
         p = self.prediction
         parts = {name: seconds * factor for name, seconds in p.parts.items()}
         return replace(
-            self, prediction=replace(p, step=p.step.scaled(factor), parts=parts),
-            ondemand=_scaled(self.ondemand, factor), spot=_scaled(self.spot, factor))
+            self,
+            prediction=replace(p, step=p.step.scaled(factor), parts=parts),
+            ondemand=_scaled(self.ondemand, factor),
+            spot=_scaled(self.spot, factor),
+        )
 
     def priced(self, usd_h: float) -> Row:
         """The row at another on-demand price per chip-hour."""
         if self.ondemand is None:
             return self
         price = replace(self.ondemand.price, usd_h=usd_h)
-        return replace(self, ondemand=_scaled(replace(self.ondemand, price=price),
-                                              usd_h / self.ondemand.price.usd_h))
+        return replace(self, ondemand=_scaled(replace(self.ondemand, price=price), usd_h / self.ondemand.price.usd_h))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,9 @@ class Place:
         return self._priced(acc, found, predict(self.workload, acc, found.best.layout, self.calibration, self.stack))
 
     def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> Row:
-        ondemand, spot = (quote(acc.chip, acc.count, said.duration, spot, self.today, self.book)
-                          for spot in (False, True))
+        ondemand, spot = (
+            quote(acc.chip, acc.count, said.duration, spot, self.today, self.book) for spot in (False, True)
+        )
         if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
             spot = None  # another cloud's spot, dearer than this on demand: no use
         return Row(acc, found, said, ondemand, spot)
@@ -123,8 +126,9 @@ class Place:
         chip, stack = candidate.chip, self.stack
         if stack is not None and chip.family not in stack.families:
             runs = " and ".join(f"{f} chips" for f in stack.families)
-            return Refused(chip, candidate.fixed, "stack", f"{stack.name} does not run on {chip.id}",
-                           f"it runs on {runs}")
+            return Refused(
+                chip, candidate.fixed, "stack", f"{stack.name} does not run on {chip.id}", f"it runs on {runs}"
+            )
         if self.terms.deadline_s is None and self.terms.budget_usd is None:
             acc = candidate.fixed or at_least(chip, self.terms.chips or DEFAULT_CHIPS)
             tried = self._try(acc)
@@ -185,8 +189,13 @@ class Place:
         high = format_seconds(best.prediction.duration.high)
         reason = f"{best.accelerators} takes up to {high}, the deadline is {format_seconds(deadline_s)}"
         fixed = len(counts) == 1
-        return Refused(chip, best.accelerators, "deadline", reason,
-                       "more chips may do" if fixed else f"no count up to {counts[-1].count:,} is faster")
+        return Refused(
+            chip,
+            best.accelerators,
+            "deadline",
+            reason,
+            "more chips may do" if fixed else f"no count up to {counts[-1].count:,} is faster",
+        )
 
     def _fastest(self, chip: Chip, counts: tuple[Accelerators, ...], budget: float) -> Row | Refused:
         """The count that finishes first within a budget: the largest that the budget allows, or near it."""
@@ -198,8 +207,13 @@ class Place:
         except Refusal as refusal:
             return self._why(counts[0], refusal)
         if least_usd > budget:
-            return Refused(chip, None, "budget", f"{chip.id} costs {format_money(least_usd)} at its peak rate",
-                           f"the budget is {format_money(budget)}")
+            return Refused(
+                chip,
+                None,
+                "budget",
+                f"{chip.id} costs {format_money(least_usd)} at its peak rate",
+                f"the budget is {format_money(budget)}",
+            )
         tried: dict[int, Row | Refusal] = {}
 
         def within(i: int) -> bool:
@@ -232,9 +246,13 @@ class Place:
             return self._why(counts[i], tried[i])
         least = min(priced, key=lambda row: row.ondemand.usd.high if row.ondemand else 0.0)
         assert least.ondemand is not None
-        return Refused(chip, least.accelerators, "budget",
-                       f"{least.accelerators} costs up to {format_money(least.ondemand.usd.high)}",
-                       f"the budget is {format_money(budget)}")
+        return Refused(
+            chip,
+            least.accelerators,
+            "budget",
+            f"{least.accelerators} costs up to {format_money(least.ondemand.usd.high)}",
+            f"the budget is {format_money(budget)}",
+        )
 
 
 def _scaled(q: Quote | None, factor: float) -> Quote | None:

@@ -40,15 +40,32 @@ class ServingComparison:
     assumptions: tuple[str, ...]
 
 
-def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] | None, calibration: Calibration,
-                    taught: Taught, terms: Terms | None = None, today: date | None = None, seed: int = 0,
-                    progress: Progress | None = None, book: PriceBook | None = None) -> ServingComparison:
+def compare_serving(
+    workload: ServingWorkload,
+    candidates: Sequence[Candidate] | None,
+    calibration: Calibration,
+    taught: Taught,
+    terms: Terms | None = None,
+    today: date | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    book: PriceBook | None = None,
+) -> ServingComparison:
     """Compare chips (the whole catalog unless named) on a workload to serve; a `Refusal` where none carries it."""
     terms = terms or Terms()
     work = within(workload, terms)
     chips = list(candidates) if candidates is not None else every_chip()
-    market = Market(work, terms, calibration, taught, work.serve.stack, today or date.today(),
-                    demand_of(work, seed), book or listed(), seed)
+    market = Market(
+        work,
+        terms,
+        calibration,
+        taught,
+        work.serve.stack,
+        today or date.today(),
+        demand_of(work, seed),
+        book or listed(),
+        seed,
+    )
     rows: list[ServingRow] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):
@@ -67,9 +84,18 @@ def compare_serving(workload: ServingWorkload, candidates: Sequence[Candidate] |
     pick = choose(ranked, terms.objective)
     found = flips(market, chips, ranked, pick) if pick else ()
     looser = relaxed(market, chips, ranked, pick) if pick else None
-    return ServingComparison(work, terms, market, ranked, tuple(refused), pick, found, looser,
-                             in_words(market, ranked, pick, found, looser),
-                             _assumptions(market, ranked, all(market.named(c) for c in chips)))
+    return ServingComparison(
+        work,
+        terms,
+        market,
+        ranked,
+        tuple(refused),
+        pick,
+        found,
+        looser,
+        in_words(market, ranked, pick, found, looser),
+        _assumptions(market, ranked, all(market.named(c) for c in chips)),
+    )
 
 
 def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
@@ -78,8 +104,11 @@ def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
         return workload
     s = workload.serve
     if s.arrival.kind != "offline" or not s.requests:
-        raise InputError("--deadline", format_seconds(terms.deadline_s),
-                         "an offline job with a number of requests: a service has no end")
+        raise InputError(
+            "--deadline",
+            format_seconds(terms.deadline_s),
+            "an offline job with a number of requests: a service has no end",
+        )
     return replace(workload, serve=replace(s, deadline_s=terms.deadline_s))
 
 
@@ -96,9 +125,11 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
     said = [
         "counts: as named" if fixed else _sizing(market),
         f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
-        f"precision {s.precision}" + (f", cache in {s.kv_precision}" if rows[0].writes else "")
+        f"precision {s.precision}"
+        + (f", cache in {s.kv_precision}" if rows[0].writes else "")
         + "; knobs as the stack sets them unless told",
-        f"simulated with seed {market.seed}: " + (f"{len(first):,} requests on one engine" if job else tried)
+        f"simulated with seed {market.seed}: "
+        + (f"{len(first):,} requests on one engine" if job else tried)
         + "; every chip gets the same requests",
         "prices: the cheapest list price for whole instances (TPUs: slices) that hold the engines; whether so many "
         "are free is not known",
@@ -120,8 +151,10 @@ def _sizing(market: Market) -> str:
     if market.demand.kind == "job":
         within = "finish in time" if market.demand.load else "hold one engine (no deadline was given)"
         return f"counts (where not named): the fewest chips of each kind that {within}"
-    return ("counts (where not named): engines that carry the demand by the central value of their capacity, filling "
-            "whole instances; headroom is what they carry beyond it, with its interval")
+    return (
+        "counts (where not named): engines that carry the demand by the central value of their capacity, filling "
+        "whole instances; headroom is what they carry beyond it, with its interval"
+    )
 
 
 def _on_spot(rows: Sequence[ServingRow]) -> str:

@@ -37,8 +37,9 @@ class OutOfReach(Refusal):
     def on(cls, at: Place, found: Sequence[Capacity]) -> OutOfReach:
         """The refusal of a chip whose splits were all tried."""
         said = capacity.impossible(at, found)
-        times = (max(k.seconds / k.bound.seconds for k in c.served.measures.kept) for c in found
-                 if c.served.measures.kept)
+        times = (
+            max(k.seconds / k.bound.seconds for k in c.served.measures.kept) for c in found if c.served.measures.kept
+        )
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
@@ -101,9 +102,17 @@ def with_interval(one: Capacity, requests: Requests) -> Capacity:
 def alone(of: Service, requests: Requests) -> Served:
     """Requests of one user, one after another."""
     some = slice(0, ALONE)
-    few = replace(requests, arrival_s=np.zeros(len(requests.input[some])), input=requests.input[some],
-                  output=requests.output[some], shared=requests.shared[some], group=requests.group[some],
-                  kind="closed", users=1, rate=0.0)
+    few = replace(
+        requests,
+        arrival_s=np.zeros(len(requests.input[some])),
+        input=requests.input[some],
+        output=requests.output[some],
+        shared=requests.shared[some],
+        group=requests.group[some],
+        kind="closed",
+        users=1,
+        rate=0.0,
+    )
     return run(of.with_replicas(1), few)
 
 
@@ -152,5 +161,5 @@ def _between(low: float, high: float, whole: bool) -> float:
 
 def _falls(found: Sequence[Capacity]) -> bool:
     """Whether the last splits, each wider than the one before, carry ever less a chip."""
-    last = [c.per_chip for c in found[-WORSE - 1:]]
+    last = [c.per_chip for c in found[-WORSE - 1 :]]
     return len(last) > WORSE and last[-1] > 0 and all(b < a for a, b in pairwise(last))

@@ -27,8 +27,9 @@ class Fleet:
         return None if self.price is None else self.accelerators.count * self.price.usd_h
 
 
-def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None,
-         book: PriceBook | None = None) -> Fleet:
+def rent(
+    chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
+) -> Fleet:
     """The cheapest chips that hold at least so many engines of `each` chips; without a price the fewest.
 
     Engines answer by themselves, so instances smaller than a host do where they hold one; an engine over several
@@ -41,8 +42,11 @@ def rent(chip: Chip, each: int, engines: int, spot: bool = False, today: date | 
     legal = load().slices.get(chip.id)
     if legal is not None:
         acc = slices(chip, each, engines)
-        return Fleet(acc, acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
-                     price_of(chip, acc.count, spot, today, book))
+        return Fleet(
+            acc,
+            acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
+            price_of(chip, acc.count, spot, today, book),
+        )
     offers = _usable(chip, each, spot, book or listed())
     if not offers:
         acc = at_least(chip, each * engines)
@@ -67,8 +71,9 @@ def slices(chip: Chip, each: int, engines: int) -> Accelerators:
     return joined if joined.count < apart.count else apart
 
 
-def held(acc: Accelerators, each: int, today: date | None = None, spot: bool = False,
-         book: PriceBook | None = None) -> Fleet:
+def held(
+    acc: Accelerators, each: int, today: date | None = None, spot: bool = False, book: PriceBook | None = None
+) -> Fleet:
     """These chips with as many engines as they hold; 0 where none does."""
     inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
     return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today, book))

@@ -35,8 +35,11 @@ class Relaxed:
 
 def choose(rows: Sequence[ServingRow], objective: str) -> ServingRow | None:
     """The row to pick: the best score, then the best value; None where no row has one."""
-    scored = [(score, by.value, str(row.accelerators), row) for row in rows
-              if (score := row.score(objective)) is not None and (by := row.by(objective)) is not None]
+    scored = [
+        (score, by.value, str(row.accelerators), row)
+        for row in rows
+        if (score := row.score(objective)) is not None and (by := row.by(objective)) is not None
+    ]
     return min(scored, key=lambda each: each[:3])[3] if scored else None
 
 
@@ -45,8 +48,9 @@ def runner_up(rows: Sequence[ServingRow], pick: ServingRow, objective: str) -> S
     return choose([row for row in rows if row is not pick], objective)
 
 
-def flips(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow],
-          pick: ServingRow) -> tuple[Flip, ...]:
+def flips(
+    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
+) -> tuple[Flip, ...]:
     """Changes that flip the decision, smallest first."""
     found = list(_by_price(rows, pick)) if market.terms.objective == "cost" else []
     if market.demand.kind != "job" and len(rows) > 1:
@@ -70,12 +74,19 @@ def _by_price(rows: Sequence[ServingRow], pick: ServingRow) -> Iterator[Flip]:
         return
     name = str(second.accelerators)
     fall = f"{1 - after / before:.0%}".replace("%", " %")
-    yield Flip("price", name, second.accelerators.chip.id, before, after,
-               f"{name} wins on cost if its price falls by {fall} to ${after:.2f}/h a chip (from ${before:.2f}/h)")
+    yield Flip(
+        "price",
+        name,
+        second.accelerators.chip.id,
+        before,
+        after,
+        f"{name} wins on cost if its price falls by {fall} to ${after:.2f}/h a chip (from ${before:.2f}/h)",
+    )
 
 
-def _by_demand(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow,
-               factor: float) -> Iterator[Flip]:
+def _by_demand(
+    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow, factor: float
+) -> Iterator[Flip]:
     """The pick at another demand."""
     other = market.times(factor)
     if other.demand == market.demand:
@@ -83,8 +94,14 @@ def _by_demand(market: Market, candidates: Sequence[Candidate], rows: Sequence[S
     name = _cheapest(other, candidates, rows) if market.terms.objective == "cost" else _best(other, candidates, rows)
     if name is None or name.partition(":")[0] == pick.accelerators.chip.id:
         return
-    yield Flip(market.demand.kind, name, "", market.demand.load, other.demand.load,
-               f"{name} wins on {market.terms.objective} at {other.demand} instead of {market.demand}")
+    yield Flip(
+        market.demand.kind,
+        name,
+        "",
+        market.demand.load,
+        other.demand.load,
+        f"{name} wins on {market.terms.objective} at {other.demand} instead of {market.demand}",
+    )
 
 
 def _cheapest(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow]) -> str | None:
@@ -110,8 +127,9 @@ def _best(market: Market, candidates: Sequence[Candidate], rows: Sequence[Servin
     return str(best.accelerators) if best else None
 
 
-def relaxed(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow],
-            pick: ServingRow) -> Relaxed | None:
+def relaxed(
+    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
+) -> Relaxed | None:
     """The leading rows evaluated with twice the bound that limits the pick; None where no bound does."""
     serve = market.workload.serve
     bound = next((b for b in serve.slo if str(b) == pick.limit), None)

@@ -219,9 +219,10 @@ class Market:
         carrying = [c for c in self.engines(candidate.chip) if c.load.value > 0]
         named = self.named(candidate)
         if named is None:
-            return [(c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today,
-                          book=self.book))
-                    for c in carrying]
+            return [
+                (c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today, book=self.book))
+                for c in carrying
+            ]
         fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).engines]
         if not fleets:
             least = min(_each(c) for c in carrying)
@@ -316,8 +317,10 @@ class Market:
         if not fixed:
             fleet = rent(at.chip, each, self.demand.engines(load.value), today=self.today, book=self.book)
         if fleet.accelerators.count > MOST_CHIPS:
-            raise Refusal(f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
-                          f"counts up to {MOST_CHIPS:,} are compared")
+            raise Refusal(
+                f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
+                f"counts up to {MOST_CHIPS:,} are compared",
+            )
         if self.demand.kind != "job":
             for _ in range(AGAIN):
                 served = self._run(one.service, fleet.engines)
@@ -329,10 +332,20 @@ class Market:
                 more = fleet.engines + max(1, ceil(fleet.engines * 0.05))
                 fleet = rent(at.chip, each, more, today=self.today, book=self.book)
             else:
-                raise Refusal(f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
-                              "a lower rate or a looser promise would do")
-        return ServingRow(fleet, one.service.replica.split, self.demand, load.scaled(fleet.engines), ends.limit, served,
-                          _lone(one.service, requests), *self._rents(one.service, fleet, load, fixed))
+                raise Refusal(
+                    f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
+                    "a lower rate or a looser promise would do",
+                )
+        return ServingRow(
+            fleet,
+            one.service.replica.split,
+            self.demand,
+            load.scaled(fleet.engines),
+            ends.limit,
+            served,
+            _lone(one.service, requests),
+            *self._rents(one.service, fleet, load, fixed),
+        )
 
     def _run(self, of: Service, engines: int) -> Served:
         count = min(max(FEW, capacity.COUNT * engines), MANY)
@@ -384,8 +397,13 @@ class Market:
             usd, what = usd * row.seconds.value / HOUR, f" for {format_seconds(row.seconds.value)}"
         if usd <= budget:
             return row
-        return Refused(chip, row.accelerators, "budget", f"costs {format_money(usd)}{what}",
-                       f"the budget is {format_money(budget)}")
+        return Refused(
+            chip,
+            row.accelerators,
+            "budget",
+            f"costs {format_money(usd)}{what}",
+            f"the budget is {format_money(budget)}",
+        )
 
 
 def _lone(of: Service, requests: Requests) -> Estimate:
@@ -417,8 +435,18 @@ def promised(row: ServingRow) -> list[tuple[str, Estimate]]:
             continue
         known = getattr(spread, f"p{bound.percentile:g}", None)
         by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
-        out.append((name, known or Estimate(
-            kept.seconds, kept.seconds * exp(min(by.low, 0.0)), kept.seconds * exp(max(by.high, 0.0)), by.evidence)))
+        out.append(
+            (
+                name,
+                known
+                or Estimate(
+                    kept.seconds,
+                    kept.seconds * exp(min(by.low, 0.0)),
+                    kept.seconds * exp(max(by.high, 0.0)),
+                    by.evidence,
+                ),
+            )
+        )
     if out:
         return out
     if served.tpot is None:

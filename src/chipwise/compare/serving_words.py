@@ -13,16 +13,23 @@ from chipwise.predict.estimate import Estimate
 from chipwise.units import format_money, format_seconds
 
 
-def in_words(market: Market, rows: Sequence[ServingRow], pick: ServingRow | None, flips: Sequence[Flip],
-             looser: Relaxed | None) -> Words:
+def in_words(
+    market: Market, rows: Sequence[ServingRow], pick: ServingRow | None, flips: Sequence[Flip], looser: Relaxed | None
+) -> Words:
     """The three sentences of a comparison."""
     objective = market.terms.objective
     if pick is None:
         least = min(rows, key=lambda row: row.accelerators.count)
-        return Words(f"No pick on {objective}: none of the chips that carry {market.workload.name} has a public price.",
-                     f"The fewest chips are {least.accelerators}: {_engines(least)}.", "Any public price would decide.")
-    return Words(_pick(market, pick, rows), _why(market, pick, runner_up(rows, pick, objective)),
-                 _flip(rows, pick, flips, looser, objective))
+        return Words(
+            f"No pick on {objective}: none of the chips that carry {market.workload.name} has a public price.",
+            f"The fewest chips are {least.accelerators}: {_engines(least)}.",
+            "Any public price would decide.",
+        )
+    return Words(
+        _pick(market, pick, rows),
+        _why(market, pick, runner_up(rows, pick, objective)),
+        _flip(rows, pick, flips, looser, objective),
+    )
 
 
 def _engines(row: ServingRow) -> str:
@@ -65,8 +72,11 @@ def _pick(market: Market, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
         more = f" and {len(ahead) - 2} more" if len(ahead) > 2 else ""
         text += f" {names}{more} {'ranks' if len(ahead) == 1 else 'rank'} ahead, but "
-        text += ("may be worse: nothing published backs them, so the high end decides." if pick.evidence == "bounded"
-                 else "on bounded evidence only.")
+        text += (
+            "may be worse: nothing published backs them, so the high end decides."
+            if pick.evidence == "bounded"
+            else "on bounded evidence only."
+        )
     return text
 
 
@@ -102,10 +112,14 @@ def _why(market: Market, pick: ServingRow, second: ServingRow | None) -> str:
     size = f"{abs(less):.0%}".replace("%", " %")
     verb = {"cost": "costs", "time": "takes", "energy": "uses"}[objective]
     if less < 0:
-        return (f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less by its value, but nothing "
-                "published backs it: the high end of its interval is the higher.")
-    text = (f"It {verb} {size} less than the next by the same rule, {second.accelerators} at "
-            f"{_shown(second, objective)}: {_cause(pick, second)}")
+        return (
+            f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less by its value, but nothing "
+            "published backs it: the high end of its interval is the higher."
+        )
+    text = (
+        f"It {verb} {size} less than the next by the same rule, {second.accelerators} at "
+        f"{_shown(second, objective)}: {_cause(pick, second)}"
+    )
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
@@ -120,8 +134,9 @@ def _cause(pick: ServingRow, second: ServingRow) -> str:
     return text
 
 
-def _flip(rows: Sequence[ServingRow], pick: ServingRow, flips: Sequence[Flip], looser: Relaxed | None,
-          objective: str) -> str:
+def _flip(
+    rows: Sequence[ServingRow], pick: ServingRow, flips: Sequence[Flip], looser: Relaxed | None, objective: str
+) -> str:
     kinds = dict.fromkeys(flip.kind for flip in flips)  # smallest first: one of each kind is enough
     first = "; or ".join(next(flip.words for flip in flips if flip.kind == kind) for kind in kinds)
     more = [relaxed_in_words(looser, pick, objective)] if looser else []

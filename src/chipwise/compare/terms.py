@@ -49,11 +49,15 @@ class Terms:
     def in_words(self) -> str:
         """How many chips of each kind are compared, and why."""
         if self.deadline_s is not None:
-            return (f"the fewest chips of each kind (by doubling, up to {MOST_CHIPS:,}) that finish within "
-                    f"{format_seconds(self.deadline_s)} by the high end of the interval")
+            return (
+                f"the fewest chips of each kind (by doubling, up to {MOST_CHIPS:,}) that finish within "
+                f"{format_seconds(self.deadline_s)} by the high end of the interval"
+            )
         if self.budget_usd is not None:
-            return (f"the count of each kind (by doubling, up to {MOST_CHIPS:,}) that finishes first within "
-                    f"{format_money(self.budget_usd)} on demand by the high end of the interval")
+            return (
+                f"the count of each kind (by doubling, up to {MOST_CHIPS:,}) that finishes first within "
+                f"{format_money(self.budget_usd)} on demand by the high end of the interval"
+            )
         said = "" if self.chips is not None else " (assumed: no count, deadline or budget was given)"
         return f"{self.chips or DEFAULT_CHIPS} chips of each kind, rounded up to whole hosts and slices{said}"
 

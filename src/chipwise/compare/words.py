@@ -30,10 +30,12 @@ def in_words(place: Place, rows: Sequence[Row], pick: Row | None, flips: Sequenc
         return Words(
             f"No pick on {objective}: none of the chips that can run {place.workload.name} has a public price.",
             f"The fastest is {fastest.accelerators}: {_shown(fastest, 'time')}.",
-            "Any public price would decide.")
+            "Any public price would decide.",
+        )
     second = runner_up(rows, pick, objective)
-    return Words(_pick(pick, rows, objective), _why(place, pick, second, objective),
-                 _flip(rows, pick, flips, objective))
+    return Words(
+        _pick(pick, rows, objective), _why(place, pick, second, objective), _flip(rows, pick, flips, objective)
+    )
 
 
 def _shown(row: Row, objective: str) -> str:
@@ -81,10 +83,14 @@ def _why(place: Place, pick: Row, second: Row | None, objective: str) -> str:
     unit = {"cost": "", "time": " time", "energy": " energy"}[objective]
     size = f"{abs(less):.0%}".replace("%", " %")
     if less < 0:  # only bounded evidence ranks behind by its high end
-        return (f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less{unit} by its value, but "
-                "nothing published backs it: the high end of its interval is the higher.")
-    text = (f"It {verb} {size} less{unit} than the next by the same rule, {second.accelerators}"
-            f" at {_shown(second, objective)}: {_cause(pick, second, objective)}")
+        return (
+            f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less{unit} by its value, but "
+            "nothing published backs it: the high end of its interval is the higher."
+        )
+    text = (
+        f"It {verb} {size} less{unit} than the next by the same rule, {second.accelerators}"
+        f" at {_shown(second, objective)}: {_cause(pick, second, objective)}"
+    )
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."

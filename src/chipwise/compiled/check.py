@@ -125,8 +125,11 @@ def check(
             missing.append(error)
             rows.append(Row(each, Refused.without_compiler(error)))
     if missing and len(missing) == len(rows):
-        raise missing[0] if len({str(error) for error in missing}) == 1 else ChipwiseError(
-            "; ".join(dict.fromkeys(map(str, missing))))
+        raise (
+            missing[0]
+            if len({str(error) for error in missing}) == 1
+            else ChipwiseError("; ".join(dict.fromkeys(map(str, missing))))
+        )
     return Report(program, kind, tuple(rows))
 
 
@@ -172,9 +175,17 @@ def row_of(
         timing = _between(timing, slice_seconds(question.workload, acc, calibration))
     loops = open_loops(schedule)
     return Row(
-        question, outcome, memory, fits,
+        question,
+        outcome,
+        memory,
+        fits,
         estimate(timing, kernels, calibration, acc, loops),
-        timing, padding(schedule, pace), kernels.unknown, loops, risks, notes,
+        timing,
+        padding(schedule, pace),
+        kernels.unknown,
+        loops,
+        risks,
+        notes,
         _cross_check(job, schedule, pace, cache) if gpu else None,
     )
 
@@ -184,9 +195,12 @@ def memory_of(outcome: Compiled, acc: Accelerators) -> Memory:
     m = outcome.memory
     host = sum(m.get(f"host_{name}", 0.0) for name in ("arguments", "outputs", "temporaries", "code"))
     return Memory(
-        arguments=m.get("arguments", 0.0), outputs=max(m.get("outputs", 0.0) - m.get("aliased", 0.0), 0.0),
-        temporaries=m.get("temporaries", 0.0), code=m.get("code", 0.0),
-        usable=acc.chip.usable_bytes / acc.chip.devices, host=max(host - m.get("host_aliased", 0.0), 0.0),
+        arguments=m.get("arguments", 0.0),
+        outputs=max(m.get("outputs", 0.0) - m.get("aliased", 0.0), 0.0),
+        temporaries=m.get("temporaries", 0.0),
+        code=m.get("code", 0.0),
+        usable=acc.chip.usable_bytes / acc.chip.devices,
+        host=max(host - m.get("host_aliased", 0.0), 0.0),
     )
 
 
@@ -196,13 +210,16 @@ def estimate(timing: Timing, kernels: Kernels, calibration: Calibration, acc: Ac
     why = [scored]
     if kernels.unknown:
         names = ", ".join(sorted(kernels.unknown)[:3])
-        why.append(f"of {names} only the shapes are known: {format_seconds(kernels.low)} to "
-                   f"{format_seconds(kernels.high)} of the time")
+        why.append(
+            f"of {names} only the shapes are known: {format_seconds(kernels.low)} to "
+            f"{format_seconds(kernels.high)} of the time"
+        )
     if loops:
         why.append(loops_in_words(loops))
     known = timing.seconds - kernels.middle
-    return Estimate(timing.seconds, known * exp(low) + kernels.low, known * exp(high) + kernels.high, "compiled",
-                    "; ".join(why))
+    return Estimate(
+        timing.seconds, known * exp(low) + kernels.low, known * exp(high) + kernels.high, "compiled", "; ".join(why)
+    )
 
 
 def _between(timing: Timing, seconds: float) -> Timing:
@@ -220,5 +237,3 @@ def _cross_check(job: Job, schedule: Schedule, pace: Pace, cache: Cache | None) 
             sol += times * found[op.name]
             ours += times * op_seconds(op, pace)
     return CrossCheck(sol, ours) if sol else None
-
-

@@ -160,4 +160,3 @@ def _fatal_line(log: str) -> str:
     fatal = [line for line in lines if re.match(r"F\d{4}", line) or "Check failed" in line or "Fatal" in line]
     chosen = (fatal or lines)[-1:] if not fatal else fatal[:1]
     return re.sub(r"^F\d{4} [\d:.]+ +\d+ ", "", chosen[0])[:300] if chosen else ""
-

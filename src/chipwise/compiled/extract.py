@@ -23,24 +23,58 @@ from chipwise.compiled.products import PRODUCTS, Product, product_of
 from chipwise.compiled.schedule import Branch, Collective, Item, Loop, Op, Schedule
 from chipwise.compiled.sources import source_line
 
-_FREE = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
-    "optimization-barrier", "domain", "add-dependency", "opt-barrier", "get-dimension-size",
-})
-_FREE_CALLS = frozenset({
-    "AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding", "PrepareAsyncCallStart",
-    "PrepareAsyncCallDone",
-})
+_FREE = frozenset(
+    {
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "optimization-barrier",
+        "domain",
+        "add-dependency",
+        "opt-barrier",
+        "get-dimension-size",
+    }
+)
+_FREE_CALLS = frozenset(
+    {
+        "AllocateBuffer",
+        "ConcatBitcast",
+        "AssumeGatherIndicesInBound",
+        "Sharding",
+        "PrepareAsyncCallStart",
+        "PrepareAsyncCallDone",
+    }
+)
 _MOVING_CALLS = ("X64Split", "X64Combine")  # halves of 64-bit values, taken apart and put together
 _SLICES = frozenset({"dynamic-slice", "slice", "gather"})
-_KINDS = {"all-gather": "gather", "reduce-scatter": "scatter", "all-reduce": "reduce", "all-to-all": "exchange",
-          "ragged-all-to-all": "exchange", "collective-permute": "permute", "collective-broadcast": "gather"}
+_KINDS = {
+    "all-gather": "gather",
+    "reduce-scatter": "scatter",
+    "all-reduce": "reduce",
+    "all-to-all": "exchange",
+    "ragged-all-to-all": "exchange",
+    "collective-permute": "permute",
+    "collective-broadcast": "gather",
+}
 _SPLASH = re.compile(r"splash\[([0-9.]+)\]")
 CAUSAL = 0.5  # share of the scores of a splash kernel whose mask isn't known: a causal one
 # Products the size of the scores in each kernel of splash attention: QK and PV forward; the fused backward makes
 # the scores again and four gradients; the separate ones share them (jax splash_attention_kernel.py, 2025-06)
-_SPLASH_PRODUCTS = {"splash_mha_fwd": 2.0, "splash_mqa_fwd": 2.0, "splash_mha_dkv": 5.0, "splash_mqa_dkv": 5.0,
-                    "splash_mha_dq": 3.0, "splash_mqa_dq": 3.0, "flash_attention": 2.0, "flash_mha": 2.0}
+_SPLASH_PRODUCTS = {
+    "splash_mha_fwd": 2.0,
+    "splash_mqa_fwd": 2.0,
+    "splash_mha_dkv": 5.0,
+    "splash_mqa_dkv": 5.0,
+    "splash_mha_dq": 3.0,
+    "splash_mqa_dq": 3.0,
+    "flash_attention": 2.0,
+    "flash_mha": 2.0,
+}
 
 
 def extract(module: Module) -> Schedule:
@@ -97,8 +131,9 @@ class _Reader:
         trips = trip_count(self.module, instruction)
         return Loop(body, trips if trips is not None else 1, trips is not None, instruction.name)
 
-    def _op(self, instruction: Instruction, computation: Computation, users: _Users, pair: str,
-            beside: str) -> Op | None:
+    def _op(
+        self, instruction: Instruction, computation: Computation, users: _Users, pair: str, beside: str
+    ) -> Op | None:
         real = wrapped(self.module, instruction)
         opcode = real.opcode.removesuffix("-start")
         name, where = instruction.name, source_line(instruction)
@@ -115,15 +150,24 @@ class _Reader:
             kinds = {i.opcode for i in inside}
             kind = _kind(products, kinds)
             cycles = float(instruction.estimated_cycles or 0)
-            return Op(kind, name, cycles, moved, products, source=where, op_name=instruction.metadata.op_name,
-                      beside=beside)
+            return Op(
+                kind, name, cycles, moved, products, source=where, op_name=instruction.metadata.op_name, beside=beside
+            )
         made = (product_of(instruction, computation),) if opcode in PRODUCTS else ()
         kind = _kind(made, {opcode})
-        return Op(kind, name, float(instruction.estimated_cycles or 0), _plain_bytes(instruction, computation), made,
-                  source=where, op_name=instruction.metadata.op_name)
+        return Op(
+            kind,
+            name,
+            float(instruction.estimated_cycles or 0),
+            _plain_bytes(instruction, computation),
+            made,
+            source=where,
+            op_name=instruction.metadata.op_name,
+        )
 
-    def _collective(self, real: Instruction, shown: Instruction, computation: Computation, users: _Users,
-                    pair: str) -> Op:
+    def _collective(
+        self, real: Instruction, shown: Instruction, computation: Computation, users: _Users, pair: str
+    ) -> Op:
         op = _KINDS[real.opcode.removesuffix("-start")]
         home = computation if real.name in computation.by_name else None
         data = float(_result(real).bytes)
@@ -142,8 +186,17 @@ class _Reader:
                 op = "scatter"  # every device keeps only its own part of the sum
             stride = int(abs(groups[0][1] - groups[0][0])) if size > 1 else 1
             made = Collective(op, data, size, stride, int(groups.shape[0]))
-        return Op("collective", shown.name, 0.0, 0.0, (), made, source=source_line(real) or source_line(shown),
-                  op_name=real.metadata.op_name or shown.metadata.op_name, pair=pair)
+        return Op(
+            "collective",
+            shown.name,
+            0.0,
+            0.0,
+            (),
+            made,
+            source=source_line(real) or source_line(shown),
+            op_name=real.metadata.op_name or shown.metadata.op_name,
+            pair=pair,
+        )
 
     def _custom(self, real: Instruction, shown: Instruction, computation: Computation, pair: str) -> Op | None:
         target = real.custom_call_target
@@ -185,8 +238,9 @@ class _Users:
                 touched = float(user.shape.bytes)
             elif user.opcode == "fusion":
                 inside = module.computations[user.calls[0]]
-                touched = max(_touched(inside, inside.parameters[i], 0.0) for i, o in enumerate(user.operands)
-                              if o == value.name)
+                touched = max(
+                    _touched(inside, inside.parameters[i], 0.0) for i, o in enumerate(user.operands) if o == value.name
+                )
             else:
                 return False
             if touched * size > 1.25 * whole:  # shards may be padded
@@ -221,8 +275,13 @@ def _products(module: Module, inside: Computation) -> tuple[Product, ...]:
 
 def _hbm(shape: Shape) -> float:
     """Bytes of a value that lie in the device's main memory."""
-    return float(sum(leaf.tiled_bytes for leaf in shape.leaves() if leaf.memory_space not in (ON_CHIP, HOST)
-                     and leaf.dtype not in ("token", "opaque")))
+    return float(
+        sum(
+            leaf.tiled_bytes
+            for leaf in shape.leaves()
+            if leaf.memory_space not in (ON_CHIP, HOST) and leaf.dtype not in ("token", "opaque")
+        )
+    )
 
 
 def _result(instruction: Instruction) -> Shape:
@@ -277,8 +336,9 @@ def _touched(inside: Computation, parameter: Instruction, whole: float) -> float
 
 def _written(inside: Computation, root: Instruction, shape: Shape) -> float:
     if shape.is_tuple and root.opcode == "tuple":
-        return sum(_written(inside, inside[name], leaf) for name, leaf in
-                   zip(root.operands, shape.elements, strict=True))
+        return sum(
+            _written(inside, inside[name], leaf) for name, leaf in zip(root.operands, shape.elements, strict=True)
+        )
     while root.opcode in ("bitcast", "copy") and root.operands:
         root = inside[root.operands[0]]
     if root.opcode == "dynamic-update-slice" and _hbm(shape):
@@ -300,8 +360,14 @@ def _copy(instruction: Instruction, computation: Computation, pair: str, where: 
         return Op("host", instruction.name, 0.0, moved, source=where, pair=pair)
     if not pair:
         moved = _plain_bytes(instruction, computation)
-        return Op("stream", instruction.name, float(instruction.estimated_cycles or 0), moved, source=where,
-                  op_name=instruction.metadata.op_name)
+        return Op(
+            "stream",
+            instruction.name,
+            float(instruction.estimated_cycles or 0),
+            moved,
+            source=where,
+            op_name=instruction.metadata.op_name,
+        )
     return Op("copy", instruction.name, 0.0, moved if ON_CHIP in spaces else 2 * moved, source=where, pair=pair)
 
 
@@ -329,8 +395,11 @@ _KERNEL = re.compile(r'kernel_name"?\s*[:=]\s*\\?"?([\w.-]+)')
 
 
 def _kernel_name(instruction: Instruction) -> str:
-    for text in (str(instruction.kernel_metadata or ""), str(instruction.raw.get("backend_config", ""))[:4000],
-                 instruction.name):
+    for text in (
+        str(instruction.kernel_metadata or ""),
+        str(instruction.raw.get("backend_config", ""))[:4000],
+        instruction.name,
+    ):
         found = _KERNEL.search(text)
         if found:
             return found.group(1)

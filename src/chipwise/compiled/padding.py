@@ -55,8 +55,11 @@ def padding(schedule: Schedule, pace: Pace) -> tuple[Waste, ...]:
             continue
         alike = waste.source, waste.dims  # the same product at the same line: one row
         before = found.get(alike)
-        found[alike] = waste if before is None else replace(
-            before, seconds=before.seconds + waste.seconds, times=before.times + waste.times)
+        found[alike] = (
+            waste
+            if before is None
+            else replace(before, seconds=before.seconds + waste.seconds, times=before.times + waste.times)
+        )
     return tuple(sorted(found.values(), key=lambda w: -w.seconds))
 
 
@@ -98,8 +101,9 @@ def _waste(op: Op, useful: float, sizes: Sequence[tuple[str, int, int]], pace: P
     moving = op.hbm / pace.bandwidth  # memory would take this long anyway
     lost = min(seconds * (1 - useful), max(seconds - moving, 0.0))
     dims = tuple((each, value) for each, value, _ in sizes)
-    return Waste(op.name, op.source, op.op_name, dims, 1 - useful, lost * times, name, size,
-                 _up(size, multiple), multiple, times)
+    return Waste(
+        op.name, op.source, op.op_name, dims, 1 - useful, lost * times, name, size, _up(size, multiple), multiple, times
+    )
 
 
 def _up(size: int, multiple: int) -> int:

@@ -18,8 +18,9 @@ PARTS = {"matmul": "matmul", "conv": "matmul", "attention": "attention", "host":
 WIRES = {"gather": "shard", "scatter": "shard", "reduce": "reduce", "exchange": "expert_exchange", "permute": "pipe"}
 
 
-def compile_prediction(p: Prediction, limits: Limits | None = None,
-                       progress: Progress | None = None) -> Compiled | Refused:
+def compile_prediction(
+    p: Prediction, limits: Limits | None = None, progress: Progress | None = None
+) -> Compiled | Refused:
     """Compile the prediction's layout, or find it in the cache; a `Refusal` where no reference program does it."""
     _timed(p)
     return compile_job(training_job(p.workload, p.accelerators, p.layout), limits, progress)
@@ -36,16 +37,20 @@ def kept_prediction(p: Prediction) -> Compiled | Refused | None:
 
 def _timed(p: Prediction) -> None:
     if p.accelerators.chip.family != "tpu":
-        raise Refusal(f"compiled times are known for TPUs; XLA says of {p.accelerators.chip.id} whether a program "
-                      "compiles and fits, not how long it takes", "see `chipwise check`")
+        raise Refusal(
+            f"compiled times are known for TPUs; XLA says of {p.accelerators.chip.id} whether a program "
+            "compiles and fits, not how long it takes",
+            "see `chipwise check`",
+        )
 
 
 def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Calibration) -> Prediction:
     """The prediction with the compiler's schedule and memory; a `DoesNotFit` or `Refusal` where it refused."""
     if isinstance(made, Refused):
         kind = DoesNotFit if made.stage == "memory" else Refusal
-        raise kind(f"the compiler refuses {p.workload.name} on {p.accelerators} with {p.layout}: {made.reason}",
-                   made.change)
+        raise kind(
+            f"the compiler refuses {p.workload.name} on {p.accelerators} with {p.layout}: {made.reason}", made.change
+        )
     step = compiled_step(Schedule.from_json(made.schedule), p.accelerators, calibration, p.workload)
     devices = p.accelerators.chip.devices
     memory = {name: made.memory.get(name, 0.0) * devices for name in ("arguments", "temporaries", "code")}
@@ -54,9 +59,15 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
     versions = ", ".join(f"{name} {made.versions[name]}" for name in ("jax", "libtpu") if name in made.versions)
     said = [a for a in p.assumptions if not a.startswith("software:")]
     return replace(
-        p, step=step.estimate, parts=parts_of(step), learnt=1.0, measured=False,
-        hidden_s=sum(step.timing.hidden.values()), memory=memory,
-        assumptions=(f"software: our reference JAX program compiled by {versions}", *said))
+        p,
+        step=step.estimate,
+        parts=parts_of(step),
+        learnt=1.0,
+        measured=False,
+        hidden_s=sum(step.timing.hidden.values()),
+        memory=memory,
+        assumptions=(f"software: our reference JAX program compiled by {versions}", *said),
+    )
 
 
 def parts_of(step: CompiledStep) -> dict[str, float]:

@@ -57,8 +57,9 @@ def _dims(value: Any) -> list[int]:
     return [int(v) for v in re.findall(r"\d+", str(value))] if value is not None else []
 
 
-def _convolution(instruction: Instruction, left: tuple[int, ...], right: tuple[int, ...], out: tuple[int, ...],
-                 dtype: str) -> Product:
+def _convolution(
+    instruction: Instruction, left: tuple[int, ...], right: tuple[int, ...], out: tuple[int, ...], dtype: str
+) -> Product:
     """A convolution by its dimension labels; TPUs write every dot as one, a batch as a dilated window."""
     labels = str(instruction.raw.get("dim_labels", ""))
     lhs, rest = labels.split("_")
@@ -95,8 +96,13 @@ def _window(text: str, rank: int) -> dict[str, Any]:
         return [int(v) for v in found[key].split("x")] if key in found else [default] * rank
 
     pads = found["pad"].split("x") if "pad" in found else ["0_0"] * rank
-    return {"size": numbers("size", 1), "stride": numbers("stride", 1), "low": [int(p.split("_")[0]) for p in pads],
-            "lhs": numbers("lhs_dilate", 1), "rhs": numbers("rhs_dilate", 1)}
+    return {
+        "size": numbers("size", 1),
+        "stride": numbers("stride", 1),
+        "low": [int(p.split("_")[0]) for p in pads],
+        "lhs": numbers("lhs_dilate", 1),
+        "rhs": numbers("rhs_dilate", 1),
+    }
 
 
 def _valid(size_in: int, size_out: int, window: dict[str, Any], i: int) -> float:

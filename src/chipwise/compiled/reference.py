@@ -17,8 +17,11 @@ from chipwise.workload.model import Model, Workload
 # Gathers run inside products: CF_FOR_ALL_GATHER of MaxText's benchmarks/xla_flags_library.py (2025-06)
 _FUSION = "xla_tpu_enable_async_collective_fusion"
 FUSED: dict[str, Option] = {
-    _FUSION: "true", f"{_FUSION}_fuse_all_gather": "true", f"{_FUSION}_multiple_steps": "true",
-    "xla_tpu_overlap_compute_collective_tc": "true", "xla_enable_async_all_gather": "true",
+    _FUSION: "true",
+    f"{_FUSION}_fuse_all_gather": "true",
+    f"{_FUSION}_multiple_steps": "true",
+    "xla_tpu_overlap_compute_collective_tc": "true",
+    "xla_enable_async_all_gather": "true",
 }
 # Options people run these generations with: the scoped VMEM limit of the tuned recipes, and on v6e the fused gathers
 # (AI-Hypercomputer/tpu-recipes, trillium and ironwood folders, 2025-06); the others at the compiler's defaults.
@@ -48,8 +51,13 @@ RECOMPUTE = {
 }
 
 
-def training_job(workload: Workload, acc: Accelerators, layout: Layout, recompute: Recompute | None = None,
-                 options: Mapping[str, Option] | None = None) -> Job:
+def training_job(
+    workload: Workload,
+    acc: Accelerators,
+    layout: Layout,
+    recompute: Recompute | None = None,
+    options: Mapping[str, Option] | None = None,
+) -> Job:
     """The training step of a workload, split by `layout` inside one slice.
 
     Slices are joined by the data-centre network: the step of one is compiled, and their gradients' sum is timed by
@@ -57,8 +65,10 @@ def training_job(workload: Workload, acc: Accelerators, layout: Layout, recomput
     """
     model, train = workload.model, workload.train
     if layout.pp > 1 or layout.cp > 1:
-        raise Refusal(f"the reference program splits by data, fsdp, tensor and expert axes, not {layout}: "
-                      "pipeline and context parallelism are modelled, not compiled")
+        raise Refusal(
+            f"the reference program splits by data, fsdp, tensor and expert axes, not {layout}: "
+            "pipeline and context parallelism are modelled, not compiled"
+        )
     if train.lora_rank:
         raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
     if train.precision not in ("bf16", "fp32"):
@@ -73,16 +83,23 @@ def training_job(workload: Workload, acc: Accelerators, layout: Layout, recomput
     local = train.global_batch / replica
     micro = min(layout.micro_batch / (devices_a_chip if devices_a_chip > 1 else 1), local)
     if local != int(local) or local < 1:
-        raise Refusal(f"the global batch {train.global_batch} gives {local:g} samples to each of {replica} devices: "
-                      "the reference program needs whole samples")
+        raise Refusal(
+            f"the global batch {train.global_batch} gives {local:g} samples to each of {replica} devices: "
+            "the reference program needs whole samples"
+        )
     micro = max(int(micro), 1)
     while int(local) % micro:
         micro -= 1
     inside = replace(train, global_batch=train.global_batch // acc.slices, steps=1, stack="")
     spec = {
-        "model": written(model), "train": asdict(inside), "micro_batch": micro, "accumulate": int(local) // micro,
+        "model": written(model),
+        "train": asdict(inside),
+        "micro_batch": micro,
+        "accumulate": int(local) // micro,
         "recompute": asdict(recompute or RECOMPUTE[layout.recompute]),
-        "block": BLOCKS.get(acc.chip.id, 512), "mode": "train", "platform": target.platform,
+        "block": BLOCKS.get(acc.chip.id, 512),
+        "mode": "train",
+        "platform": target.platform,
     }
     tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
     return Job(Spec("workload", model.name, spec), target, {**tuned, **(options or {})}, mesh)
@@ -124,8 +141,16 @@ def model_from(data: Mapping[str, Any]) -> Any:
 SERVED = ("bf16", "int8")  # precisions weights are served in
 
 
-def serving_job(served: Workload | Model, acc: Accelerators, tensor: int, batch: int, context: int, mode: str,
-                precision: str = "bf16", options: Mapping[str, Option] | None = None) -> Job:
+def serving_job(
+    served: Workload | Model,
+    acc: Accelerators,
+    tensor: int,
+    batch: int,
+    context: int,
+    mode: str,
+    precision: str = "bf16",
+    options: Mapping[str, Option] | None = None,
+) -> Job:
     """Prefill of prompts of `context` tokens, or one step of decoding with a cache of that length.
 
     `batch` sequences on all the chips; `tensor` devices share each of them, the others have their own.
@@ -150,8 +175,15 @@ def serving_job(served: Workload | Model, acc: Accelerators, tensor: int, batch:
         raise InputError("batch", batch, f"a multiple of the {data} groups of devices that share no sequence")
     if model.learned_positions and context > model.learned_positions:
         raise InputError("context", context, f"at most the {model.learned_positions} positions {model.name} learned")
-    spec = {"model": written(model), "mode": mode, "batch": batch, "context": context, "precision": precision,
-            "block": BLOCKS.get(acc.chip.id, 512), "platform": target.platform}
+    spec = {
+        "model": written(model),
+        "mode": mode,
+        "batch": batch,
+        "context": context,
+        "precision": precision,
+        "block": BLOCKS.get(acc.chip.id, 512),
+        "platform": target.platform,
+    }
     tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
     mesh = {"data": data, "fsdp": 1, "expert": 1, "tensor": tensor}
     return Job(Spec("workload", f"{model.name} {mode}", spec), target, {**tuned, **(options or {})}, mesh)

@@ -120,14 +120,23 @@ class Schedule:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"version": VERSION, "entry": self.entry, "devices": self.devices, "unknown": dict(self.unknown),
-                "blocks": {name: [item.as_json() for item in items] for name, items in self.blocks.items()}}
+        return {
+            "version": VERSION,
+            "entry": self.entry,
+            "devices": self.devices,
+            "unknown": dict(self.unknown),
+            "blocks": {name: [item.as_json() for item in items] for name, items in self.blocks.items()},
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schedule:
         """The inverse of `as_json`."""
-        return cls(data["entry"], {name: [_item(item) for item in items] for name, items in data["blocks"].items()},
-                   data["devices"], data["unknown"])
+        return cls(
+            data["entry"],
+            {name: [_item(item) for item in items] for name, items in data["blocks"].items()},
+            data["devices"],
+            data["unknown"],
+        )
 
     def ops(self) -> list[tuple[Op, float]]:
         """Every op with how many times it runs."""

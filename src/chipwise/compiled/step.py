@@ -34,8 +34,9 @@ class CompiledStep:
     between_slices: float  # seconds that gradients cross the data-centre network
 
 
-def compiled_step(schedule: Schedule, acc: Accelerators, calibration: Calibration,
-                  workload: Workload | None = None) -> CompiledStep:
+def compiled_step(
+    schedule: Schedule, acc: Accelerators, calibration: Calibration, workload: Workload | None = None
+) -> CompiledStep:
     """Time a schedule on these chips; `workload` tells what slices exchange where there are several."""
     timing = time_schedule(schedule, pace_of(acc, calibration))
     between = slice_seconds(workload, acc, calibration) if workload is not None and acc.slices > 1 else 0.0
@@ -47,8 +48,9 @@ def compiled_step(schedule: Schedule, acc: Accelerators, calibration: Calibratio
         words.append(f"{timing.unknown / seconds:.0%} in kernels whose work is unknown, taken by their bytes")
     if guessed := open_loops(schedule):
         words.append(loops_in_words(guessed))
-    return CompiledStep(Estimate(seconds, seconds * exp(low), seconds * exp(high), "compiled", "; ".join(words)),
-                        timing, between)
+    return CompiledStep(
+        Estimate(seconds, seconds * exp(low), seconds * exp(high), "compiled", "; ".join(words)), timing, between
+    )
 
 
 def interval_of(acc: Accelerators, calibration: Calibration) -> tuple[float, float, str]:
@@ -73,5 +75,6 @@ def slice_seconds(workload: Workload, acc: Accelerators, calibration: Calibratio
     """Seconds to sum gradients over slices: each chip exchanges its own shard over the data-centre network."""
     chips = acc.count // acc.slices
     shard = count(workload.model).total * GRADIENT_BYTES / chips
-    return float(reduce_seconds(wires(acc, calibration), np.array(float(acc.slices)), np.array(float(chips)),
-                                np.array(shard)))
+    return float(
+        reduce_seconds(wires(acc, calibration), np.array(float(acc.slices)), np.array(float(chips)), np.array(shard))
+    )

@@ -72,10 +72,15 @@ def pace_of(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") ->
     devices = chip.devices
     found = calibration.compiled.get(chip.id) or calibration.compiled.get("tpu", {})
     return Pace(
-        clock=chip.clock_hz, cycles=found.get("cycles", 1.0), peak=made.peak / devices,
-        bandwidth=made.bandwidth * made.coefficients.memory / devices, host=chip.fabric.host_link / devices,
-        attention=found.get("attention", made.coefficients.attention), mxu=chip.mxu,
-        wires=wires(acc, calibration), devices=devices,
+        clock=chip.clock_hz,
+        cycles=found.get("cycles", 1.0),
+        peak=made.peak / devices,
+        bandwidth=made.bandwidth * made.coefficients.memory / devices,
+        host=chip.fabric.host_link / devices,
+        attention=found.get("attention", made.coefficients.attention),
+        mxu=chip.mxu,
+        wires=wires(acc, calibration),
+        devices=devices,
     )
 
 
@@ -90,8 +95,10 @@ def op_seconds(op: Op, pace: Pace) -> float:
         cycles = op.cycles * pace.cycles / pace.clock if op.cycles else op.flops / pace.peak
         return max(cycles, moved) + LAUNCH_S
     if op.kind == "attention":
-        return max(attention_flops(op) / (pace.peak * pace.attention * head_factor(op.attention[3], pace.mxu)),
-                   moved) + LAUNCH_S
+        return (
+            max(attention_flops(op) / (pace.peak * pace.attention * head_factor(op.attention[3], pace.mxu)), moved)
+            + LAUNCH_S
+        )
     if op.kind == "wait":
         return 0.0
     if op.kind == "gather":
@@ -203,8 +210,17 @@ def time_schedule(schedule: Schedule, pace: Pace) -> Timing:
     for name, (times, seconds, exposed) in walk.wires.items():
         op = walk.ops[name]
         assert op.collective is not None
-        collectives.append(CollectiveTime(name, op.collective.op, op.collective.data, op.collective.size, times,
-                                          seconds, exposed, op.source))
+        collectives.append(
+            CollectiveTime(
+                name, op.collective.op, op.collective.data, op.collective.size, times, seconds, exposed, op.source
+            )
+        )
     order = sorted(walk.sources.items(), key=lambda pair: -pair[1])
-    return Timing(total, dict(walk.kinds), dict(order), dict(walk.hidden),
-                  tuple(sorted(collectives, key=lambda c: -c.seconds)), walk.unknown)
+    return Timing(
+        total,
+        dict(walk.kinds),
+        dict(order),
+        dict(walk.hidden),
+        tuple(sorted(collectives, key=lambda c: -c.seconds)),
+        walk.unknown,
+    )

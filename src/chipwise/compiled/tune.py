@@ -90,8 +90,15 @@ def tune(question: Question, alternatives: Sequence[Alternative], ask: Ask, limi
     return Tuning(question.accelerators, base, best, tuple(trials), len(alternatives) - tried)
 
 
-def _together(question: Question, base: Trial, alone: Sequence[tuple[Trial, Alternative]], trials: list[Trial],
-              ask: Ask, first: Row, limit: int) -> Trial:
+def _together(
+    question: Question,
+    base: Trial,
+    alone: Sequence[tuple[Trial, Alternative]],
+    trials: list[Trial],
+    ask: Ask,
+    first: Row,
+    limit: int,
+) -> Trial:
     """The best set: greedy, starting with what gained most alone."""
     good = sorted((pair for pair in alone if _faster(pair[0], base)), key=lambda pair: pair[0].seconds or 0.0)
     best, current = base, question
@@ -120,8 +127,11 @@ def _trial(changes: Mapping[str, Any], groups: frozenset[str], row: Row, first: 
         return Trial(changes, groups, None, None, "the compiled module could not be read")
     if not row.fits:
         return Trial(changes, groups, None, row.memory.total, "does not fit")
-    same = first is not None and isinstance(first.outcome, Compiled) and (
-        row.outcome.schedule == first.outcome.schedule and row.outcome.memory == first.outcome.memory)
+    same = (
+        first is not None
+        and isinstance(first.outcome, Compiled)
+        and (row.outcome.schedule == first.outcome.schedule and row.outcome.memory == first.outcome.memory)
+    )
     return Trial(changes, groups, row.step.value, row.memory.total, same=same)
 
 
@@ -140,7 +150,9 @@ def choice_alternatives(choices: Mapping[str, Sequence[Any]], chosen: Mapping[st
     """What the program itself offers, less what is chosen."""
     return [
         Alternative(f"choice {name}", {name: value}, _with_choice(name, value))
-        for name, values in choices.items() for value in values if chosen.get(name, values[0]) != value
+        for name, values in choices.items()
+        for value in values
+        if chosen.get(name, values[0]) != value
     ]
 
 

@@ -47,8 +47,10 @@ class Toolchain:
         if self.runs_here():
             return ""
         system, machine = self.systems[0], self.machines[0][0]
-        return (f"run it on a {system} machine or VM with {machine}, in `docker run --platform "
-                f"{system.lower()}/{self.machines[0][1]}` (emulated, so slow), or in CI on {machine}")
+        return (
+            f"run it on a {system} machine or VM with {machine}, in `docker run --platform "
+            f"{system.lower()}/{self.machines[0][1]}` (emulated, so slow), or in CI on {machine}"
+        )
 
     def command(self) -> str:
         """The exact line that installs what is missing."""
@@ -188,4 +190,3 @@ def _version(name: str, path: tuple[str, ...]) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-

@@ -116,8 +116,9 @@ def _steps(job: Job, folder: Path, seen: Seen, progressed: Progressed) -> Iterat
             peak_rss=_peak_bytes(),
             memory=_memory(compiled.memory_analysis()),
             schedule=schedule,
-            notes=tuple(dict.fromkeys(
-                (*program.notes, *said, *varies, *diagnose.notes_of(warned, text, job), *unread))),
+            notes=tuple(
+                dict.fromkeys((*program.notes, *said, *varies, *diagnose.notes_of(warned, text, job), *unread))
+            ),
             choices=program.choices,
         ),
     )

@@ -8,5 +8,23 @@ from chipwise.cost.port import Port, Program
 from chipwise.cost.spot import Hazard, expected, stretch
 from chipwise.cost.statement import KINDS, PARTS, Split, Spread, Statement, TermCost
 
-__all__ = ["KINDS", "PARTS", "Asked", "Costs", "Hazard", "Owned", "Port", "Program", "Split", "Spread", "Statement",
-           "TermCost", "chosen", "cost_of", "expected", "owned", "state_cost", "stretch"]
+__all__ = [
+    "KINDS",
+    "PARTS",
+    "Asked",
+    "Costs",
+    "Hazard",
+    "Owned",
+    "Port",
+    "Program",
+    "Split",
+    "Spread",
+    "Statement",
+    "TermCost",
+    "chosen",
+    "cost_of",
+    "expected",
+    "owned",
+    "state_cost",
+    "stretch",
+]

@@ -88,17 +88,36 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
     answer = row.prediction if isinstance(row, Row) else row
     workload = row.prediction.workload if isinstance(row, Row) else row.served.service.place.workload
-    spare = [f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
-             f"uses {case.chips:,}; all are paid for, the others idle"
-             for deal in offered if deal.owned is not None and deal.owned.chips != case.chips]
+    spare = [
+        f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
+        f"uses {case.chips:,}; all are paid for, the others idle"
+        for deal in offered
+        if deal.owned is not None and deal.owned.chips != case.chips
+    ]
     spare += [f"{deal.kind}: price of {deal.source}: {deal.source.note}" for deal in offered if deal.source.note]
-    spare += [f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
-              for deal in offered if deal.owned is None and deal.chips > case.chips]
+    spare += [
+        f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
+        for deal in offered
+        if deal.owned is None and deal.chips > case.chips
+    ]
     return Statement(
-        workload, row.accelerators, answer, case.basis, case.evidence, case.because, terms_cost,
-        tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))), _commitments(chip, case.chips, asked),
-        _purchase(chip, case, offered, asked), effort, tuple(sorted(used.values(), key=lambda a: a.name)),
-        (*case.notes, *spare, *_notes(case, asked)), asked.today, asked.draws, asked.seed)
+        workload,
+        row.accelerators,
+        answer,
+        case.basis,
+        case.evidence,
+        case.because,
+        terms_cost,
+        tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))),
+        _commitments(chip, case.chips, asked),
+        _purchase(chip, case, offered, asked),
+        effort,
+        tuple(sorted(used.values(), key=lambda a: a.name)),
+        (*case.notes, *spare, *_notes(case, asked)),
+        asked.today,
+        asked.draws,
+        asked.seed,
+    )
 
 
 def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
@@ -109,18 +128,32 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
         use = _use(case, asked, asked.know)
         server = mine.server
         stale = is_stale(server.price_date, asked.today)
-        said = Source("", asked.site.id, server.id, mine.usd_chip_h(use, case.chip_w), server.price_date,
-                      server.price_source, stale, server.note, chips=float(server.chips))
+        said = Source(
+            "",
+            asked.site.id,
+            server.id,
+            mine.usd_chip_h(use, case.chip_w),
+            server.price_date,
+            server.price_source,
+            stale,
+            server.note,
+            chips=float(server.chips),
+        )
         return Deal(kind, said, mine.chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
         found = asked.book.commitments_for(chip.id, YEARS[kind])
         if not found:
             raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
-        source, many = min(((said, paid_chips(chip, chips, said.chips)) for said in (
-            committed(c, asked.today, asked.book) for c in found)),
-            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]))
-        return Deal(kind, source, many, _instances(row, many, chip.fabric.host_chips),
-                    region_site(source.cloud, source.region))
+        source, many = min(
+            (
+                (said, paid_chips(chip, chips, said.chips))
+                for said in (committed(c, asked.today, asked.book) for c in found)
+            ),
+            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]),
+        )
+        return Deal(
+            kind, source, many, _instances(row, many, chip.fabric.host_chips), region_site(source.cloud, source.region)
+        )
     price, many = _price(kind, row, asked)
     if price is None:
         what = f"{'spot' if kind == SPOT else 'public'} price"
@@ -147,8 +180,10 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
 
 def _of_engines(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
     """The instances that hold these engines for least: engines answer apart, so small ones do."""
-    now, spot = (fleet_of(row.accelerators.chip, row.split.chips, row.fleet.engines, each, asked.today, asked.book)
-                 for each in (False, True))
+    now, spot = (
+        fleet_of(row.accelerators.chip, row.split.chips, row.fleet.engines, each, asked.today, asked.book)
+        for each in (False, True)
+    )
     if kind != SPOT:
         return now.price, now.accelerators.count
     if now.usd_h is not None and spot.usd_h is not None and spot.usd_h >= now.usd_h:
@@ -160,7 +195,8 @@ def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | N
     """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
     prices = [price_of(acc.chip, acc.count, spot, asked.today, asked.book, True) for spot in (False, True)]
     (now, now_chips), (spot, spot_chips) = (
-        (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices)
+        (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices
+    )
     if kind != SPOT:
         return now, now_chips
     if now and spot and spot.usd_h * spot_chips >= now.usd_h * now_chips:
@@ -180,16 +216,38 @@ def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
     note = "; ".join(part for part in (price.note, o.note) if part)
-    return Source(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale, note, o.ondemand_usd_h,
-                  o.chips, o.own)
+    return Source(
+        o.cloud,
+        o.region,
+        o.instance,
+        price.usd_h,
+        o.date,
+        o.source,
+        price.stale,
+        note,
+        o.ondemand_usd_h,
+        o.chips,
+        o.own,
+    )
 
 
 def committed(c: Commitment, today: date, book: PriceBook) -> Source:
     """Where the price of a commitment comes from; one for no instance that is known is for any number of chips."""
     known = instances().get((c.cloud, squashed(c.instance))) if c.instance else None
     mine = (o.chips for o in book.offers if c.instance and (o.cloud, o.instance) == (c.cloud, c.instance))
-    return Source(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today), c.note,
-                  c.ondemand_usd_h, known.chips if known else next(mine, 1.0), c.own)
+    return Source(
+        c.cloud,
+        c.region,
+        c.instance,
+        c.usd_h,
+        c.date,
+        c.source,
+        is_stale(c.date, today),
+        c.note,
+        c.ondemand_usd_h,
+        known.chips if known else next(mine, 1.0),
+        c.own,
+    )
 
 
 def _use(case: Case, asked: Asked, know: Economics) -> float:
@@ -207,8 +265,11 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
     course = plan(case, deal, middle) if case.basis == "run" else None
     if course is not None and not course.stretch < ENDLESS:
         often = format_seconds(HOUR / float(rate_h(case, deal, middle)))
-        return Missing(deal.kind, f"interrupted every {often} and slow to start again: it would hardly ever end, and "
-                       f"take over {ENDLESS:g} times as long"), unknown.assumed
+        return Missing(
+            deal.kind,
+            f"interrupted every {often} and slow to start again: it would hardly ever end, and "
+            f"take over {ENDLESS:g} times as long",
+        ), unknown.assumed
     interval = course.interval_s if course else inf
 
     def amount(x: Mapping[str, float]) -> float:
@@ -222,11 +283,21 @@ def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCos
     split = Split(**{name: float(usd) for name, usd in one.parts.items()})
     kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
     return TermCost(
-        deal.kind, deal.source, split, spread(totals), float(one.wall_s) / HOUR,
-        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)), float(one.chip_hours), kwh,
+        deal.kind,
+        deal.source,
+        split,
+        spread(totals),
+        float(one.wall_s) / HOUR,
+        spread(np.broadcast_to(many.wall_s / HOUR, totals.shape)),
+        float(one.chip_hours),
+        kwh,
         kwh * deal.site.g_kwh.value / 1e3,
-        tuple((name, split.total / count) for name, count in case.units), tornado(unknown.inputs, amount),
-        course, float(rate_h(case, deal, middle)), middle.get("utilisation", 1.0)), unknown.assumed
+        tuple((name, split.total / count) for name, count in case.units),
+        tornado(unknown.inputs, amount),
+        course,
+        float(rate_h(case, deal, middle)),
+        middle.get("utilisation", 1.0),
+    ), unknown.assumed
 
 
 def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
@@ -260,8 +331,10 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
     if mine is None:
         return None
-    offers = [Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
-              for kind, source in _sources(chip, case.engine_chips, asked)]
+    offers = [
+        Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
+        for kind, source in _sources(chip, case.engine_chips, asked)
+    ]
     best: dict[tuple[str, str], Rival] = {}
     for rival in offers:  # cheapest first
         best.setdefault((rival.kind, rival.source.cloud), rival)
@@ -270,16 +343,33 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
     """Every recent offer that could hold an engine or a run, and every commitment, by kind of terms, cheapest first."""
-    out = [(kind, _offer(o, spot, asked.today)) for kind, spot in ((ONDEMAND, False), (SPOT, True))
-           for o in fitting(chip, chips, spot, asked.book)[0]]
-    out += [(kind, committed(c, asked.today, asked.book)) for kind, years in YEARS.items()
-            for c in asked.book.commitments_for(chip.id, years)]
+    out = [
+        (kind, _offer(o, spot, asked.today))
+        for kind, spot in ((ONDEMAND, False), (SPOT, True))
+        for o in fitting(chip, chips, spot, asked.book)[0]
+    ]
+    out += [
+        (kind, committed(c, asked.today, asked.book))
+        for kind, years in YEARS.items()
+        for c in asked.book.commitments_for(chip.id, years)
+    ]
     return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
-    return Source(o.cloud, o.region, o.instance, o.price(spot) or inf, o.date, o.source, is_stale(o.date, today),
-                  o.note, o.ondemand_usd_h, o.chips, o.own)
+    return Source(
+        o.cloud,
+        o.region,
+        o.instance,
+        o.price(spot) or inf,
+        o.date,
+        o.source,
+        is_stale(o.date, today),
+        o.note,
+        o.ondemand_usd_h,
+        o.chips,
+        o.own,
+    )
 
 
 def _notes(case: Case, asked: Asked) -> list[str]:
@@ -287,20 +377,27 @@ def _notes(case: Case, asked: Asked) -> list[str]:
     place = asked.site
     said = [
         "compute on demand and on spot is paid for the hours used; commitments and servers for all hours, of which "
-        + (f"{asked.utilisation:.0%} are used (given)" if asked.utilisation is not None else
-           "all are used (a service is always on)" if case.basis == "month" else
-           f"{asked.know.value('utilisation'):.0%} are used (assumed)"),
+        + (
+            f"{asked.utilisation:.0%} are used (given)"
+            if asked.utilisation is not None
+            else "all are used (a service is always on)"
+            if case.basis == "month"
+            else f"{asked.know.value('utilisation'):.0%} are used (assumed)"
+        ),
         "electricity, cooling and staff of clouds are part of their prices; kWh and CO2 are for the hours of this work "
         "alone, with servers and cooling, at the carbon intensity of the region's grid",
         f"on-premises: {asked.years:g} years at {place.id}, {_cited(place.usd_kwh, ' USD/kWh')}, "
         f"PUE {_cited(place.pue)}, {_cited(place.g_kwh, ' gCO2/kWh')}",
     ]
     if case.basis == "run":
-        said.append("failures interrupt runs on all terms, spot is interrupted by its cloud as well; the interval "
-                    "between checkpoints makes the exact expected time least")
+        said.append(
+            "failures interrupt runs on all terms, spot is interrupted by its cloud as well; the interval "
+            "between checkpoints makes the exact expected time least"
+        )
     else:
-        said.append("engines that are away are paid for again (restart) or made up for later; the promise is not kept "
-                    "meanwhile")
+        said.append(
+            "engines that are away are paid for again (restart) or made up for later; the promise is not kept meanwhile"
+        )
     said.append(f"ranges: {asked.draws:,} draws with seed {asked.seed}; a range holds its input nine times in ten")
     return said
 

@@ -24,10 +24,26 @@ Amount = Any  # a float, or an array of draws
 Clock = Callable[[Amount, Amount, Amount, Amount, Amount], tuple[Amount, Amount]]
 COMMITTED = (ONE_YEAR, THREE_YEARS)
 RARE = 1e15  # seconds between interruptions that stand for none in draws
-SHARED = ("failure_chip_hour", "restart_s", "checkpoint_gb_s_node", "checkpoint_gb_s_all", "checkpoints_kept",
-          "engineer_week_usd")
-BUYING = ("installation", "residual_value", "interest", "maintenance", "insurance", "colocation_usd_kw_month",
-          "staff_usd_year", "staff_fte_first", "staff_fte_server", "energy_price_drift")
+SHARED = (
+    "failure_chip_hour",
+    "restart_s",
+    "checkpoint_gb_s_node",
+    "checkpoint_gb_s_all",
+    "checkpoints_kept",
+    "engineer_week_usd",
+)
+BUYING = (
+    "installation",
+    "residual_value",
+    "interest",
+    "maintenance",
+    "insurance",
+    "colocation_usd_kw_month",
+    "staff_usd_year",
+    "staff_fte_first",
+    "staff_fte_server",
+    "energy_price_drift",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +139,20 @@ def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clo
     else:
         storage = size / GIGA * months * x["storage_usd_gb"] / (deal.owned.years * 12)
     sent = x[case.sent[0]] * case.sent[1] + case.sent_bytes
-    parts = {"compute": compute, "storage": storage, "egress": sent / GIGA * x["egress_usd_gb"], "energy": energy,
-             "staff": staff, "port": x.get("port_weeks", 0.0) * x["engineer_week_usd"] / port.runs}
+    parts = {
+        "compute": compute,
+        "storage": storage,
+        "egress": sent / GIGA * x["egress_usd_gb"],
+        "energy": energy,
+        "staff": staff,
+        "port": x.get("port_weeks", 0.0) * x["engineer_week_usd"] / port.runs,
+    }
     return Bill(parts, wall, chip_hours / use)
 
 
-def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
-           use: Amount) -> tuple[Amount, Amount, Amount]:
+def _owned(
+    case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount, use: Amount
+) -> tuple[Amount, Amount, Amount]:
     """Servers with their space and upkeep, electricity, and people, for hours of all servers at a share of use."""
     network = x["network_usd"] * onprem.network_scale(mine.server)
     capex = onprem.capex_usd(x["server_usd"], x["installation"], network)
@@ -140,8 +163,10 @@ def _owned(case: Case, mine: Owned, x: Mapping[str, Amount], hours: Amount,
     people = onprem.staff_fte(mine.servers, x["staff_fte_first"], x["staff_fte_server"]) * x["staff_usd_year"] / 12
     held = hours / use  # hours that the servers are there for this work
     price = mine.usd_kwh * x["energy_price_drift"]
-    busy, idle = (onprem.energy_usd(mine.server_w(w), mine.site.pue.value, price)
-                  for w in (mine.mean_w(case.chips, case.chip_w), mine.chip.idle_w))
+    busy, idle = (
+        onprem.energy_usd(mine.server_w(w), mine.site.pue.value, price)
+        for w in (mine.mean_w(case.chips, case.chip_w), mine.chip.idle_w)
+    )
     energy = hours * (busy + (1 / use - 1) * idle) * mine.servers
     return held / HOURS_MONTH * month * mine.servers, energy, held / HOURS_MONTH * people
 
@@ -179,8 +204,12 @@ def write_s(case: Case, x: Mapping[str, Amount]) -> Amount:
 def plan(case: Case, deal: Deal, x: Mapping[str, float], interval_s: float | None = None) -> Expected:
     """The expected course of a run, with the best interval between checkpoints unless one is given."""
     rate = float(rate_h(case, deal, x))
-    hazard = Hazard(HOUR / rate if rate > 0 else inf, float(write_s(case, x)),
-                    x["restart_s"] + x.get("repair_s", 0.0), x.get("wait_s", 0.0))
+    hazard = Hazard(
+        HOUR / rate if rate > 0 else inf,
+        float(write_s(case, x)),
+        x["restart_s"] + x.get("repair_s", 0.0),
+        x.get("wait_s", 0.0),
+    )
     return expected(case.seconds * x.get("run_time", 1.0), hazard, interval_s)
 
 
@@ -198,8 +227,13 @@ def drawn_clock(interval_s: float, rng: np.random.Generator) -> Clock:
     """Times of runs with interruptions drawn, one for each element."""
 
     def clock(work: Amount, mean: Amount, write: Amount, restart: Amount, wait: Amount) -> tuple[Amount, Amount]:
-        found = draw(rng, *(np.asarray(each, dtype=np.float64) for each in (
-            work, interval_s, np.minimum(mean, RARE), write, restart, wait)))
+        found = draw(
+            rng,
+            *(
+                np.asarray(each, dtype=np.float64)
+                for each in (work, interval_s, np.minimum(mean, RARE), write, restart, wait)
+            ),
+        )
         return found.wall_s, found.billed_s
 
     return clock

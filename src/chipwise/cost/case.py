@@ -67,17 +67,38 @@ def of_training(row: Row, epochs: float | None = None) -> Case:
     images = t.samples_unit == "images"
     items, unit = (t.samples, "1,000 images") if images else (t.tokens, "1M tokens")
     each = ("image_bytes", items / (epochs or 1)) if images else ("token_bytes", items / (epochs or 1))
-    units = [("run", 1.0), *([("epoch", float(epochs))] if epochs else []), ("step", float(t.steps)),
-             (unit, items / (1e3 if images else 1e6))]
+    units = [
+        ("run", 1.0),
+        *([("epoch", float(epochs))] if epochs else []),
+        ("step", float(t.steps)),
+        (unit, items / (1e3 if images else 1e6)),
+    ]
     held = state(p.workload)
     d = p.duration
-    notes = [] if epochs else [
-        "training data: every item is read once (--epochs was not given), and kept for the length of the run"]
+    notes = (
+        []
+        if epochs
+        else ["training data: every item is read once (--epochs was not given), and kept for the length of the run"]
+    )
     adapters = " (adapters alone; the base weights are there already)" if t.lora_rank else ""
     notes.append(f"sent out: the weights{adapters} of {model.name}, once, at the end of the run")
-    return Case("run", row.accelerators, d.value, Input("run_time", 1.0, d.low / d.value, d.high / d.value), p.watts,
-                row.accelerators.count, held.total, 0.0, each, ("response_bytes_token", 0.0), held.weights,
-                tuple(units), p.step.evidence, p.step.because, tuple(notes))
+    return Case(
+        "run",
+        row.accelerators,
+        d.value,
+        Input("run_time", 1.0, d.low / d.value, d.high / d.value),
+        p.watts,
+        row.accelerators.count,
+        held.total,
+        0.0,
+        each,
+        ("response_bytes_token", 0.0),
+        held.weights,
+        tuple(units),
+        p.step.evidence,
+        p.step.because,
+        tuple(notes),
+    )
 
 
 def of_service(row: ServingRow) -> Case:
@@ -101,8 +122,23 @@ def of_service(row: ServingRow) -> Case:
         notes += said
         notes.append("a month of 730.5 h with the whole fleet on; the demand is that of every hour")
     chip_w = row.joules.value * row.unit_rate.value / row.accelerators.count
-    return Case("job" if job else "month", row.accelerators, seconds, scale, chip_w, row.split.chips, 0.0, weights,
-                ("token_bytes", 0.0), sent, 0.0, tuple(per), row.load.evidence, row.load.because, tuple(notes))
+    return Case(
+        "job" if job else "month",
+        row.accelerators,
+        seconds,
+        scale,
+        chip_w,
+        row.split.chips,
+        0.0,
+        weights,
+        ("token_bytes", 0.0),
+        sent,
+        0.0,
+        tuple(per),
+        row.load.evidence,
+        row.load.because,
+        tuple(notes),
+    )
 
 
 def _sent(row: ServingRow, units: float, requests: float) -> tuple[tuple[str, float], list[str]]:
@@ -123,5 +159,6 @@ def _needed(row: ServingRow) -> tuple[Input, list[str]]:
     low, high = usd.low / usd.value, usd.high / usd.value
     if high == inf:
         return Input("chips_needed", 1.0, low, 1 / low), [
-            "by the low end of its range an engine carries nothing: the most chips needed mirror the fewest"]
+            "by the low end of its range an engine carries nothing: the most chips needed mirror the fewest"
+        ]
     return Input("chips_needed", 1.0, low, high), []

@@ -31,11 +31,19 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
     offers = [o for o in book.offers if cloud in (None, o.cloud)]
     offers = [o for o in offers if region in (None, o.region) and instance in (None, o.instance)]
     commitments = [
-        c for c in book.commitments if cloud in (None, c.cloud) and (region is None or c.region in ("", region))
-        and (instance is None or c.instance in ("", instance))]
+        c
+        for c in book.commitments
+        if cloud in (None, c.cloud)
+        and (region is None or c.region in ("", region))
+        and (instance is None or c.instance in ("", instance))
+    ]
     where = "/".join(part for part in (cloud, region, instance) if part)
-    return replace(book, offers=tuple(offers), commitments=tuple(commitments),
-                   origin=f"{book.origin}, {where} alone" if where else book.origin)
+    return replace(
+        book,
+        offers=tuple(offers),
+        commitments=tuple(commitments),
+        origin=f"{book.origin}, {where} alone" if where else book.origin,
+    )
 
 
 def read_kinds(text: str | None) -> tuple[str, ...]:

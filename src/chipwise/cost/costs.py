@@ -31,9 +31,16 @@ class Costs:
     refused: tuple[Refused, ...]
 
 
-def cost_of(workload: Workload | ServingWorkload, candidates: Sequence[Candidate], asked: Asked,
-            calibration: Calibration, taught: Callable[[], Taught], terms: Terms | None = None,
-            progress: Progress | None = None, change: Change | None = None) -> Costs:
+def cost_of(
+    workload: Workload | ServingWorkload,
+    candidates: Sequence[Candidate],
+    asked: Asked,
+    calibration: Calibration,
+    taught: Callable[[], Taught],
+    terms: Terms | None = None,
+    progress: Progress | None = None,
+    change: Change | None = None,
+) -> Costs:
     """What a workload costs on chips; a `Refusal` where none of them can do it.
 
     `taught` is called for workloads that are served alone, which need what serving rows taught.
@@ -58,8 +65,14 @@ def cost_of(workload: Workload | ServingWorkload, candidates: Sequence[Candidate
 RowOf = Callable[[Candidate], Row | ServingRow | Refused]
 
 
-def _rows(workload: Workload | ServingWorkload, asked: Asked, calibration: Calibration, taught: Callable[[], Taught],
-          terms: Terms, change: Change | None) -> tuple[Workload | ServingWorkload, RowOf]:
+def _rows(
+    workload: Workload | ServingWorkload,
+    asked: Asked,
+    calibration: Calibration,
+    taught: Callable[[], Taught],
+    terms: Terms,
+    change: Change | None,
+) -> tuple[Workload | ServingWorkload, RowOf]:
     """The workload as it is costed, and what finds the row of a candidate."""
     if isinstance(workload, Workload):
         place = Place(workload, terms, calibration, named_stack(workload), asked.today, asked.book)

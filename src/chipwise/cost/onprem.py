@@ -125,10 +125,21 @@ def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.
     upkeep = server.usd * (know.value("maintenance") + know.value("insurance")) / 12
     people = staff_fte(many, know.value("staff_fte_first"), know.value("staff_fte_server"))
     return Owned(
-        chip, server, many, racks(server, many, know), site, years, capex, kept,
-        float(payment(capex, kept, know.value("interest"), years)), upkeep,
+        chip,
+        server,
+        many,
+        racks(server, many, know),
+        site,
+        years,
+        capex,
+        kept,
+        float(payment(capex, kept, know.value("interest"), years)),
+        upkeep,
         server.max_w / 1e3 * know.value("colocation_usd_kw_month"),
-        people * know.value("staff_usd_year") / 12 / many, site.usd_kwh.value, overhead_w(chip, server))
+        people * know.value("staff_usd_year") / 12 / many,
+        site.usd_kwh.value,
+        overhead_w(chip, server),
+    )
 
 
 def checked_years(years: float) -> float:

@@ -121,8 +121,11 @@ def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Wor
     row = program.checked.of(chip.id) if program.checked else None
     if row is not None and row.compiles:
         return (), (f"0 weeks: `chipwise check` compiled the program for {chip.id} as it is",)
-    refused = [] if row is None else [
-        Work(1, know("port_weeks.refusal"), f"the compiler refused it: {why}") for why in row.refusals]
+    refused = (
+        []
+        if row is None
+        else [Work(1, know("port_weeks.refusal"), f"the compiler refused it: {why}") for why in row.refusals]
+    )
     notes: tuple[str, ...] = ()
     if program.checked is not None and row is None:
         notes = (f"the file of --check says nothing of {chip.id}",)

@@ -51,7 +51,9 @@ def read_check(path: Path) -> Checked:
         raise BrokenFile(f"{path}: {where}", str(first.get("input")), first["msg"]) from None
     rows = tuple(
         CheckedRow(row.accelerators.chip, row.compiles, (row.refused.reason,) if row.refused else ())
-        for row in document.rows if row.compiles is not None)
+        for row in document.rows
+        if row.compiles is not None
+    )
     return Checked(document.program, rows)
 
 

@@ -28,11 +28,19 @@ class Drawn:
     interruptions: Array
 
 
-def draw(rng: np.random.Generator, work_s: Array, interval_s: Array, mean_s: Array, checkpoint_s: Array,
-         restart_s: Array, wait_s: Array) -> Drawn:
+def draw(
+    rng: np.random.Generator,
+    work_s: Array,
+    interval_s: Array,
+    mean_s: Array,
+    checkpoint_s: Array,
+    restart_s: Array,
+    wait_s: Array,
+) -> Drawn:
     """One run for each element of the arrays, which broadcast; the last segment of a run is shorter."""
     work, interval, mean, write, restart, wait = np.broadcast_arrays(
-        work_s, interval_s, mean_s, checkpoint_s, restart_s, wait_s)
+        work_s, interval_s, mean_s, checkpoint_s, restart_s, wait_s
+    )
     full = np.minimum(interval, work)
     many = np.maximum(1.0, np.ceil(work / full - 1e-9))
     last = work - (many - 1) * full

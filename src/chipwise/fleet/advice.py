@@ -26,16 +26,22 @@ class Advice:
     words: tuple[str, ...]
 
 
-def advise_training(p: Prediction, calibration: Calibration, know: Economics, instance: str = "",
-                    taken: float = 0.0) -> Advice:
+def advise_training(
+    p: Prediction, calibration: Calibration, know: Economics, instance: str = "", taken: float = 0.0
+) -> Advice:
     """Advice for a training run on the nodes of an offer; on spot, they are `taken` away so many times an hour."""
     network, storage = training_need(p, calibration, instance), training_storage(p, know, taken)
     stops = "interruptions" if taken else "failures"
-    words = [_network_words(network), (
-        f"a checkpoint is {format_bytes(storage.checkpoint)}: storage that takes "
-        f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and the work "
-        f"lost to {stops} under {STALL:.0%}".replace("%", " %") + " of the time, restarts aside"),
-        f"samples are read at {_rate(storage.read)} in all"]
+    words = [
+        _network_words(network),
+        (
+            f"a checkpoint is {format_bytes(storage.checkpoint)}: storage that takes "
+            f"{_rate(storage.write)} in all ({_rate(storage.write / storage.nodes)} a node) keeps checkpoints and the "
+            f"work lost to {stops} under {STALL:.0%}".replace("%", " %")
+            + " of the time, restarts aside"
+        ),
+        f"samples are read at {_rate(storage.read)} in all",
+    ]
     return Advice(p.workload.name, "", str(p.accelerators), str(p.layout), network, storage, tuple(words))
 
 
@@ -44,17 +50,28 @@ def advise_serving(service: Service, requests_per_s: float, instance: str = "") 
     place = service.place
     network = serving_need(service, requests_per_s, instance)
     storage = serving_storage(service)
-    words = [_network_words(network)] if network.crosses else [
-        "engines answer by themselves: nothing of theirs crosses the network between nodes"]
+    words = (
+        [_network_words(network)]
+        if network.crosses
+        else ["engines answer by themselves: nothing of theirs crosses the network between nodes"]
+    )
     if network.needed > 0 and not network.crosses:
-        verdict = "the network there carries it" if network.has >= network.needed else (
-            f"more than the {_bits(network.has)} there")
-        words.append(f"with prefill and decode on nodes of their own, caches of prompts take {_bits(network.needed)} a "
-                     f"node: {verdict}")
-    words.append(f"an engine loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
-                 f"starts its engines in {COLD_START_S:.0f} s")
-    return Advice(place.workload.name, "", str(service.accelerators), str(service.replica.split), network, storage,
-                  tuple(words))
+        verdict = (
+            "the network there carries it"
+            if network.has >= network.needed
+            else (f"more than the {_bits(network.has)} there")
+        )
+        words.append(
+            f"with prefill and decode on nodes of their own, caches of prompts take {_bits(network.needed)} a "
+            f"node: {verdict}"
+        )
+    words.append(
+        f"an engine loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
+        f"starts its engines in {COLD_START_S:.0f} s"
+    )
+    return Advice(
+        place.workload.name, "", str(service.accelerators), str(service.replica.split), network, storage, tuple(words)
+    )
 
 
 def _network_words(need: NetworkNeed) -> str:
@@ -64,8 +81,10 @@ def _network_words(need: NetworkNeed) -> str:
     if need.network == "usual":
         there = "the chip's usual network (the offer's is not known)"
     tolerance = f"{TOLERANCE:.0%}".replace("%", " %")
-    text = (f"{need.carries} need {_bits(need.needed)} a node of {need.node_chips} chips to be within {tolerance} of "
-            f"an endless network; {there} has {_bits(need.has)}: ")
+    text = (
+        f"{need.carries} need {_bits(need.needed)} a node of {need.node_chips} chips to be within {tolerance} of "
+        f"an endless network; {there} has {_bits(need.has)}: "
+    )
     slower = f"{need.slower:.1%}".replace("%", " %")
     text += f"enough, {slower} slower" if need.enough else f"NOT enough, {slower} slower"
     least = need.suffices

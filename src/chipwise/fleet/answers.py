@@ -16,15 +16,25 @@ from chipwise.units import format_money
 
 Say = Callable[[str], None]
 CHANGES = (  # name, factor on demand, factor on prices
-    ("demand +20 %", 1.2, 1.0), ("demand -20 %", 0.8, 1.0), ("prices +20 %", 1.0, 1.2), ("prices -20 %", 1.0, 0.8))
+    ("demand +20 %", 1.2, 1.0),
+    ("demand -20 %", 0.8, 1.0),
+    ("prices +20 %", 1.0, 1.2),
+    ("prices -20 %", 1.0, 0.8),
+)
 LIMITS_TRIED = 2
 FINE = 5e-4  # gap of the plans that a saving is the difference of, if so many nodes of the search reach it
 NODES = 3_000
 NOTICED = 0.02  # change in a share of the chip-hours that is said
 
 
-def answer(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, sensitivity: bool = True,
-           say: Say | None = None, threads: int = 2) -> FleetAnswer:
+def answer(
+    problem: Problem,
+    gap: float = GAP,
+    time_limit: float = TIME_LIMIT_S,
+    sensitivity: bool = True,
+    say: Say | None = None,
+    threads: int = 2,
+) -> FleetAnswer:
     """The plan of a problem with everything around it; where there is none, what has to give way."""
     tell = say or (lambda _: None)
     tell("the mixed plan")
@@ -38,16 +48,23 @@ def answer(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S,
     return FleetAnswer(best, (*single, Alternative("best mix", best)), shadows, changes)
 
 
-def _planned(problem: Problem, gap: float, time_limit: float, threads: int,
-             start: FleetPlan | None = None, nodes: int | None = None) -> FleetPlan | None:
+def _planned(
+    problem: Problem,
+    gap: float,
+    time_limit: float,
+    threads: int,
+    start: FleetPlan | None = None,
+    nodes: int | None = None,
+) -> FleetPlan | None:
     try:
         return plan(problem, gap, time_limit, threads, start, nodes)
     except TimeoutError:
         raise Refusal(f"no plan was found within {time_limit:g} s", "a larger --time-limit may do") from None
 
 
-def _alternatives(problem: Problem, mixed: FleetPlan, gap: float, time_limit: float, threads: int,
-                  tell: Say) -> tuple[tuple[Alternative, ...], FleetPlan]:
+def _alternatives(
+    problem: Problem, mixed: FleetPlan, gap: float, time_limit: float, threads: int, tell: Say
+) -> tuple[tuple[Alternative, ...], FleetPlan]:
     """The plans of GPUs alone and of TPUs alone, and the best mix, which is at least as good as either."""
     best, single = mixed, []
     for name, family in (("GPU only", "gpu"), ("TPU only", "tpu")):
@@ -148,8 +165,9 @@ def step_of(problem: Problem, limit: Limit) -> float:
     return 1.0 if limit.kind == "units" else limit.amount / 100
 
 
-def _saving(base: FleetPlan, start: FleetPlan, limit: Limit, period: int | None, time_limit: float,
-            threads: int) -> tuple[Shadow, FleetPlan]:
+def _saving(
+    base: FleetPlan, start: FleetPlan, limit: Limit, period: int | None, time_limit: float, threads: int
+) -> tuple[Shadow, FleetPlan]:
     """What more of a limit saves against the base, and the plan with it; `start` is a plan that this allows."""
     problem, step = base.problem, step_of(base.problem, limit)
     when = "" if limit.total else " in every period" if period is None else f" in {problem.periods[period].name}"
@@ -200,8 +218,7 @@ def _sensitivity(best: FleetPlan, gap: float, time_limit: float, threads: int, t
     return tuple(out)
 
 
-def again(name: str, best: FleetPlan, changed: Problem, gap: float, time_limit: float,
-          threads: int = 2) -> Sensitivity:
+def again(name: str, best: FleetPlan, changed: Problem, gap: float, time_limit: float, threads: int = 2) -> Sensitivity:
     """The plan of a changed problem beside the best one of what was asked."""
     try:
         found = _planned(changed, gap, time_limit, threads)
@@ -216,8 +233,11 @@ def changes(before: FleetPlan, after: FleetPlan) -> str:
     """What changes in the mix of supplies by their shares of the chip-hours paid for, in words."""
     one, other = shares(before), shares(after)
     moved = sorted(((other.get(s, 0.0) - one.get(s, 0.0), s) for s in {*one, *other}), key=lambda x: (-abs(x[0]), x[1]))
-    said = [f"{supply} {one.get(supply, 0.0):.0%} -> {other.get(supply, 0.0):.0%}" for by, supply in moved[:3]
-            if abs(by) >= NOTICED]
+    said = [
+        f"{supply} {one.get(supply, 0.0):.0%} -> {other.get(supply, 0.0):.0%}"
+        for by, supply in moved[:3]
+        if abs(by) >= NOTICED
+    ]
     return ", ".join(said) if said else "the mix stays as it is"
 
 

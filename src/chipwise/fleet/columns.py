@@ -81,15 +81,22 @@ class Model:
 
 def all_limits(problem: Problem) -> tuple[Limit, ...]:
     """The limits of a problem and those of its supplies, which have the name ``quota of SUPPLY``."""
-    own = (Limit(f"quota of {s.id}", "units", s.limit, (s.id,)) for s in problem.supplies
-           if s.limit is not None and s.terms != "existing")
+    own = (
+        Limit(f"quota of {s.id}", "units", s.limit, (s.id,))
+        for s in problem.supplies
+        if s.limit is not None and s.terms != "existing"
+    )
     return (*problem.limits, *own)
 
 
 def constraint_names(problem: Problem) -> list[str]:
     """Every constraint that could give way: limits, exclusives, loads of services and deadlines of runs."""
-    return [*dict.fromkeys(limit.name for limit in all_limits(problem)), *(e.name for e in problem.exclusives),
-            *(f"load of {s.name}" for s in problem.services), *(f"deadline of {r.name}" for r in problem.runs)]
+    return [
+        *dict.fromkeys(limit.name for limit in all_limits(problem)),
+        *(e.name for e in problem.exclusives),
+        *(f"load of {s.name}" for s in problem.services),
+        *(f"deadline of {r.name}" for r in problem.runs),
+    ]
 
 
 def slack(model: Model, name: str, most: float) -> list[tuple[int, float]]:

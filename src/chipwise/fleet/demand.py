@@ -34,8 +34,10 @@ class Calendar:
     @property
     def periods(self) -> tuple[Period, ...]:
         """Names and hours."""
-        return tuple(Period(self._name(t), sum(self.hours(m) for m in range(t * self.each, (t + 1) * self.each)))
-                     for t in range(self.count))
+        return tuple(
+            Period(self._name(t), sum(self.hours(m) for m in range(t * self.each, (t + 1) * self.each)))
+            for t in range(self.count)
+        )
 
     @property
     def count(self) -> int:
@@ -118,8 +120,11 @@ def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the demand file, for editors."""
     from chipwise.fleet.demand_spec import DemandSpec
 
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **DemandSpec.model_json_schema(),
-            "title": "chipwise demand"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **DemandSpec.model_json_schema(),
+        "title": "chipwise demand",
+    }
 
 
 def schema_text() -> str:
@@ -129,8 +134,11 @@ def schema_text() -> str:
 
 def _calendar(spec: DemandSpec, today: date) -> Calendar:
     if (spec.months is None) == (spec.quarters is None):
-        raise InputError("months", "neither months nor quarters" if spec.months is None else "months and quarters",
-                         "either months or quarters")
+        raise InputError(
+            "months",
+            "neither months nor quarters" if spec.months is None else "months and quarters",
+            "either months or quarters",
+        )
     if _number(spec.start) < today.year * 12 + today.month - 1:
         raise InputError("start", spec.start, f"a month that is not over: {today:%Y-%m} or later")
     if spec.quarters is not None:
@@ -149,8 +157,9 @@ def _check_names(spec: DemandSpec) -> None:
         named += [("on_premises.chips", chip) for chip in spec.on_premises.chips]
         for chip in spec.on_premises.server_usd:
             if chip not in spec.on_premises.chips:
-                raise InputError("on_premises.server_usd", chip, f"one of on_premises.chips: "
-                                                                 f"{', '.join(spec.on_premises.chips)}")
+                raise InputError(
+                    "on_premises.server_usd", chip, f"one of on_premises.chips: {', '.join(spec.on_premises.chips)}"
+                )
     for field, chip in named:
         if chip not in chips:
             raise UnknownName(field, chip, chips)
@@ -191,22 +200,32 @@ def _check_quarters(train: RunSpec, calendar: Calendar, where: str) -> None:
     if train.start is not None and (index := calendar.index(train.start)) % each:
         begin = index // each * each
         near = [calendar.month(m) for m in (begin, begin + each) if m < calendar.months]
-        raise InputError(f"{where}.start", train.start,
-                         f"the first month of a quarter of the plan ({' or '.join(near)}), or a plan by months")
+        raise InputError(
+            f"{where}.start",
+            train.start,
+            f"the first month of a quarter of the plan ({' or '.join(near)}), or a plan by months",
+        )
     if train.deadline is not None and (index := calendar.index(train.deadline) + 1) % each:
         end = index // each * each
         near = [calendar.month(m - 1) for m in (end, end + each) if 0 < m <= calendar.months]
-        raise InputError(f"{where}.deadline", train.deadline,
-                         f"the last month of a quarter of the plan ({' or '.join(near)}), or a plan by months")
+        raise InputError(
+            f"{where}.deadline",
+            train.deadline,
+            f"the last month of a quarter of the plan ({' or '.join(near)}), or a plan by months",
+        )
     if train.every is not None and train.every % each:
-        raise InputError(f"{where}.every", train.every,
-                         f"a multiple of {each} in a plan of quarters, or a plan by months")
+        raise InputError(
+            f"{where}.every", train.every, f"a multiple of {each} in a plan of quarters, or a plan by months"
+        )
 
 
 def _check_rates(serve: RateSpec, calendar: Calendar, where: str) -> None:
     if (serve.rate is None) == (serve.rates is None):
-        raise InputError(where, "neither rate nor rates" if serve.rate is None else "rate and rates",
-                         "either rate (with growth) or rates (of every month)")
+        raise InputError(
+            where,
+            "neither rate nor rates" if serve.rate is None else "rate and rates",
+            "either rate (with growth) or rates (of every month)",
+        )
     if serve.growth_month is not None and serve.growth_year is not None:
         raise InputError(f"{where}.growth_year", serve.growth_year, "one of growth_month and growth_year")
     if (serve.peak > 1) != (serve.peak_hours is not None):
@@ -217,12 +236,16 @@ def _check_rates(serve: RateSpec, calendar: Calendar, where: str) -> None:
         begin = calendar.index(serve.start) if serve.start else 0
         for index in range(begin, calendar.months):
             if calendar.month(index) not in serve.rates:
-                raise InputError(f"{where}.rates", f"nothing for {calendar.month(index)}",
-                                 f"every month from {calendar.month(begin)} to {calendar.month(calendar.months - 1)}")
+                raise InputError(
+                    f"{where}.rates",
+                    f"nothing for {calendar.month(index)}",
+                    f"every month from {calendar.month(begin)} to {calendar.month(calendar.months - 1)}",
+                )
     hours = peak_hours(serve)
     if hours and serve.peak * hours > 24:
-        raise InputError(f"{where}.peak", serve.peak,
-                         f"at most {24 / hours:g}: {hours:g} hours would else hold more than the day")
+        raise InputError(
+            f"{where}.peak", serve.peak, f"at most {24 / hours:g}: {hours:g} hours would else hold more than the day"
+        )
 
 
 def peak_hours(serve: RateSpec) -> float:
@@ -239,14 +262,17 @@ def _check_existing(spec: DemandSpec, calendar: Calendar) -> None:
     """Spans of one contract lie apart."""
     spans: dict[str, list[tuple[int, int, int]]] = {}
     for i, e in enumerate(spec.existing):
-        begin = calendar.index(e.start) if e.start else -10**6
+        begin = calendar.index(e.start) if e.start else -(10**6)
         end = calendar.index(e.until) if e.until else 10**6
         if end < begin:
             raise InputError(f"existing[{i}].until", e.until, f"{e.start}, when it starts, or later")
         for other_begin, other_end, other in spans.get(e.contract, []):
             if begin <= other_end and other_begin <= end:
-                raise InputError(f"existing[{i}]", f"{e.contract} from {e.start or 'before'} to {e.until or 'beyond'}",
-                                 f"months that existing[{other}] of the same contract doesn't have")
+                raise InputError(
+                    f"existing[{i}]",
+                    f"{e.contract} from {e.start or 'before'} to {e.until or 'beyond'}",
+                    f"months that existing[{other}] of the same contract doesn't have",
+                )
         spans.setdefault(e.contract, []).append((begin, end, i))
 
 
@@ -279,15 +305,30 @@ def _explained(error: ErrorDetails) -> InputError:
         return InputError(field, value, str(ctx["error"]))
     if kind == "literal_error":
         return InputError(field, value, f"one of {str(ctx['expected']).replace(' or ', ', ')}")
-    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}",
-              "less_than_equal": "at most {le}", "less_than": "less than {lt}"}
+    bounds = {
+        "greater_than_equal": "at least {ge}",
+        "greater_than": "more than {gt}",
+        "less_than_equal": "at most {le}",
+        "less_than": "less than {lt}",
+    }
     if kind in bounds:
         return InputError(field, value, "a number of " + bounds[kind].format(**ctx))
     fewest = ctx.get("min_length", 1)
-    plain = {"int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
-             "float_parsing": "a number", "string_type": "text", "bool_type": "true or false", "list_type": "a list",
-             "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
-             "string_too_short": "text", "string_too_long": f"text of at most {ctx.get('max_length', 0)} characters",
-             "string_pattern_mismatch": "three letters such as EUR"}
-    return InputError(field, value if isinstance(value, str | int | float) else type(value).__name__,
-                      plain.get(kind, "keys and values"))
+    plain = {
+        "int_type": "a whole number",
+        "int_from_float": "a whole number",
+        "float_type": "a number",
+        "float_parsing": "a number",
+        "string_type": "text",
+        "bool_type": "true or false",
+        "list_type": "a list",
+        "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
+        "string_too_short": "text",
+        "string_too_long": f"text of at most {ctx.get('max_length', 0)} characters",
+        "string_pattern_mismatch": "three letters such as EUR",
+    }
+    return InputError(
+        field,
+        value if isinstance(value, str | int | float) else type(value).__name__,
+        plain.get(kind, "keys and values"),
+    )

@@ -59,9 +59,18 @@ Positive = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 FINITE = BeforeValidator(lambda value: number_of(value, "a number"))
 Share = Annotated[float, Field(ge=0, le=10), FINITE]
 Growth = Annotated[float, Field(gt=-1, le=10), FINITE]
-PeakHours = Annotated[float | str, BeforeValidator(_peak_hours), WithJsonSchema(
-    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 24},
-               {"type": "string", "pattern": HOURS}]})]
+PeakHours = Annotated[
+    float | str,
+    BeforeValidator(_peak_hours),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 24},
+                {"type": "string", "pattern": HOURS},
+            ]
+        }
+    ),
+]
 
 
 class RunSpec(Strict):
@@ -72,7 +81,8 @@ class RunSpec(Strict):
     deadline: Month | None = Field(None, description="Last month in which it may run; that of the plan unless said.")
     every: Positive | None = Field(None, description="Again every so many months: a window of that length each.")
     chips: Annotated[list[Positive], Field(min_length=1, max_length=8)] | None = Field(
-        None, description="Counts of chips to consider; the fewest that meet the deadline and twice that unless said.")
+        None, description="Counts of chips to consider; the fewest that meet the deadline and twice that unless said."
+    )
     split: Flag = Field(False, description="It may move between chips and terms.")
     queue: Label | None = Field(None, description="Runs of one queue take turns: never two at a time.")
 
@@ -86,7 +96,8 @@ class RateSpec(Strict):
     rates: dict[Month, Amount] | None = Field(None, description="Requests a second of every month, instead.")
     start: Month | None = Field(None, description="First month in which it answers; that of the plan unless said.")
     peak: Annotated[float, Field(ge=1, le=100), FINITE] = Field(
-        1.0, description="Load in the peak hours over the day's mean.")
+        1.0, description="Load in the peak hours over the day's mean."
+    )
     peak_hours: PeakHours | None = Field(None, description="Hours of the peak: how many, or from and to (UTC): 9-17.")
     spot: Flag = Field(False, description="Spot chips may answer too.")
 
@@ -96,7 +107,8 @@ class WorkSpec(Strict):
 
     name: Label = Field(description="What to call it.")
     workload: Label | dict[str, Any] = Field(
-        description="A workload file, relative to this one, or its contents: model with train or serve.")
+        description="A workload file, relative to this one, or its contents: model with train or serve."
+    )
     train: RunSpec | None = Field(None, description="When it is trained.")
     serve: RateSpec | None = Field(None, description="What it must answer over time.")
     chips: Annotated[list[Label], Field(min_length=1)] | None = Field(None, description="On these chips alone.")
@@ -107,11 +119,14 @@ class CandidateSpec(Strict):
 
     chip: Label = Field(description="The chip.")
     clouds: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="From these clouds; the cheapest on demand unless said.")
+        None, description="From these clouds; the cheapest on demand unless said."
+    )
     regions: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="In these regions; the cheapest of each cloud unless said.")
+        None, description="In these regions; the cheapest of each cloud unless said."
+    )
     terms: Annotated[list[Terms], Field(min_length=1)] = Field(
-        ["ondemand", "spot", "1y", "3y"], description="On these terms, where there is a price.")
+        ["ondemand", "spot", "1y", "3y"], description="On these terms, where there is a price."
+    )
     quota: Whole | None = Field(None, description="Most chips at once, on all terms together.")
     lead: Whole = Field(0, description="Months from an order to the first use.")
 
@@ -143,7 +158,8 @@ class SiteSpec(Strict):
     server_usd: dict[Label, Price] = Field({}, description="Price of a server by chip, instead of the catalog's.")
     usd_kwh: Amount | None = Field(None, description="Price of electricity, instead of the site's.")
     pue: Annotated[float, Field(ge=1, le=10), FINITE] | None = Field(
-        None, description="Of the building, instead of the site's.")
+        None, description="Of the building, instead of the site's."
+    )
 
 
 class ExistingSpec(Strict):
@@ -192,18 +208,23 @@ class DemandSpec(Strict):
     start: Month = Field(description="The first month.")
     months: Annotated[int, Field(strict=True, ge=1, le=120)] | None = Field(None, description="Months of the plan.")
     quarters: Annotated[int, Field(strict=True, ge=1, le=40)] | None = Field(
-        None, description="Quarters of the plan, instead of months.")
+        None, description="Quarters of the plan, instead of months."
+    )
     workloads: Annotated[list[WorkSpec], Field(min_length=1, max_length=100)] = Field(description="What is wanted.")
     candidates: list[CandidateSpec] = Field([], description="Chips that may be rented.")
     offers: list[OfferSpec] = Field([], description="Offers with their prices.")
     on_premises: SiteSpec | None = Field(None, description="Servers of one's own.")
     existing: list[ExistingSpec] = Field([], description="What is there already.")
     limits: LimitSpec = Field(
-        default_factory=lambda: LimitSpec.model_validate({}), description="What the plan must not exceed.")
+        default_factory=lambda: LimitSpec.model_validate({}), description="What the plan must not exceed."
+    )
     headroom: HeadroomSpec = Field(
-        default_factory=lambda: HeadroomSpec.model_validate({}), description="What stands by for failures.")
+        default_factory=lambda: HeadroomSpec.model_validate({}), description="What stands by for failures."
+    )
     exclusive: list[ExclusiveSpec] = Field([], description="Commitments that shut each other out.")
     beyond: Literal["full", "prorated"] = Field(
-        "full", description="Commitments that outlast the plan: paid in full, or for the plan's months alone.")
+        "full", description="Commitments that outlast the plan: paid in full, or for the plan's months alone."
+    )
     rates: dict[Annotated[str, Field(pattern=r"^[A-Za-z]{3}$")], Price] = Field(
-        {}, description="US dollars for one unit of another currency.")
+        {}, description="US dollars for one unit of another currency."
+    )

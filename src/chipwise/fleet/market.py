@@ -103,13 +103,16 @@ def stock(buying: Buying) -> Stock:
         _candidate(out, buying, i, candidate)
     for i, offer in enumerate(spec.offers):
         chip = load().chips[offer.chip]
-        pool = _pool(out, buying, chip, offer.cloud, offer.region, offer.chips or chip.fabric.host_chips,
-                     offer.terms == "spot")
+        pool = _pool(
+            out, buying, chip, offer.cloud, offer.region, offer.chips or chip.fabric.host_chips, offer.terms == "spot"
+        )
         usd = offer.usd_chip_hour * usd_rate(spec, offer.currency)
         limit = None if offer.quota is None else offer.quota // pool.chips
-        out.add(_rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
-                Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False),
-                (f"offers[{i}].quota", offer.quota or 0) if limit == 0 else None)
+        out.add(
+            _rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
+            Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False),
+            (f"offers[{i}].quota", offer.quota or 0) if limit == 0 else None,
+        )
     if spec.on_premises:
         _site(out, buying, spec.on_premises)
     for i in range(len(spec.existing)):
@@ -157,8 +160,9 @@ def unit_watts(chip: Chip, chips: int, place: Site, know: Economics) -> tuple[fl
     return tuple(chips * (w + around) * place.pue.value for w in (chip.idle_w, busy))  # type: ignore[return-value]
 
 
-def _rented(buying: Buying, name: str, pool: Pool, terms: str, usd_chip_h: float, lead: int,
-            limit: int | None = None) -> Supply:
+def _rented(
+    buying: Buying, name: str, pool: Pool, terms: str, usd_chip_h: float, lead: int, limit: int | None = None
+) -> Supply:
     term = buying.periods(YEARS[terms] * 12) if terms in YEARS else 0
     return Supply(name, pool.id, TERMS[terms], usd_chip_h * pool.chips, term, lead=buying.periods(lead), limit=limit)
 
@@ -182,17 +186,22 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
                 unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
                 pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
                 shut = c.quota is not None and c.quota < pool.chips
-                out.add(_rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
-                        origin, (f"candidates[{i}].quota", c.quota or 0) if shut else None)
+                out.add(
+                    _rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
+                    origin,
+                    (f"candidates[{i}].quota", c.quota or 0) if shut else None,
+                )
                 if origin.region not in ("", region):
                     out.said.append(
-                        f"{out.supplies[-1].id}: no such price is listed there; that of {origin.region} is used")
+                        f"{out.supplies[-1].id}: no such price is listed there; that of {origin.region} is used"
+                    )
     if c.lead:
         out.said.append(f"{chip.id}: {buying.wait(c.lead)}")
     names = tuple(s.id for s in out.supplies[before:])
     if c.quota is not None and names:
-        out.limits.append(Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips",
-                                c.quota, names))
+        out.limits.append(
+            Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips", c.quota, names)
+        )
 
 
 def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
@@ -207,12 +216,17 @@ def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
 
 
 def _within(book: PriceBook, clouds: Sequence[str] | None, regions: Sequence[str] | None) -> PriceBook:
-    return replace(book, offers=tuple(
-        o for o in book.offers if (clouds is None or o.cloud in clouds) and (regions is None or o.region in regions)))
+    return replace(
+        book,
+        offers=tuple(
+            o for o in book.offers if (clouds is None or o.cloud in clouds) and (regions is None or o.region in regions)
+        ),
+    )
 
 
-def _priced(buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequence[str] | None,
-            ondemand: Price | None) -> tuple[float, Origin] | None:
+def _priced(
+    buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequence[str] | None, ondemand: Price | None
+) -> tuple[float, Origin] | None:
     """US dollars per chip-hour on one kind of terms; commitments of the same region, else of the cloud."""
     if terms in YEARS:
         every = buying.book.commitments_for(chip.id, YEARS[terms], [cloud])
@@ -223,8 +237,11 @@ def _priced(buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequenc
     price = ondemand
     if terms == "spot":
         book = _within(buying.book, [cloud], regions)
-        price = price_of(chip, chip.fabric.host_chips, True, buying.today, book) if book.offers_for(
-            chip.id, spot=True) else None
+        price = (
+            price_of(chip, chip.fabric.host_chips, True, buying.today, book)
+            if book.offers_for(chip.id, spot=True)
+            else None
+        )
     if price is None:
         return None
     o = price.offer
@@ -250,8 +267,7 @@ def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) 
     if name not in out.pools:
         idle, busy = unit_watts(chip, chips, place, know)
         price = place.usd_kwh.value if place.usd_kwh else 0.0
-        out.pools[name] = Pool(name, chip.id, chip.family, chips, place.id, idle, busy, price,
-                               place.g_kwh.value / 1000)
+        out.pools[name] = Pool(name, chip.id, chip.family, chips, place.id, idle, busy, price, place.g_kwh.value / 1000)
         out.clouds[name] = ""
     return out.pools[name]
 
@@ -276,17 +292,28 @@ def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
         each = buying.demand.calendar.each
         price = spec.server_usd.get(name, server.usd)
         left = know.value("residual_value")
-        supply = Supply(f"{name} servers", pool.id, "owned", capex=mine.capex_usd, resale=price,
-                        keeps=left ** (each / (RESIDUAL_YEARS * 12)),
-                        usd_period=(mine.fixed_usd_month + interest) * each, rack_units=server.rack_units,
-                        lead=buying.periods(spec.lead))
+        supply = Supply(
+            f"{name} servers",
+            pool.id,
+            "owned",
+            capex=mine.capex_usd,
+            resale=price,
+            keeps=left ** (each / (RESIDUAL_YEARS * 12)),
+            usd_period=(mine.fixed_usd_month + interest) * each,
+            rack_units=server.rack_units,
+            lead=buying.periods(spec.lead),
+        )
         source = "the demand file" if name in spec.server_usd else server.price_source
         out.owned[supply.id] = mine
-        out.add(supply, Origin("", place.id, server.id, 0.0, server.price_date, source,
-                               is_stale(server.price_date, buying.today)))
-        out.said.append(f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
-                        f"{RESIDUAL_YEARS:g} years, with the same loss every year; interest as if paid off over "
-                        f"{spec.years:g} years; {buying.wait(spec.lead)}")
+        out.add(
+            supply,
+            Origin("", place.id, server.id, 0.0, server.price_date, source, is_stale(server.price_date, buying.today)),
+        )
+        out.said.append(
+            f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
+            f"{RESIDUAL_YEARS:g} years, with the same loss every year; interest as if paid off over "
+            f"{spec.years:g} years; {buying.wait(spec.lead)}"
+        )
 
 
 def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:
@@ -294,9 +321,13 @@ def _at_price(mine: Owned, usd: float, know: Economics) -> Owned:
     network = mine.capex_usd - mine.server.usd * (1 + know.value("installation"))
     factor = usd / mine.server.usd
     capex = capex_usd(usd, know.value("installation"), network)
-    return replace(mine, capex_usd=capex, residual_usd=mine.residual_usd * factor,
-                   payment_usd_month=mine.payment_usd_month * capex / mine.capex_usd,
-                   maintenance_usd_month=mine.maintenance_usd_month * factor)
+    return replace(
+        mine,
+        capex_usd=capex,
+        residual_usd=mine.residual_usd * factor,
+        payment_usd_month=mine.payment_usd_month * capex / mine.capex_usd,
+        maintenance_usd_month=mine.maintenance_usd_month * factor,
+    )
 
 
 def _existing(out: Stock, buying: Buying, i: int) -> None:
@@ -305,14 +336,25 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
     chip = load().chips[e.chip]
     if e.cloud is None:
         server = servers().get(chip.id)
-        pool = _own_pool(out, chip, own_place(demand.spec.on_premises), buying.know,
-                         server.chips if server else chip.fabric.host_chips)
+        pool = _own_pool(
+            out,
+            chip,
+            own_place(demand.spec.on_premises),
+            buying.know,
+            server.chips if server else chip.fabric.host_chips,
+        )
         rack = float(server.rack_units) if server else 0.0
         if demand.spec.on_premises is None:
             out.said.append(f"{e.contract}: electricity, PUE and grid of {pool.region}, as no site is named")
     else:
-        alike = [p for p in out.pools.values() if p.chip == chip.id and out.clouds[p.id] == e.cloud
-                 and not p.id.endswith(" spot") and e.region in ("", p.region)]
+        alike = [
+            p
+            for p in out.pools.values()
+            if p.chip == chip.id
+            and out.clouds[p.id] == e.cloud
+            and not p.id.endswith(" spot")
+            and e.region in ("", p.region)
+        ]
         pool = alike[0] if alike else _pool(out, buying, chip, e.cloud, e.region, chip.fabric.host_chips)
         rack = 0.0
     if e.chips % pool.chips:
@@ -320,10 +362,18 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
     usd = e.usd_chip_hour * usd_rate(demand.spec, e.currency)
     hours = [_hours_there(calendar, e, t) for t in range(calendar.count)]
     whole = [there == p.hours for there, p in zip(hours, calendar.periods, strict=True)]
-    out.add(Supply(e.contract, pool.id, "existing", usd * pool.chips, rack_units=rack,
-                   existing=tuple(e.chips // pool.chips if yes else 0 for yes in whole),
-                   idle_usd=tuple(0.0 if yes else usd * e.chips * x for yes, x in zip(whole, hours, strict=True))),
-            Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False))
+    out.add(
+        Supply(
+            e.contract,
+            pool.id,
+            "existing",
+            usd * pool.chips,
+            rack_units=rack,
+            existing=tuple(e.chips // pool.chips if yes else 0 for yes in whole),
+            idle_usd=tuple(0.0 if yes else usd * e.chips * x for yes, x in zip(whole, hours, strict=True)),
+        ),
+        Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False),
+    )
     for yes, there, period in zip(whole, hours, calendar.periods, strict=True):
         if there and not yes:
             out.said.append(f"{e.contract}: there in a part of {period.name} alone: paid for that part, not used in it")
@@ -346,15 +396,19 @@ def _limits(out: Stock, buying: Buying) -> None:
             if amount is not None and there:
                 out.limits.append(Limit(f"{name} of {own.site}", kind, float(amount), there))
     for amount, kind, total, name in (
-            (limits.budget_period, "usd", False, f"budget of a {period}"), (limits.budget, "usd", True, "budget"),
-            (limits.power_kw, "kw", False, "power"),
-            (_kg(limits.carbon_t_period), "kg", False, f"carbon of a {period}"),
-            (_kg(limits.carbon_t), "kg", True, "carbon")):
+        (limits.budget_period, "usd", False, f"budget of a {period}"),
+        (limits.budget, "usd", True, "budget"),
+        (limits.power_kw, "kw", False, "power"),
+        (_kg(limits.carbon_t_period), "kg", False, f"carbon of a {period}"),
+        (_kg(limits.carbon_t), "kg", True, "carbon"),
+    ):
         if amount is not None:
             out.limits.append(Limit(name, kind, float(amount), total=total))
     for e in spec.exclusive:
-        sides = tuple(tuple(s.id for s in out.supplies if s.terms in ("year1", "year3") and out.clouds[s.pool] == cloud)
-                      for cloud in e.clouds)
+        sides = tuple(
+            tuple(s.id for s in out.supplies if s.terms in ("year1", "year3") and out.clouds[s.pool] == cloud)
+            for cloud in e.clouds
+        )
         if sum(bool(side) for side in sides) > 1:
             out.exclusives.append(Exclusive(e.name, tuple(side for side in sides if side)))
 

@@ -38,6 +38,8 @@ def without(problem: Problem, names: Iterable[str]) -> Problem:
     """The problem without limits and exclusives of these names."""
     gone = set(names)
     return replace(
-        problem, limits=tuple(x for x in problem.limits if x.name not in gone),
+        problem,
+        limits=tuple(x for x in problem.limits if x.name not in gone),
         exclusives=tuple(e for e in problem.exclusives if e.name not in gone),
-        supplies=tuple(replace(s, limit=None) if f"quota of {s.id}" in gone else s for s in problem.supplies))
+        supplies=tuple(replace(s, limit=None) if f"quota of {s.id}" in gone else s for s in problem.supplies),
+    )

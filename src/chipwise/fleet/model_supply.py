@@ -12,11 +12,26 @@ from chipwise.fleet.problem import COMMITTED, Limit, Problem, Supply
 def _most(model: Model, pool: str) -> list[tuple[int, ...]]:
     """The most units of a pool that work can use at once, by period and block."""
     p = model.problem
-    runs = [sum(max((o.takes for o in run.options if o.pool == pool), default=0)
-                for run in p.runs if run.first <= t <= run.last) for t in range(len(p.periods))]
-    return [tuple(runs[t] + sum(most_engines(s, dict(s.carries)[pool], t, b) * s.units(pool) for s in p.services
-                                if pool in dict(s.carries)) for b in range(len(p.blocks)))
-            for t in range(len(p.periods))]
+    runs = [
+        sum(
+            max((o.takes for o in run.options if o.pool == pool), default=0)
+            for run in p.runs
+            if run.first <= t <= run.last
+        )
+        for t in range(len(p.periods))
+    ]
+    return [
+        tuple(
+            runs[t]
+            + sum(
+                most_engines(s, dict(s.carries)[pool], t, b) * s.units(pool)
+                for s in p.services
+                if pool in dict(s.carries)
+            )
+            for b in range(len(p.blocks))
+        )
+        for t in range(len(p.periods))
+    ]
 
 
 def add_supplies(model: Model) -> None:
@@ -73,8 +88,11 @@ def _started(model: Model, supply: Supply, most: int) -> None:
             rest = (supply.term - kept) * p.overrun_hours * supply.usd_h
             model.pay(column, rest, None, "commitments", supply.id)
     for t in range(supply.lead, count):
-        starts = [(model.begun[supply.id, s], 1.0) for s in range(t - supply.lead + 1)
-                  if supply.ends(s + supply.lead, count) > t]
+        starts = [
+            (model.begun[supply.id, s], 1.0)
+            for s in range(t - supply.lead + 1)
+            if supply.ends(s + supply.lead, count) > t
+        ]
         program.row([*starts, (model.held[supply.id, t], -1.0)], low=0.0, high=0.0)
 
 
@@ -105,8 +123,9 @@ def add_capacity(model: Model) -> None:
             if running:
                 program.row(running + held, high=there)
             for b in range(len(p.blocks)):
-                answering = [(model.x[key], float(p.services[key[0]].units(pool.id)))
-                             for key in _answering(model, pool.id, t, b)]
+                answering = [
+                    (model.x[key], float(p.services[key[0]].units(pool.id))) for key in _answering(model, pool.id, t, b)
+                ]
                 hired = [(model.hired[s.id, t, b], -1.0) for s in supplies if (s.id, t, b) in model.hired]
                 if answering:
                     program.row(answering + running + held + hired, high=there)
@@ -155,8 +174,11 @@ def add_limits(model: Model) -> None:
 def _cap_at_once(model: Model, which: int, t: int, takes: list[Take]) -> None:
     """A limit on units at once, in every block."""
     limit, seen = model.limits[which], set()
-    counted = [(take, take.units * _weight(model, limit, take.supply)) for take in takes
-               if not limit.supplies or take.supply in limit.supplies]
+    counted = [
+        (take, take.units * _weight(model, limit, take.supply))
+        for take in takes
+        if not limit.supplies or take.supply in limit.supplies
+    ]
     turns = _in_turns(model, [(take, value) for take, value in counted if take.queue])
     for b in range(len(model.problem.blocks)):
         terms = turns + [(take.column, value) for take, value in counted if not take.queue and take.block in (None, b)]

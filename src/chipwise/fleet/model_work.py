@@ -40,8 +40,9 @@ def _largest(model: Model, service: Service) -> list[tuple[int, float]]:
     return switches
 
 
-def _cover(model: Model, w: int, service: Service, t: int, b: int, hours: float,
-           largest: list[tuple[int, float]]) -> None:
+def _cover(
+    model: Model, w: int, service: Service, t: int, b: int, hours: float, largest: list[tuple[int, float]]
+) -> None:
     """The engines of a service in one block: enough for the load, also with the spare ones gone.
 
     What would be lost with them is counted at the largest engine that the service uses.
@@ -172,12 +173,15 @@ def _part(model: Model, r: int, o: int, t: int) -> int:
 
 def _counted(model: Model, supply: str) -> bool:
     """Whether some limit counts the units at once of a supply."""
-    return any(limit.kind in ("units", "chips", "kw") and (not limit.supplies or supply in limit.supplies)
-               for limit in model.limits)
+    return any(
+        limit.kind in ("units", "chips", "kw") and (not limit.supplies or supply in limit.supplies)
+        for limit in model.limits
+    )
 
 
-def _use(model: Model, run: Run, option: Option, t: int, active: int | None, part: float,
-         column: int | None = None) -> None:
+def _use(
+    model: Model, run: Run, option: Option, t: int, active: int | None, part: float, column: int | None = None
+) -> None:
     """What an option takes and costs in a period: `column` (else `active`) times `part` of the period's hours."""
     column = active if column is None else column
     assert column is not None

@@ -45,8 +45,13 @@ class NetworkNeed:
         """The slowest network known for nodes of that size that would do; None where none is needed or known."""
         if not self.crosses:
             return None
-        known = [n for n in load().networks.values() if n.host_chips == self.node_chips and n.per_host >= self.needed
-                 and load().chips[n.chips[0]].family == self.family]
+        known = [
+            n
+            for n in load().networks.values()
+            if n.host_chips == self.node_chips
+            and n.per_host >= self.needed
+            and load().chips[n.chips[0]].family == self.family
+        ]
         return min(known, key=lambda n: (n.per_host, n.id), default=None)
 
 
@@ -76,8 +81,17 @@ def training_need(p: Prediction, calibration: Calibration, instance: str = "") -
             low = middle
         else:
             high = middle
-    return NetworkNeed(True, _travels(p), chip.family, node, high * node, has, name, source,
-                       _step(p, calibration, has / node) / best - 1)
+    return NetworkNeed(
+        True,
+        _travels(p),
+        chip.family,
+        node,
+        high * node,
+        has,
+        name,
+        source,
+        _step(p, calibration, has / node) / best - 1,
+    )
 
 
 def serving_need(service: Service, requests_per_s: float, instance: str = "") -> NetworkNeed:
@@ -93,12 +107,22 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
         tokens = r.knobs.most_tokens
         sent = tokens * r.model.d_model * ACTIVATION_BYTES
         stage_s = float(r.pace().tokens_s[tokens]) / r.split.pp
-        return NetworkNeed(True, "activations between stages", chip.family, node, sent / (TOLERANCE * stage_s), has,
-                           name, source, sent / has / stage_s)
+        return NetworkNeed(
+            True,
+            "activations between stages",
+            chip.family,
+            node,
+            sent / (TOLERANCE * stage_s),
+            has,
+            name,
+            source,
+            sent / has / stage_s,
+        )
     each = r.room.sequence(service.place.workload.serve.input.mean) * r.split.chips
     caches = each * requests_per_s * max(1.0, node / r.split.chips)
-    return NetworkNeed(False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has,
-                       name, source, 0.0)
+    return NetworkNeed(
+        False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has, name, source, 0.0
+    )
 
 
 def _there(chip: Chip, instance: str) -> tuple[int, float, str, str]:

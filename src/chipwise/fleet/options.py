@@ -103,8 +103,16 @@ class _Sizing:
         return (e.high if slow else e.low) if self.cautious else e.value
 
 
-def ask(demand: Demand, book: PriceBook, know: Economics, calibration: Calibration, taught: Taught,
-        cautious: bool = False, today: date | None = None, progress: Progress | None = None) -> Asked:
+def ask(
+    demand: Demand,
+    book: PriceBook,
+    know: Economics,
+    calibration: Calibration,
+    taught: Taught,
+    cautious: bool = False,
+    today: date | None = None,
+    progress: Progress | None = None,
+) -> Asked:
     """The planning problem of a demand. Every chip is sized for every workload; what can't be is listed with why."""
     buying = Buying(demand, book, know, today or date.today())
     sizing = _Sizing(buying, calibration, taught, cautious, stock(buying))
@@ -124,11 +132,29 @@ def ask(demand: Demand, book: PriceBook, know: Economics, calibration: Calibrati
     used = {p for r in runs for p in (o.pool for o in r.options)} | {p for x in services for p, _ in x.carries}
     used |= {x.pool for x in s.supplies if x.terms == "existing"}
     supplies = tuple(x for x in s.supplies if x.pool in used)
-    problem = Problem(calendar.periods, blocks, tuple(p for p in s.pools.values() if p.id in used), supplies,
-                      tuple(runs), tuple(services), _kept(s.limits, supplies), _sides(s.exclusives, supplies),
-                      spec.beyond == "prorated", 730.5 * calendar.each)
-    return Asked(demand, problem, s.origins, s.clouds, sizing.placed, sizing.works, sizing.workloads,
-                 tuple(s.refused + sizing.refused), _assumptions(sizing, problem))
+    problem = Problem(
+        calendar.periods,
+        blocks,
+        tuple(p for p in s.pools.values() if p.id in used),
+        supplies,
+        tuple(runs),
+        tuple(services),
+        _kept(s.limits, supplies),
+        _sides(s.exclusives, supplies),
+        spec.beyond == "prorated",
+        730.5 * calendar.each,
+    )
+    return Asked(
+        demand,
+        problem,
+        s.origins,
+        s.clouds,
+        sizing.placed,
+        sizing.works,
+        sizing.workloads,
+        tuple(s.refused + sizing.refused),
+        _assumptions(sizing, problem),
+    )
 
 
 def _kept(limits: Iterable[Limit], supplies: Sequence[Supply]) -> tuple[Limit, ...]:
@@ -172,10 +198,13 @@ def day(works: Sequence[WorkSpec]) -> tuple[tuple[Block, ...], tuple[frozenset[s
         shares[peak] = shares.get(peak, 0.0) + (high - low) / 24
     found = [(peak, share) for peak, share in shares.items() if share > 0]
     found.sort(key=lambda pair: (len(pair[0]), sorted(pair[0])))
-    names = ["base" if not peak else "peak" if len(found) <= 2 else f"peak of {', '.join(sorted(peak))}"
-             for peak, _ in found]
-    return (tuple(Block(name, share) for name, (_, share) in zip(names, found, strict=True)),
-            tuple(peak for peak, _ in found))
+    names = [
+        "base" if not peak else "peak" if len(found) <= 2 else f"peak of {', '.join(sorted(peak))}" for peak, _ in found
+    ]
+    return (
+        tuple(Block(name, share) for name, (_, share) in zip(names, found, strict=True)),
+        tuple(peak for peak, _ in found),
+    )
 
 
 # training
@@ -203,20 +232,20 @@ def _runs(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec) -> list[Run]:
         step = train.every // calendar.each
         spans = [(t, min(t + step - 1, last)) for t in range(first, last + 1, step)]
     hours = [p.hours for p in calendar.periods]
-    window = min(sum(hours[a:b + 1]) for a, b in spans)
+    window = min(sum(hours[a : b + 1]) for a, b in spans)
     options = tuple(_training(sizing, i, work, train, workload, window))
     names = [work.name] if len(spans) == 1 else [f"{work.name} {calendar.periods[a].name}" for a, _ in spans]
     sizing.works.update(dict.fromkeys(names, work.name))
-    return [Run(name, a, b, options, train.split, train.queue or "")
-            for name, (a, b) in zip(names, spans, strict=True)]
+    return [Run(name, a, b, options, train.split, train.queue or "") for name, (a, b) in zip(names, spans, strict=True)]
 
 
 def _within(i: int, e: InputError) -> InputError:
     return InputError(f"workloads[{i}].workload {e.field}", e.value, e.accepted)
 
 
-def _training(sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec, workload: Workload,
-              window_h: float) -> Iterable[Option]:
+def _training(
+    sizing: _Sizing, i: int, work: WorkSpec, train: RunSpec, workload: Workload, window_h: float
+) -> Iterable[Option]:
     out: list[Option] = []
     shut: dict[tuple[str, int], Pool] = {}
     for chip in sizing.chips(work):
@@ -246,13 +275,15 @@ def _shut(work: str, shut: dict[tuple[str, int], Pool]) -> InputError:
     return InputError(where, quota, f"at least {pool.chips} chips, one unit: {pool.chip} is {only} that {work} fits on")
 
 
-def _rows(sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, chip: Chip,
-          window_h: float) -> list[Row]:
+def _rows(
+    sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, chip: Chip, window_h: float
+) -> list[Row]:
     """The counts named, or the fewest chips that meet the deadline and twice as many."""
     each = window_h * HOUR / train.runs / SLACK
     terms = Terms() if train.chips else Terms(deadline_s=each)
-    fixed = Training(workload, Terms(), sizing.calibration, named_stack(workload), sizing.buying.today,
-                     sizing.buying.book)
+    fixed = Training(
+        workload, Terms(), sizing.calibration, named_stack(workload), sizing.buying.today, sizing.buying.book
+    )
     place = replace(fixed, terms=terms)
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
     rows: list[Row] = []
@@ -296,7 +327,8 @@ def _options(sizing: _Sizing, train: RunSpec, row: Row, pool: Pool) -> list[Opti
         out.append(Option(pool.id, supply, units, wall * train.runs / HOUR, spare, billed / wall))
     work = next(w for w, known in sizing.workloads.items() if known is row.prediction.workload)
     sizing.placed[work, pool.chip, units * pool.chips] = Placed(
-        work, row.accelerators, str(row.prediction.layout), row.prediction.duration, row.prediction)
+        work, row.accelerators, str(row.prediction.layout), row.prediction.duration, row.prediction
+    )
     return out
 
 
@@ -308,8 +340,12 @@ def _expected(sizing: _Sizing, row: Row, pool: Pool, units: int, spot: bool) -> 
     if spot:
         rate += know.value("spot_per_hour", cloud) * (row.accelerators.slices if row.accelerators.shape else units)
     hosts = max(1, ceil(chips / chip.fabric.host_chips))
-    write = write_seconds(state(row.prediction.workload).total, hosts, know.value("checkpoint_gb_s_node", cloud) * GIGA,
-                          know.value("checkpoint_gb_s_all", cloud) * GIGA)
+    write = write_seconds(
+        state(row.prediction.workload).total,
+        hosts,
+        know.value("checkpoint_gb_s_node", cloud) * GIGA,
+        know.value("checkpoint_gb_s_all", cloud) * GIGA,
+    )
     restart = know.value("restart_s", cloud) + (0.0 if spot else know.value("repair_s"))
     hazard = Hazard(HOUR / rate if rate > 0 else inf, write, restart, know.value("spot_wait_s") if spot else 0.0)
     found = expected(sizing.estimate(row.prediction.duration, True), hazard)
@@ -319,8 +355,14 @@ def _expected(sizing: _Sizing, row: Row, pool: Pool, units: int, spot: bool) -> 
 # serving
 
 
-def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: tuple[Block, ...],
-             peaks: tuple[frozenset[str], ...]) -> Service:
+def _service(
+    sizing: _Sizing,
+    i: int,
+    work: WorkSpec,
+    serve: RateSpec,
+    blocks: tuple[Block, ...],
+    peaks: tuple[frozenset[str], ...],
+) -> Service:
     rates = monthly(sizing.buying.demand, serve)
     if max(rates) > MOST_REQUESTS:
         raise InputError(f"workloads[{i}].serve.rate", max(rates), f"at most {MOST_REQUESTS:g} requests/s in any month")
@@ -330,8 +372,17 @@ def _service(sizing: _Sizing, i: int, work: WorkSpec, serve: RateSpec, blocks: t
         raise _within(i, e) from None
     sizing.workloads[work.name] = workload
     seed = 0
-    market = Market(workload, Terms(), sizing.calibration, sizing.taught, workload.serve.stack,
-                    sizing.buying.today, demand_of(workload, seed), sizing.buying.book, seed)
+    market = Market(
+        workload,
+        Terms(),
+        sizing.calibration,
+        sizing.taught,
+        workload.serve.stack,
+        sizing.buying.today,
+        demand_of(workload, seed),
+        sizing.buying.book,
+        seed,
+    )
     carries: list[tuple[str, float]] = []
     spans: list[tuple[str, int]] = []
     shut: dict[tuple[str, int], Pool] = {}
@@ -375,8 +426,9 @@ def _engine(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacity
     exact = with_interval(best, market.requests(best.service.place))
     each = best.service.replica.split.chips
     chip = best.service.place.chip
-    sizing.placed[work, pool.chip, 0] = Placed(work, at_least(chip, each), str(best.service.replica.split), exact.load,
-                                               None, exact)
+    sizing.placed[work, pool.chip, 0] = Placed(
+        work, at_least(chip, each), str(best.service.replica.split), exact.load, None, exact
+    )
     value = sizing.estimate(exact.load, False)
     if value <= 0:
         sizing.refused.append((work, pool.chip, "by the low end of its range an engine carries nothing"))
@@ -396,14 +448,20 @@ def monthly(demand: Demand, serve: RateSpec) -> list[float]:
     return [serve.rate * growth ** (m - begin) if m >= begin else 0.0 for m in range(calendar.months)]
 
 
-def _loads(demand: Demand, serve: RateSpec, name: str, rates: Sequence[float], blocks: tuple[Block, ...],
-           peaks: tuple[frozenset[str], ...]) -> tuple[tuple[float, ...], ...]:
+def _loads(
+    demand: Demand,
+    serve: RateSpec,
+    name: str,
+    rates: Sequence[float],
+    blocks: tuple[Block, ...],
+    peaks: tuple[frozenset[str], ...],
+) -> tuple[tuple[float, ...], ...]:
     """Load by period (the largest of its months) and block."""
     hours, each = peak_hours(serve), demand.calendar.each
     base = (24 - serve.peak * hours) / (24 - hours) if hours < 24 else 1.0
     out = []
     for t in range(demand.calendar.count):
-        mean = max(rates[t * each:(t + 1) * each])
+        mean = max(rates[t * each : (t + 1) * each])
         out.append(tuple(mean * (serve.peak if name in peak else base) for peak in peaks))
     return tuple(out)
 
@@ -414,8 +472,12 @@ def _assumptions(sizing: _Sizing, problem: Problem) -> tuple[str, ...]:
     spec, each = b.demand.spec, b.demand.calendar.each
     head = spec.headroom
     said = [
-        "times and capacities: " + ("the bad end of each interval (--cautious)" if sizing.cautious else
-                                    "the value of each prediction; --cautious plans by the bad end of its interval"),
+        "times and capacities: "
+        + (
+            "the bad end of each interval (--cautious)"
+            if sizing.cautious
+            else "the value of each prediction; --cautious plans by the bad end of its interval"
+        ),
         "a run is whole on its units for every hour it runs, and may pause between periods; runs share units in a "
         "period only in one queue, where they take turns",
         "runs are sized by the fewest chips that meet the deadline by the high end of their interval, and by twice as "
@@ -424,16 +486,21 @@ def _assumptions(sizing: _Sizing, problem: Problem) -> tuple[str, ...]:
         f"services carry {head.serving:.0%} more than the demand"
         + (f" and lose {head.serving_engines} engine(s) at the peak" if head.serving_engines else "")
         + (f"; {head.training:.0%} of a run's units stand by" if head.training else ""),
-        "commitments that outlast the plan are " + ("counted for the plan's periods alone (beyond: prorated)"
-                                                    if problem.prorate else "counted in full (beyond: full)"),
+        "commitments that outlast the plan are "
+        + (
+            "counted for the plan's periods alone (beyond: prorated)"
+            if problem.prorate
+            else "counted in full (beyond: full)"
+        ),
         "nothing is discounted for time; prices stay as they are over the plan",
         "budgets count what is paid within the plan: not what commitments ask for later, nor what servers are left "
         "worth",
     ]
     if each > 1:
         said.append("in a quarter a service has the load of its largest month")
-    if any(w.serve and w.serve.peak_hours is not None and not isinstance(w.serve.peak_hours, str)
-           for w in spec.workloads):
+    if any(
+        w.serve and w.serve.peak_hours is not None and not isinstance(w.serve.peak_hours, str) for w in spec.workloads
+    ):
         said.append("peaks without hours of the day are all around noon UTC: they coincide")
     if any(s.limit is None for s in problem.supplies if s.hourly or s.started):
         said.append("without a quota as many chips as wanted can be had")

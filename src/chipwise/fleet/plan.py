@@ -11,8 +11,16 @@ from chipwise.fleet.advice import Advice
 from chipwise.fleet.problem import Option, Problem
 
 K = TypeVar("K")
-COSTS = ("on demand", "spot", "commitments", "capex", "value left", "space, upkeep, staff, interest", "energy",
-         "existing")
+COSTS = (
+    "on demand",
+    "spot",
+    "commitments",
+    "capex",
+    "value left",
+    "space, upkeep, staff, interest",
+    "energy",
+    "existing",
+)
 
 
 @dataclass(frozen=True, slots=True)

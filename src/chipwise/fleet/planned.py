@@ -33,14 +33,29 @@ class Wanted:
     sensitivity: bool = True
 
 
-def plan_demand(demand: Demand, book: PriceBook, know: Economics, calibration: Calibration, taught: Taught,
-                wanted: Wanted | None = None, today: date | None = None,
-                say: Callable[[str], None] | None = None) -> tuple[Asked, FleetAnswer]:
+def plan_demand(
+    demand: Demand,
+    book: PriceBook,
+    know: Economics,
+    calibration: Calibration,
+    taught: Taught,
+    wanted: Wanted | None = None,
+    today: date | None = None,
+    say: Callable[[str], None] | None = None,
+) -> tuple[Asked, FleetAnswer]:
     """The problem of a demand and the answer to it; `say` is told what is being worked on."""
     how = wanted or Wanted()
     tell = say or (lambda _: None)
-    asked = ask(demand, book, know, calibration, taught, how.cautious, today,
-                lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
+    asked = ask(
+        demand,
+        book,
+        know,
+        calibration,
+        taught,
+        how.cautious,
+        today,
+        lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"),
+    )
     found = answer(asked.problem, how.gap, how.time_limit, how.sensitivity, tell)
     if found.plan is not None and how.sensitivity and not how.cautious:
         tell(BAD_END)
@@ -51,8 +66,9 @@ def plan_demand(demand: Demand, book: PriceBook, know: Economics, calibration: C
             by_bad_end = Sensitivity(BAD_END, None, str(e), "")
         found = replace(found, sensitivity=(*found.sensitivity, by_bad_end))
     advice = advise(asked, found.plan, calibration, know) if found.plan else ()
-    return asked, replace(found, refused=asked.refused, advice=advice,
-                          assumptions=(*asked.assumptions, *_prices(asked, found)))
+    return asked, replace(
+        found, refused=asked.refused, advice=advice, assumptions=(*asked.assumptions, *_prices(asked, found))
+    )
 
 
 def _prices(asked: Asked, found: FleetAnswer) -> list[str]:
@@ -77,8 +93,13 @@ def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Econom
         if placed is not None and placed.prediction is not None:
             key = (work, running.option.supply or pool.id, str(placed.accelerators))
             if key not in found:
-                found[key] = advise_training(placed.prediction, calibration, know, _instance(asked, pool.id),
-                                             _taken(asked, running.option, placed.accelerators, know))
+                found[key] = advise_training(
+                    placed.prediction,
+                    calibration,
+                    know,
+                    _instance(asked, pool.id),
+                    _taken(asked, running.option, placed.accelerators, know),
+                )
     for serving in plan.serving:
         pool = problem.pool(serving.pool)
         placed = asked.placed.get((serving.service, pool.chip, 0))

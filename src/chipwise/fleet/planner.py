@@ -17,8 +17,14 @@ TIME_LIMIT_S = 60.0
 TINY = 1e-6
 
 
-def plan(problem: Problem, gap: float = GAP, time_limit: float = TIME_LIMIT_S, threads: int = 2,
-         start: FleetPlan | None = None, nodes: int | None = None) -> FleetPlan | None:
+def plan(
+    problem: Problem,
+    gap: float = GAP,
+    time_limit: float = TIME_LIMIT_S,
+    threads: int = 2,
+    start: FleetPlan | None = None,
+    nodes: int | None = None,
+) -> FleetPlan | None:
     """The cheapest plan within `gap`, None where there is none.
 
     A plan of the same shape of problem may be given as `start`. The gap is that of what can be decided: what exists
@@ -45,10 +51,18 @@ def read(model: Model, solved: Solved, seconds: float) -> FleetPlan:
             values[column] = round(values[column])
     costs = _costs(model, values)
     return FleetPlan(
-        problem=model.problem, usd=sum(c.usd for c in costs), bound=_bound(model, solved) + model.constant,
+        problem=model.problem,
+        usd=sum(c.usd for c in costs),
+        bound=_bound(model, solved) + model.constant,
         seconds=seconds,
-        timed_out=solved.status == "time", holdings=_holdings(model, values, costs), serving=_serving(model, values),
-        running=_running(model, values), costs=costs, usage=_usage(model, values), peak_kw=_kw(model, values))
+        timed_out=solved.status == "time",
+        holdings=_holdings(model, values, costs),
+        serving=_serving(model, values),
+        running=_running(model, values),
+        costs=costs,
+        usage=_usage(model, values),
+        peak_kw=_kw(model, values),
+    )
 
 
 def _bound(model: Model, solved: Solved) -> float:
@@ -67,8 +81,11 @@ def start_values(model: Model, start: FleetPlan | None) -> dict[int, float]:
         values[column] = begun.get(place, 0)
     index = {s.name: w for w, s in enumerate(model.problem.services)}
     services = model.problem.services
-    units = {(w, s.pool, s.period, s.block): s.units // services[w].units(s.pool)
-             for s in start.serving if (w := index.get(s.service, -1)) >= 0}
+    units = {
+        (w, s.pool, s.period, s.block): s.units // services[w].units(s.pool)
+        for s in start.serving
+        if (w := index.get(s.service, -1)) >= 0
+    }
     for key, column in model.x.items():
         values[column] = units.get(key, 0)
     return values
@@ -131,29 +148,39 @@ def _kw(model: Model, values: Floats) -> tuple[float, ...]:
     watts = {s.id: p.pool(s.pool).watts_busy for s in p.supplies}
     out = []
     for t in range(len(p.periods)):
-        steady = sum((s.existing[t] if s.existing else _value(values, model.held.get((s.id, t)))) * watts[s.id]
-                     for s in p.supplies if not s.hourly)
+        steady = sum(
+            (s.existing[t] if s.existing else _value(values, model.held.get((s.id, t)))) * watts[s.id]
+            for s in p.supplies
+            if not s.hourly
+        )
         runs: dict[str, float] = defaultdict(float)
         for (r, o, at), (column, factor) in model.part.items():
             option = p.runs[r].options[o]
             if at == t and option.supply and float(values[column]) * factor > TINY:
                 _add(runs, p.runs[r].queue, option.takes * watts[option.supply])
-        hired = max(sum(_value(values, model.hired.get((s, t, b))) * w for s, w in watts.items())
-                    for b in range(len(p.blocks)))
+        hired = max(
+            sum(_value(values, model.hired.get((s, t, b))) * w for s, w in watts.items()) for b in range(len(p.blocks))
+        )
         out.append((steady + sum(runs.values()) + hired) / 1000)
     return tuple(out)
 
 
 def _serving(model: Model, values: Floats) -> tuple[Serving, ...]:
     services = model.problem.services
-    return tuple(Serving(services[w].name, t, b, pool, engines * services[w].units(pool))
-                 for (w, pool, t, b), column in sorted(model.x.items()) if (engines := _value(values, column)))
+    return tuple(
+        Serving(services[w].name, t, b, pool, engines * services[w].units(pool))
+        for (w, pool, t, b), column in sorted(model.x.items())
+        if (engines := _value(values, column))
+    )
 
 
 def _running(model: Model, values: Floats) -> tuple[Running, ...]:
     p = model.problem
-    return tuple(Running(p.runs[r].name, t, p.runs[r].options[o], float(values[column]) * factor * p.periods[t].hours)
-                 for (r, o, t), (column, factor) in sorted(model.part.items()) if values[column] > TINY)
+    return tuple(
+        Running(p.runs[r].name, t, p.runs[r].options[o], float(values[column]) * factor * p.periods[t].hours)
+        for (r, o, t), (column, factor) in sorted(model.part.items())
+        if values[column] > TINY
+    )
 
 
 def _usage(model: Model, values: Floats) -> tuple[Usage, ...]:
@@ -168,8 +195,13 @@ def _usage(model: Model, values: Floats) -> tuple[Usage, ...]:
     most: dict[tuple[str, int], int] = defaultdict(int)
     for supply in p.supplies:
         for t in range(len(p.periods)):
-            units = _hourly(model, values, supply.id, t)[0] if supply.hourly else (
-                supply.existing[t] if supply.terms == "existing" else _value(values, model.held.get((supply.id, t))))
+            units = (
+                _hourly(model, values, supply.id, t)[0]
+                if supply.hourly
+                else (
+                    supply.existing[t] if supply.terms == "existing" else _value(values, model.held.get((supply.id, t)))
+                )
+            )
             most[supply.pool, t] += units
             if not supply.hourly:
                 held[supply.pool, t] += units
@@ -181,8 +213,9 @@ def _usage(model: Model, values: Floats) -> tuple[Usage, ...]:
                 continue
             kg = paid[key] * pool.carbon_kg(False) + used[key] * (pool.carbon_kg(True) - pool.carbon_kg(False))
             rented = max(0.0, paid[key] / period.hours - held[key])
-            out.append(Usage(pool.id, t, held[key], rented, used[key], paid[key],
-                             most[key] * pool.watts_busy / 1000, kg))
+            out.append(
+                Usage(pool.id, t, held[key], rented, used[key], paid[key], most[key] * pool.watts_busy / 1000, kg)
+            )
     return tuple(out)
 
 

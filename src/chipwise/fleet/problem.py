@@ -203,18 +203,25 @@ class Problem:
         allowed = {p.id for p in self.pools if p.family in families}
         supplies = tuple(s for s in self.supplies if s.pool in allowed or s.terms == "existing")
         names = {s.id for s in supplies}
-        runs = tuple(replace(r, options=tuple(o for o in r.options if o.pool in allowed
-                                              and (not o.supply or o.supply in names))) for r in self.runs)
+        runs = tuple(
+            replace(r, options=tuple(o for o in r.options if o.pool in allowed and (not o.supply or o.supply in names)))
+            for r in self.runs
+        )
         services = tuple(replace(s, carries=tuple(c for c in s.carries if c[0] in allowed)) for s in self.services)
         return replace(self, supplies=supplies, runs=runs, services=services)
 
     def scaled(self, demand: float = 1.0, price: float = 1.0) -> Problem:
         """The problem with all demand or all prices of new rentals and purchases multiplied."""
-        runs = tuple(replace(r, options=tuple(replace(o, hours=o.hours * demand) for o in r.options))
-                     for r in self.runs)
-        services = tuple(replace(s, load=tuple(tuple(x * demand for x in row) for row in s.load))
-                         for s in self.services)
+        runs = tuple(
+            replace(r, options=tuple(replace(o, hours=o.hours * demand) for o in r.options)) for r in self.runs
+        )
+        services = tuple(
+            replace(s, load=tuple(tuple(x * demand for x in row) for row in s.load)) for s in self.services
+        )
         supplies = tuple(
-            s if s.terms == "existing" else
-            replace(s, usd_h=s.usd_h * price, capex=s.capex * price, resale=s.resale * price) for s in self.supplies)
+            s
+            if s.terms == "existing"
+            else replace(s, usd_h=s.usd_h * price, capex=s.capex * price, resale=s.resale * price)
+            for s in self.supplies
+        )
         return replace(self, runs=runs, services=services, supplies=supplies)

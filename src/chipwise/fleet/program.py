@@ -68,8 +68,16 @@ class Solved:
         return self.values.size > 0
 
 
-def solve(program: Program, gap: float, time_limit: float, threads: int = 2, start: Mapping[int, float] | None = None,
-          box: tuple[Floats, Floats] | None = None, relaxed: Sequence[int] = (), nodes: int | None = None) -> Solved:
+def solve(
+    program: Program,
+    gap: float,
+    time_limit: float,
+    threads: int = 2,
+    start: Mapping[int, float] | None = None,
+    box: tuple[Floats, Floats] | None = None,
+    relaxed: Sequence[int] = (),
+    nodes: int | None = None,
+) -> Solved:
     """The program solved to a relative gap, within other bounds of its columns (`box`) or some of them fractional.
 
     Seconds differ from machine to machine; `nodes` of the search limit it alike everywhere.
@@ -107,8 +115,9 @@ def quiet(highspy: Any, threads: int = 2) -> Any:
     return solver
 
 
-def as_lp(highspy: Any, program: Program, whole: npt.NDArray[np.bool_],
-          box: tuple[Floats, Floats] | None = None) -> Any:
+def as_lp(
+    highspy: Any, program: Program, whole: npt.NDArray[np.bool_], box: tuple[Floats, Floats] | None = None
+) -> Any:
     """The program as HiGHS takes it."""
     lp = highspy.HighsLp()
     lower, upper = box or (np.zeros(len(program.cost)), np.array(program.upper))
@@ -136,6 +145,10 @@ def _read(highspy: Any, solver: Any, linear: bool) -> Solved:
     objective = solver.getObjectiveValue() / SCALE if found else inf
     bound = objective if linear else info.mip_dual_bound / SCALE
     word = {kinds.kOptimal: "optimal", kinds.kTimeLimit: "time"}.get(status, "nodes")
-    return Solved(word,
-                  np.array(solution.col_value) if found else np.array([]), objective, bound,
-                  np.array(solution.row_dual) / SCALE if linear and found else np.array([]))
+    return Solved(
+        word,
+        np.array(solution.col_value) if found else np.array([]),
+        objective,
+        bound,
+        np.array(solution.row_dual) / SCALE if linear and found else np.array([]),
+    )

@@ -12,8 +12,14 @@ from chipwise.fleet.problem import Problem
 from chipwise.fleet.program import SCALE, Floats, solve
 from chipwise.units import format_money
 
-UNITS = {"units": "units", "chips": "chips", "kw": "kW", "rack_units": "rack units",
-         "usd": "US dollars", "kg": "kg of CO2"}
+UNITS = {
+    "units": "units",
+    "chips": "chips",
+    "kw": "kW",
+    "rack_units": "rack units",
+    "usd": "US dollars",
+    "kg": "kg of CO2",
+}
 DEMANDS = ("load of ", "deadline of ")  # how the names of constraints that are demand begin
 TINY = 1e-6
 

@@ -39,8 +39,14 @@ def training_storage(p: Prediction, know: Economics, taken: float = 0.0) -> Stor
     mean_s = HOUR / (know.value("failure_chip_hour") * acc.count + taken)  # between stops of any kind
     short = mean_s * STALL**2 / 2
     units = p.units_per_step / p.step.value
-    return StorageNeed(max(1, acc.count // acc.chip.fabric.host_chips), size, size / short,
-                       units * sample_bytes(p.workload, know), 0.0, 0.0)
+    return StorageNeed(
+        max(1, acc.count // acc.chip.fabric.host_chips),
+        size,
+        size / short,
+        units * sample_bytes(p.workload, know),
+        0.0,
+        0.0,
+    )
 
 
 def sample_bytes(workload: Workload, know: Economics) -> float:

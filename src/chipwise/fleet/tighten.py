@@ -50,8 +50,10 @@ def tighten(model: Model, threads: int = 2) -> None:
     """Add the roundings that the linear program violates, round after round, and keep those that bind at the end."""
     import highspy
 
-    covers = [(np.array([c for c, _ in terms], dtype=np.int32), np.array([a for _, a in terms]), need)
-              for terms, need in model.covers]
+    covers = [
+        (np.array([c for c, _ in terms], dtype=np.int32), np.array([a for _, a in terms]), need)
+        for terms, need in model.covers
+    ]
     if not covers:
         return
     solver = quiet(highspy, threads)

@@ -146,12 +146,18 @@ def _grid(blocks: Sequence[_Block], states: States, modes: list[int]) -> Grid:
     dp, inside = spread([b.split.dp for b in blocks]), spread([b.inside for b in blocks])
     shard = [np.ones_like(dp) if not zero else inside if where else dp for zero, where in states]
     layouts = Layouts(
-        dp=dp, pp=spread([b.split.pp for b in blocks]), vpp=np.concatenate([b.vpp for b in blocks]),
+        dp=dp,
+        pp=spread([b.split.pp for b in blocks]),
+        vpp=np.concatenate([b.vpp for b in blocks]),
         zero=np.array([zero for zero, _ in states], np.int8).reshape(-1, 1, 1),
-        shard=np.stack(shard)[:, None, :], recompute=np.array(modes, np.int8).reshape(-1, 1),
-        pipe_inner=np.repeat([b.inner for b in blocks], lengths), key=key,
+        shard=np.stack(shard)[:, None, :],
+        recompute=np.array(modes, np.int8).reshape(-1, 1),
+        pipe_inner=np.repeat([b.inner for b in blocks], lengths),
+        key=key,
         key_micro_batch=np.tile(sizes, len(shapes))[used],
-        key_tp=table[:, 0], key_cp=table[:, 1], key_ep=table[:, 2],
+        key_tp=table[:, 0],
+        key_cp=table[:, 1],
+        key_ep=table[:, 2],
     )
     # both placements of a split follow each other and count as one group of rows
     new = [i for i, b in enumerate(blocks) if i == 0 or b.split != blocks[i - 1].split]

@@ -30,19 +30,23 @@ class Grid:
 
     def part(self, first: int, last: int) -> Layouts:
         """The layouts of some rows, still as a product."""
-        return Layouts(**{
-            f.name: value if f.name in PER_KEY else rows(value, first, last, self.shape[2])
-            for f in fields(Layouts)
-            for value in (getattr(self.layouts, f.name),)
-        })
+        return Layouts(
+            **{
+                f.name: value if f.name in PER_KEY else rows(value, first, last, self.shape[2])
+                for f in fields(Layouts)
+                for value in (getattr(self.layouts, f.name),)
+            }
+        )
 
     def flat(self) -> Layouts:
         """Every layout written out."""
-        return Layouts(**{
-            f.name: value if f.name in PER_KEY else np.broadcast_to(value, self.shape).ravel()
-            for f in fields(Layouts)
-            for value in (getattr(self.layouts, f.name),)
-        })
+        return Layouts(
+            **{
+                f.name: value if f.name in PER_KEY else np.broadcast_to(value, self.shape).ravel()
+                for f in fields(Layouts)
+                for value in (getattr(self.layouts, f.name),)
+            }
+        )
 
     def at(self, index: int) -> Layout:
         """One layout, by its index in the written-out order."""
@@ -50,9 +54,17 @@ class Grid:
         x = self.layouts
         k = int(x.key[i])
         return Layout(
-            int(x.dp[i]), int(x.key_tp[k]), int(x.pp[i]), int(x.key_cp[k]), int(x.key_ep[k]), int(x.vpp[i]),
-            int(x.key_micro_batch[k]), int(x.zero[z, 0, 0]), int(x.shard[z, 0, i]),
-            RECOMPUTE[int(x.recompute[r, 0])], bool(x.pipe_inner[i]),
+            int(x.dp[i]),
+            int(x.key_tp[k]),
+            int(x.pp[i]),
+            int(x.key_cp[k]),
+            int(x.key_ep[k]),
+            int(x.vpp[i]),
+            int(x.key_micro_batch[k]),
+            int(x.zero[z, 0, 0]),
+            int(x.shard[z, 0, i]),
+            RECOMPUTE[int(x.recompute[r, 0])],
+            bool(x.pipe_inner[i]),
         )
 
 

@@ -16,8 +16,7 @@ from chipwise.predict.setup import set_up
 from chipwise.workload.model import Workload
 
 
-def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calibration,
-                stack: Stack | None) -> Layout:
+def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None) -> Layout:
     """The layout that `text` names; a micro-batch and recomputation not named are the fastest that fit."""
     m, t = work.model, work.train
     given = parse_layout(text, acc.count, t.global_batch, m.layers, m.heads)
@@ -32,8 +31,9 @@ def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calib
     return _best(options, work, acc, calibration, stack)
 
 
-def _best(options: list[Layout], work: Workload, acc: Accelerators, calibration: Calibration,
-          stack: Stack | None) -> Layout:
+def _best(
+    options: list[Layout], work: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None
+) -> Layout:
     """The fastest that fits; the smallest where none does."""
     place, layouts = set_up(work, acc, calibration, stack), Layouts.of(options)
     need = np.broadcast_to(place.memory(layouts).total, len(options))

@@ -56,9 +56,14 @@ class SearchResult:
         return self.limit - found.bytes
 
 
-
-def search(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None = None,
-           top: int = 10, reserve: float = RESERVE) -> SearchResult:
+def search(
+    workload: Workload,
+    acc: Accelerators,
+    calibration: Calibration,
+    stack: Stack | None = None,
+    top: int = 10,
+    reserve: float = RESERVE,
+) -> SearchResult:
     """Time every legal layout and keep the best that fit; a typed refusal where none does."""
     legal = enumerate_layouts(workload.model, workload.train, acc)
     work = set_up(workload, acc, calibration, stack)
@@ -89,13 +94,20 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
     if not leaders:
         return least
     leaders.sort(key=_order)
-    shown = sorted(_learnt(work, leaders[:max(top, LEADERS)]), key=_order)
+    shown = sorted(_learnt(work, leaders[: max(top, LEADERS)]), key=_order)
     close = [f for f in shown if f.seconds <= shown[0].seconds * (1 + TIE)]
     best = min(close, key=lambda f: (_parts(f.layout), rounded(f.seconds)))
     front = _learnt(work, [fronts[i] for i in _on_front(fronts)])
     return SearchResult(
-        best, tuple([best, *(f for f in shown if f is not best)][:top]), tuple(front[i] for i in _on_front(front)),
-        limit, len(legal), too_large, least.bytes, legal.splits, legal.refused,
+        best,
+        tuple([best, *(f for f in shown if f is not best)][:top]),
+        tuple(front[i] for i in _on_front(front)),
+        limit,
+        len(legal),
+        too_large,
+        least.bytes,
+        legal.splits,
+        legal.refused,
     )
 
 
@@ -151,8 +163,9 @@ def _leaders(grid: Grid, seconds: Array, need: Array, top: int) -> Iterator[int]
         yield int(np.ravel_multi_index((int(group[z]), int(r), int(i) + first), grid.shape))
 
 
-def smallest_that_holds(workload: Workload, chip: Chip, calibration: Calibration, stack: Stack | None = None,
-                        reserve: float = RESERVE) -> Accelerators | None:
+def smallest_that_holds(
+    workload: Workload, chip: Chip, calibration: Calibration, stack: Stack | None = None, reserve: float = RESERVE
+) -> Accelerators | None:
     """The smallest slice or cluster of a chip, by doubling, on which some layout fits; None up to 65,536."""
     limit, chips = chip.usable_bytes * (1 - reserve), 1
     while chips <= MOST_CHIPS:
@@ -180,8 +193,9 @@ def _so_many(chip: Chip, chips: int) -> Accelerators | None:
         return None
 
 
-def _does_not_fit(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None,
-                  least: Found, reserve: float) -> DoesNotFit:
+def _does_not_fit(
+    workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None, least: Found, reserve: float
+) -> DoesNotFit:
     limit = acc.chip.usable_bytes * (1 - reserve)
     holds = smallest_that_holds(workload, acc.chip, calibration, stack, reserve)
     reason = (

@@ -54,7 +54,7 @@ def margins(reference: Sequence[Run], share: float) -> Margins:
     spread = math.sqrt(math.fsum((each - mean) ** 2 for each in finals) / (len(finals) - 1))
     first = math.fsum(run.losses[0] for run in reference) / len(reference)
     scale = max(abs(mean), abs(first - mean)) or 1.0
-    pairs = [(a, b) for i, a in enumerate(reference) for b in reference[i + 1:]]
+    pairs = [(a, b) for i, a in enumerate(reference) for b in reference[i + 1 :]]
     between = math.fsum(distance(a, b, scale) for a, b in pairs) / len(pairs)
     return Margins(mean, spread, first, scale, max(share * scale, spread), max(share, between), between)
 
@@ -120,8 +120,10 @@ def cause(recipe: Recipe, counts: Mapping[tuple[str, str], Count]) -> str:
     (layer, kind), count = worst
     share = f"{count.share_zeroed:.1%}"
     if kind == "updates":
-        return (f"{share} of the updates of {layer} are lost: they are below half a unit in the last place of its "
-                f"weights in {recipe.low.name if not recipe.master else 'fp32'}")
+        return (
+            f"{share} of the updates of {layer} are lost: they are below half a unit in the last place of its "
+            f"weights in {recipe.low.name if not recipe.master else 'fp32'}"
+        )
     low = recipe.low
     limit = "" if low.range_of_fp32 else f" (the smallest number of {low.name} is {low.smallest:.1e})"
     return f"{share} of the {kind} of {layer} round to 0{limit}"

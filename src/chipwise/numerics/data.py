@@ -54,5 +54,5 @@ def digits(seed: int, batch: int) -> Iterator[tuple[NDArray[np.float32], NDArray
     while True:
         order = chance.permutation(len(images))
         for start in range(0, len(order) - batch + 1, batch):
-            chosen = order[start:start + batch]
+            chosen = order[start : start + batch]
             yield images[chosen], labels[chosen]

@@ -115,7 +115,8 @@ class JaxEngine:
         def both(flat: Any, b: Any, scale: Any) -> Any:
             probes = [jnp.zeros(3, jnp.float32) for _ in sites]
             (_, loss), (gradient, seen) = jax.value_and_grad(value, argnums=(0, 1), has_aux=True)(
-                flat, probes, b, scale)
+                flat, probes, b, scale
+            )
             gradient = gradient / scale.astype(gradient.dtype)
             wide = gradient.astype(jnp.float32)
             finite = jnp.isfinite(loss) & jnp.all(jnp.isfinite(wide))
@@ -162,7 +163,8 @@ class JaxEngine:
             self.compiled[key] = jax.jit(step)
         corrections = tuple(map(jnp.float32, optimizer.corrections(self.step)))
         self.flat, self.state, counted = self.compiled[key](
-            self.flat, self.gradient, self.state, corrections, self.segments)
+            self.flat, self.gradient, self.state, corrections, self.segments
+        )
         self._tally([(layer, "updates") for layer in self.layers], np.asarray(counted))
 
     def counts(self) -> dict[tuple[str, str], Count]:

@@ -21,16 +21,80 @@ from chipwise.numerics.recipes import Recipe
 
 KEEP = "fp32"  # what happens in jax.named_scope("fp32") is not rounded
 # results that hold no new number
-_MOVES = {"reshape", "transpose", "broadcast_in_dim", "squeeze", "slice", "dynamic_slice", "gather", "concatenate",
-          "rev", "copy", "copy_p", "stop_gradient", "pad", "split", "select_n", "convert_element_type", "expand_dims",
-          "dynamic_update_slice", "optimization_barrier", "sharding_constraint", "max", "min", "neg", "abs", "sign",
-          "reduce_max", "reduce_min", "sort", "clamp"}
+_MOVES = {
+    "reshape",
+    "transpose",
+    "broadcast_in_dim",
+    "squeeze",
+    "slice",
+    "dynamic_slice",
+    "gather",
+    "concatenate",
+    "rev",
+    "copy",
+    "copy_p",
+    "stop_gradient",
+    "pad",
+    "split",
+    "select_n",
+    "convert_element_type",
+    "expand_dims",
+    "dynamic_update_slice",
+    "optimization_barrier",
+    "sharding_constraint",
+    "max",
+    "min",
+    "neg",
+    "abs",
+    "sign",
+    "reduce_max",
+    "reduce_min",
+    "sort",
+    "clamp",
+}
 # XLA makes one kernel of a chain of these, and only its result is stored
-_ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "exp", "exp2", "expm1",
-                "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv", "integer_pow", "pow", "square", "sqrt",
-                "rsqrt", "cbrt", "sin", "cos", "select_n", "clamp", "stop_gradient"}
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr",
-          "remat": "jaxpr", "checkpoint": "jaxpr"}
+_ELEMENTWISE = {
+    "add",
+    "add_any",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "abs",
+    "sign",
+    "max",
+    "min",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+    "logistic",
+    "erf",
+    "erfc",
+    "erf_inv",
+    "integer_pow",
+    "pow",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "select_n",
+    "clamp",
+    "stop_gradient",
+}
+_CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "remat2": "jaxpr",
+    "remat": "jaxpr",
+    "checkpoint": "jaxpr",
+}
 _PRODUCTS = {"dot_general", "conv_general_dilated"}
 Probes = Mapping[tuple[str, str], Any]
 
@@ -188,15 +252,23 @@ class Rounded:
             out = self._run(closed.jaxpr, closed.consts, [*inputs[:fixed], *carry, *each], dict(weights), scope)
             return out[:carried], out[carried:]
 
-        carry, stacked = jax.lax.scan(body, inputs[fixed:fixed + carried], inputs[fixed + carried:],
-                                      length=params["length"], reverse=params["reverse"], unroll=params["unroll"])
+        carry, stacked = jax.lax.scan(
+            body,
+            inputs[fixed : fixed + carried],
+            inputs[fixed + carried :],
+            length=params["length"],
+            reverse=params["reverse"],
+            unroll=params["unroll"],
+        )
         return [*carry, *stacked]
 
     def _cond(self, params: Any, inputs: list[Any], known: list[str | None], scope: str) -> list[Any]:
         branches = [
             lambda *args, closed=closed: self._run(
-                closed.jaxpr, closed.consts, args, _named(closed.jaxpr.invars, known[1:]), scope)
-            for closed in params["branches"]]
+                closed.jaxpr, closed.consts, args, _named(closed.jaxpr.invars, known[1:]), scope
+            )
+            for closed in params["branches"]
+        ]
         return list(jax.lax.switch(inputs[0], branches, *inputs[1:]))
 
     def _line(self, equation: Any) -> str:

@@ -9,15 +9,23 @@ from chipwise import pictures
 from chipwise.numerics.runs import Run, smoothed
 from chipwise.numerics.study import Study
 
-_COLOURS = {"fp32": pictures.BLACK, "bf16": pictures.SKY, "bf16+master": pictures.BLUE, "fp16": pictures.VERMILION,
-            "fp16+static": pictures.ORANGE, "fp16+dynamic": pictures.PURPLE, "fp8": pictures.GREEN}
+_COLOURS = {
+    "fp32": pictures.BLACK,
+    "bf16": pictures.SKY,
+    "bf16+master": pictures.BLUE,
+    "fp16": pictures.VERMILION,
+    "fp16+static": pictures.ORANGE,
+    "fp16+dynamic": pictures.PURPLE,
+    "fp8": pictures.GREEN,
+}
 
 
 def draw(found: Study, target: Path) -> None:
     """Write the picture, whole or not at all."""
     with pictures.drawing() as pyplot:
         figure, (above, below) = pyplot.subplots(
-            2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained")
+            2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained"
+        )
         _curves(above, found)
         _differences(below, found)
         pictures.save(figure, target)
@@ -41,8 +49,10 @@ def _differences(axes: Any, found: Study) -> None:
     base, scale = _smooth(found.reference), found.margins.scale
     top = 0.0
     for row in found.compared:
-        curves = [[100 * (a - b) / scale for a, b in zip(mine, theirs, strict=True)]
-                  for mine, theirs in zip(_smooth(row.runs), base, strict=True)]
+        curves = [
+            [100 * (a - b) / scale for a, b in zip(mine, theirs, strict=True)]
+            for mine, theirs in zip(_smooth(row.runs), base, strict=True)
+        ]
         _band(axes, curves, _COLOURS[row.recipe.name], "", False)
         top = max([top, *(each for curve in curves for each in curve if each == each)])
     allowed = 100 * found.margins.final / scale

@@ -119,8 +119,16 @@ def _program(name: str, module: ModuleType, framework: str) -> Program:
     steps = getattr(module, "steps", STEPS)
     if isinstance(steps, bool) or not isinstance(steps, int) or not LEAST_STEPS <= steps <= MOST_STEPS:
         raise InputError("program.steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
-    return Program(name, Path(str(module.__file__)), framework, getattr(module, _MAKES[framework]), module.loss,
-                   module.batches, optimizers.read(getattr(module, "optimizer", None), "program.optimizer"), steps)
+    return Program(
+        name,
+        Path(str(module.__file__)),
+        framework,
+        getattr(module, _MAKES[framework]),
+        module.loss,
+        module.batches,
+        optimizers.read(getattr(module, "optimizer", None), "program.optimizer"),
+        steps,
+    )
 
 
 @contextmanager
@@ -139,8 +147,11 @@ def _located(name: str, path: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in FRAMEWORKS:
             needs(str(error.name).partition(".")[0])
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
-                 if Path(frame.filename).resolve() == path.resolve()]
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).resolve() == path.resolve()
+        ]
         if isinstance(error, SyntaxError):
             lines = [error.lineno]
         if not lines and not isinstance(error, (ImportError, SyntaxError, RuntimeError, SystemExit)):

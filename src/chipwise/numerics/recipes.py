@@ -36,10 +36,22 @@ RECIPES = (
     Recipe("bf16+master", "bf16", BF16, True, words="bf16 activations and gradients; fp32 weights and optimiser state"),
     Recipe("fp16", "fp16", FP16, True, words="fp16 activations and gradients, fp32 weights; no loss scaling"),
     Recipe("fp16+static", "fp16", FP16, True, "static", words="as fp16, the loss times a fixed scale"),
-    Recipe("fp16+dynamic", "fp16", FP16, True, "dynamic",
-           words="as fp16, the scale halved on overflow and doubled after a run of finite steps"),
-    Recipe("fp8", "fp8", BF16, True, products=(E4M3, E5M2),
-           words="products with weights: e4m3 operands, e5m2 gradients, scaled per tensor; the rest as bf16+master"),
+    Recipe(
+        "fp16+dynamic",
+        "fp16",
+        FP16,
+        True,
+        "dynamic",
+        words="as fp16, the scale halved on overflow and doubled after a run of finite steps",
+    ),
+    Recipe(
+        "fp8",
+        "fp8",
+        BF16,
+        True,
+        products=(E4M3, E5M2),
+        words="products with weights: e4m3 operands, e5m2 gradients, scaled per tensor; the rest as bf16+master",
+    ),
 )
 PRECISIONS = ("fp32", "bf16", "fp16", "fp8")
 

@@ -68,7 +68,7 @@ class Run:
         >>> Run("fp32", 0, (9.0,) * 90 + (1.0,) * 10, (), (), ()).final
         1.0
         """
-        tail = self.losses[-max(5, len(self.losses) // 10):]
+        tail = self.losses[-max(5, len(self.losses) // 10) :]
         return math.fsum(tail) / len(tail) if all(map(math.isfinite, tail)) else math.nan
 
 
@@ -78,4 +78,4 @@ def smoothed(losses: tuple[float, ...], width: int) -> list[float]:
     >>> smoothed((4.0, 2.0, 0.0), 2)
     [4.0, 3.0, 1.0]
     """
-    return [math.fsum(losses[max(0, i + 1 - width):i + 1]) / min(width, i + 1) for i in range(len(losses))]
+    return [math.fsum(losses[max(0, i + 1 - width) : i + 1]) / min(width, i + 1) for i in range(len(losses))]

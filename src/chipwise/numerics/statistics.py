@@ -120,9 +120,17 @@ def paired(differences: Sequence[float], margin: float) -> Paired:
         return 1.0 - t_below(distance / error, freedom)
 
     return Paired(
-        pairs, mean, mean - reach, mean + reach, margin, p_not_worse=above(margin - mean),
-        p_not_better=above(mean + margin), p_worse=above(mean - margin),
-        p_t=min(1.0, 2 * above(abs(mean))) if mean else 1.0, p_sign_flip=sign_flip(differences))
+        pairs,
+        mean,
+        mean - reach,
+        mean + reach,
+        margin,
+        p_not_worse=above(margin - mean),
+        p_not_better=above(mean + margin),
+        p_worse=above(mean - margin),
+        p_t=min(1.0, 2 * above(abs(mean))) if mean else 1.0,
+        p_sign_flip=sign_flip(differences),
+    )
 
 
 def sign_flip(differences: Sequence[float]) -> float:

@@ -45,8 +45,13 @@ class Study:
 
 
 def study(
-    program: Program, recipes: Sequence[Recipe], seeds: int = SEEDS, steps: int | None = None,
-    static: float = STATIC_SCALE, share: float = MARGIN, emulate: bool = False,
+    program: Program,
+    recipes: Sequence[Recipe],
+    seeds: int = SEEDS,
+    steps: int | None = None,
+    static: float = STATIC_SCALE,
+    share: float = MARGIN,
+    emulate: bool = False,
     shown: Shown = lambda done, total, what: None,
 ) -> Study:
     """Train a program by each recipe over the same seeds and compare with fp32."""
@@ -56,12 +61,28 @@ def study(
     runs = train_all(engine, program, recipes, seeds, steps, static, shown)
     reference = runs["fp32"]
     m = margins(reference, share)
-    rows = tuple(compared(recipe, runs[recipe.name], reference, m, engine.native(recipe))
-                 for recipe in recipes if recipe.low is not None)
+    rows = tuple(
+        compared(recipe, runs[recipe.name], reference, m, engine.native(recipe))
+        for recipe in recipes
+        if recipe.low is not None
+    )
     precisions = list(dict.fromkeys(row.recipe.precision for row in rows))
     verdicts = tuple(verdict([row for row in rows if row.recipe.precision == name], static) for name in precisions)
-    return Study(program, engine.software, engine.device, engine.weights, seeds, steps, static, share, m, reference,
-                 rows, verdicts, _notes(engine, recipes, m, program))
+    return Study(
+        program,
+        engine.software,
+        engine.device,
+        engine.weights,
+        seeds,
+        steps,
+        static,
+        share,
+        m,
+        reference,
+        rows,
+        verdicts,
+        _notes(engine, recipes, m, program),
+    )
 
 
 def _check(seeds: int, steps: int, static: float, share: float) -> None:

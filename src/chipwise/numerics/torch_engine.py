@@ -79,7 +79,7 @@ class TorchEngine:
         self.segments = torch.repeat_interleave(index, sizes).to(self.place)
         start = 0
         for _, p in self.names:
-            p.data = self.flat[start:start + p.numel()].view(p.shape)
+            p.data = self.flat[start : start + p.numel()].view(p.shape)
             start += p.numel()
 
     def backward(self, batch: Any, scale: float, step: int) -> Backward:
@@ -127,8 +127,13 @@ class TorchEngine:
         else:  # the model itself is in the lower format: its copy in fp32, from the same weights
             wide = deepcopy(self.model).float()
             self.program.loss(wide, _moved(batch, self.place, torch.float32)).backward()
-            true = torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
-                              for p in wide.parameters() if p.requires_grad])
+            true = torch.cat(
+                [
+                    torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
+                    for p in wide.parameters()
+                    if p.requires_grad
+                ]
+            )
         some = (true != 0) & torch.isfinite(true)
         self._tally("weight gradients", some, some & (seen == 0), some & torch.isinf(seen))
 
@@ -142,14 +147,16 @@ class TorchEngine:
 
         with torch.no_grad():
             new, update, self.state = optimizer.update(
-                self.flat, self.gradient, self.state, optimizer.corrections(self.step), to)
+                self.flat, self.gradient, self.state, optimizer.corrections(self.step), to
+            )
             some = update != 0
             self._tally("updates", some, some & (new == self.flat), some & torch.isinf(new))
             self.flat.copy_(new)
 
     def _tally(self, kind: str, *flags: Tensor) -> None:
-        rows = [torch.bincount(self.segments, weights=each.double(), minlength=len(self.layers)).tolist()
-                for each in flags]
+        rows = [
+            torch.bincount(self.segments, weights=each.double(), minlength=len(self.layers)).tolist() for each in flags
+        ]
         for layer, *numbers in zip(self.layers, *rows, strict=True):
             cell = self.tallies.numbers[layer, kind]
             for i, number in enumerate(numbers):

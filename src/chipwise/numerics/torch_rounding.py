@@ -20,8 +20,24 @@ from chipwise.numerics.recipes import Recipe
 from chipwise.numerics.runs import Count
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
-_PRODUCTS = {"linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm", "baddbmm", "einsum",
-             "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bilinear"}
+_PRODUCTS = {
+    "linear",
+    "matmul",
+    "__matmul__",
+    "__rmatmul__",
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "einsum",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "bilinear",
+}
 _LOSS = "loss"  # the layer of what is done outside every module
 
 
@@ -151,8 +167,10 @@ class Rounding(TorchFunctionMode):
         """The rounded copy of a weight, one for each step, so that gradients of every use meet before rounding."""
         if id(value) not in self.copies:
             self.copies[id(value)] = _through(
-                value, self._counted(layer, "weights", self.low, rounded),
-                self._counted(layer, "weight gradients", self.low, rounded))
+                value,
+                self._counted(layer, "weights", self.low, rounded),
+                self._counted(layer, "weight gradients", self.low, rounded),
+            )
             self.copied[id(self.copies[id(value)])] = layer
         return self.copies[id(value)]
 

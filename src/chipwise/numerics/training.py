@@ -61,8 +61,9 @@ def train(engine: Engine, program: Program, recipe: Recipe, seed: int, steps: in
             died = bad[-GIVE_UP] if scale.dynamic else bad[0]
             break
     rest = (math.nan,) * (steps - len(losses))
-    return Run(recipe.name, seed, (*losses, *rest), (*norms, *rest), (*scales, *rest), tuple(bad), died,
-               engine.counts())
+    return Run(
+        recipe.name, seed, (*losses, *rest), (*norms, *rest), (*scales, *rest), tuple(bad), died, engine.counts()
+    )
 
 
 def _dead(bad: list[int], step: int, dynamic: bool, loss: float) -> bool:

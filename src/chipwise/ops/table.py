@@ -82,9 +82,7 @@ class OpTable:
     def flops_forward(self) -> float:
         """Model FLOPs of one forward pass over one sequence (causal attention counted once)."""
         mm = sum(2 * m.rows * m.n * m.k * m.count for m in self.matmuls)
-        at = sum(
-            2 * a.queries * a.visible * a.heads * (a.qk_dim + a.v_dim) * a.count for a in self.attention
-        )
+        at = sum(2 * a.queries * a.visible * a.heads * (a.qk_dim + a.v_dim) * a.count for a in self.attention)
         return mm + at
 
 
@@ -185,15 +183,17 @@ def _transformer(m: Model, s: int) -> OpTable:
             head_rows = rows if m.family == "dit" else 1.0
             matmuls.append(Matmul("head", head_rows, out, m.d_model, 1, "n", place="head", quantised=False))
         if m.cond_dim:
-            matmuls.append(Matmul("conditioning", 1.0, 6 * m.d_model, m.cond_dim, m.layers, "n",
-                                  quantised=False, per_sequence=True))
+            matmuls.append(
+                Matmul(
+                    "conditioning", 1.0, 6 * m.d_model, m.cond_dim, m.layers, "n", quantised=False, per_sequence=True
+                )
+            )
     else:
         streams.append(Stream("embedding", rows, 2 * 2 * m.d_model, 1, 1, True, "stem"))
         if m.vocab:
             heads = 1 + m.mtp_layers
             scored = rows * MASKED if m.family == "encoder" else rows
-            matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head",
-                                  quantised=False))
+            matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head", quantised=False))
             # logits written, read for the maximum, the sum and the gradient, in fp32 where softmax runs
             streams.append(Stream("loss", scored, 10 * m.vocab, heads, 4, True, "head"))
     cores = _attention_cores(m, rows)
@@ -202,8 +202,7 @@ def _transformer(m: Model, s: int) -> OpTable:
         matmuls = [replace(x, count=x.count * share) if x.place == "layer" else x for x in matmuls]
         streams = [replace(x, count=x.count * share) if x.place == "layer" else x for x in streams]
         cores = [replace(x, count=x.count * share) for x in cores]
-    return OpTable(m, s, tuple(matmuls), tuple(cores), tuple(streams), p,
-                   m.moe_layers, rows)
+    return OpTable(m, s, tuple(matmuls), tuple(cores), tuple(streams), p, m.moe_layers, rows)
 
 
 def _cnn(m: Model) -> OpTable:
@@ -217,8 +216,7 @@ def _cnn(m: Model) -> OpTable:
         streams.append(Stream(c.name + "_norm", rows, 2 * 5 * c.c_out, c.count, 2, False))
     last = m.convs[-1].c_out
     matmuls.append(Matmul("head", 1.0, m.classes, last, 1, "", place="head", quantised=False))
-    return OpTable(m, 1, tuple(matmuls), (), tuple(streams), count(m), 0,
-                   float(max(c.out for c in m.convs) ** 2))
+    return OpTable(m, 1, tuple(matmuls), (), tuple(streams), count(m), 0, float(max(c.out for c in m.convs) ** 2))
 
 
 @lru_cache(maxsize=512)

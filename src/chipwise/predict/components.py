@@ -142,8 +142,7 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
     at_f, at_b, core_stream = _attention_table(ops, site, mbs, tp, cp)
     layer_bytes, head_bytes = zero, zero
     for st in ops.streams:
-        sp = tp if st.split and (site.traits.sequence_parallel or st.name not in ("norms", "residuals")) \
-            else 1.0
+        sp = tp if st.split and (site.traits.sequence_parallel or st.name not in ("norms", "residuals")) else 1.0
         moved = st.count * st.bytes_per_row * (num.act_bytes / 2) * mbs * st.rows / cp / sp
         if st.place == "head":
             head_bytes = head_bytes + moved
@@ -163,17 +162,35 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
         sent = act * e.per_token * (num.dispatch_bytes / num.act_bytes)
         back = act * e.per_token
         top = float(e.per_token)
-        ep_x = ops.expert_layers * (exchange_seconds(site.wires, ep, tp, sent, top)
-                                    + exchange_seconds(site.wires, ep, tp, back, top))
+        ep_x = ops.expert_layers * (
+            exchange_seconds(site.wires, ep, tp, sent, top) + exchange_seconds(site.wires, ep, tp, back, top)
+        )
     if ops.attention:
         core = ops.attention[0]
         kv = mbs * ops.rows * core.kv_heads / tp * (core.qk_dim + core.v_dim) * num.act_bytes
         if ops.model.latent:
             kv = mbs * ops.rows * (ops.model.latent.kv_rank + ops.model.latent.rope_dim) * num.act_bytes
         cp_f = layers * gather_seconds(site.wires, cp, tp, kv)
-    return _PerKey(mm_f, mm_b, mm_again, mm_fewer, ex_f, ex_b, ex_again, at_f, at_b, st_f, st_b, head_mm,
-                   3 * head_bytes / bandwidth, tp_f, ep_x, cp_f, act / tp,
-                   act / tp * (1 + _kept_width(ops) / ops.model.d_model))
+    return _PerKey(
+        mm_f,
+        mm_b,
+        mm_again,
+        mm_fewer,
+        ex_f,
+        ex_b,
+        ex_again,
+        at_f,
+        at_b,
+        st_f,
+        st_b,
+        head_mm,
+        3 * head_bytes / bandwidth,
+        tp_f,
+        ep_x,
+        cp_f,
+        act / tp,
+        act / tp * (1 + _kept_width(ops) / ops.model.d_model),
+    )
 
 
 def _is_low(op: Matmul, num: Numerics) -> bool:
@@ -181,8 +198,9 @@ def _is_low(op: Matmul, num: Numerics) -> bool:
     return op.quantised and num.low_bytes < 2
 
 
-def _products(ops: OpTable, site: Site, layouts: Layouts,
-              frozen: bool) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
+def _products(
+    ops: OpTable, site: Site, layouts: Layouts, frozen: bool
+) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
     """Every product with its (batch, rows, n, k) and its seconds forward, for inputs and for weights.
 
     All products of one engine are timed in one call.
@@ -207,13 +225,13 @@ def _products(ops: OpTable, site: Site, layouts: Layouts,
     times = [[zero, zero, zero] for _ in ops.matmuls]
     for engine, queue in queues.items():
         # (m, n, k) are (rows, n, k) forward, (rows, k, n) for the inputs and (k, n, rows) for the weights
-        m, n, k = (np.stack([shapes[i][order[which]] for i, which in queue])
-                   for order in ((1, 1, 3), (2, 3, 2), (3, 2, 1)))
+        m, n, k = (
+            np.stack([shapes[i][order[which]] for i, which in queue]) for order in ((1, 1, 3), (2, 3, 2), (3, 2, 1))
+        )
         width = np.array([[num.low_bytes if _is_low(ops.matmuls[i], num) else num.act_bytes] for i, _ in queue])
         out = np.array([[num.grad_bytes if which == 2 else num.act_bytes] for _, which in queue])
         batches = np.stack([shapes[i][0] for i, _ in queue])
-        for (i, which), seconds in zip(queue, matmul_seconds(engine, m, n, k, batches, width, width, out),
-                                       strict=True):
+        for (i, which), seconds in zip(queue, matmul_seconds(engine, m, n, k, batches, width, width, out), strict=True):
             times[i][which] = seconds
     return list(zip(ops.matmuls, shapes, times, strict=True))
 
@@ -232,24 +250,33 @@ def _attention_table(ops: OpTable, site: Site, mbs: Array, tp: Array, cp: Array)
         queries = core.queries / cp
         if site.traits.flash:
             visible = core.visible + zero
-            f = f + core.count * attention_seconds(
-                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible)
+            f = f + core.count * attention_seconds(site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible)
             b = b + core.count * attention_seconds(
-                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True)
+                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True
+            )
         else:  # two batched products forward, four backward, and the square matrices through memory
             span = min(core.span, core.queries) + zero
-            one = matmul_seconds(site.high, queries, span, core.qk_dim + zero, mbs * heads,
-                                 *(site.numerics.act_bytes,) * 3)
-            two = matmul_seconds(site.high, queries, core.v_dim + zero, span, mbs * heads,
-                                 *(site.numerics.act_bytes,) * 3)
+            one = matmul_seconds(
+                site.high, queries, span, core.qk_dim + zero, mbs * heads, *(site.numerics.act_bytes,) * 3
+            )
+            two = matmul_seconds(
+                site.high, queries, core.v_dim + zero, span, mbs * heads, *(site.numerics.act_bytes,) * 3
+            )
             f = f + core.count * (one + two)
             b = b + core.count * 2 * (one + two)
             stream = stream + core.count * mbs * heads * queries * span * site.numerics.act_bytes * SCORE_PASSES
     return f, b, stream
 
 
-def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, frozen: bool = False,
-               trained: float = 1.0, optimizer_bytes: float = 30.0) -> Components:
+def components(
+    ops: OpTable,
+    site: Site,
+    layouts: Layouts,
+    global_batch: float,
+    frozen: bool = False,
+    trained: float = 1.0,
+    optimizer_bytes: float = 30.0,
+) -> Components:
     """Raw times of one step for every layout; `frozen` base weights train a share `trained` of parameters."""
     t = _key_table(ops, site, layouts, frozen)
     key = layouts.key
@@ -279,7 +306,7 @@ def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, 
     owned = (dense / group + experts / (e_group)) * num.reduce_bytes * trained
     whole = (dense + experts) * num.reduce_bytes * trained
     share = np.where(layouts.zero > 0, owned, whole)
-    plain = (layouts.zero == 0)
+    plain = layouts.zero == 0
     flat = reduce_seconds(wires, dp * cp, stride, whole)
     replicate = np.where(plain, 0.0, reduce_seconds(wires, rep, rep_stride, share))
     # ZeRO 2 keeps no whole gradient, so it reduces every micro-batch
@@ -293,20 +320,33 @@ def components(ops: OpTable, site: Site, layouts: Layouts, global_batch: float, 
     off = layouts.recompute == 3
     kernels = _launches(ops, site)
     return Components(
-        micro_batches=global_batch / (dp * layouts.micro_batch), pp=pp, vpp=vpp,
-        matmul_f=t.mm_f[key] * inv, matmul_b=t.mm_b[key] * inv,
-        expert_f=t.ex_f[key] * inv, expert_b=t.ex_b[key] * inv,
-        attention_f=t.at_f[key] * inv, attention_b=t.at_b[key] * inv,
-        stream_f=t.st_f[key] * inv, stream_b=t.st_b[key] * inv,
-        launches_f=kernels[0] * inv, launches_b=kernels[1] * inv,
-        head_matmul=t.head_mm[key] * head_share, head_stream=t.head_st[key] * head_share,
+        micro_batches=global_batch / (dp * layouts.micro_batch),
+        pp=pp,
+        vpp=vpp,
+        matmul_f=t.mm_f[key] * inv,
+        matmul_b=t.mm_b[key] * inv,
+        expert_f=t.ex_f[key] * inv,
+        expert_b=t.ex_b[key] * inv,
+        attention_f=t.at_f[key] * inv,
+        attention_b=t.at_b[key] * inv,
+        stream_f=t.st_f[key] * inv,
+        stream_b=t.st_b[key] * inv,
+        launches_f=kernels[0] * inv,
+        launches_b=kernels[1] * inv,
+        head_matmul=t.head_mm[key] * head_share,
+        head_stream=t.head_st[key] * head_share,
         redo=(full | off).astype(float),
         redo_matmul=np.where(full, t.mm_again[key], np.where(off, t.mm_fewer[key], 0.0)) * inv,
         redo_expert=np.where(full | off, t.ex_again[key], 0.0) * inv,
         redo_some=(some | full | off).astype(float),
-        tensor_f=t.tp_f[key] * inv, expert_x=t.ep_x[key] * inv, context_f=t.cp_f[key] * inv, pipe=pipe,
-        shard_f=np.where(z3, gather, 0.0), shard_b=np.where(z3, gather + scatter, np.where(z12 & z2, scatter, 0.0)),
-        reduce=reduce, replicate=replicate,
+        tensor_f=t.tp_f[key] * inv,
+        expert_x=t.ep_x[key] * inv,
+        context_f=t.cp_f[key] * inv,
+        pipe=pipe,
+        shard_f=np.where(z3, gather, 0.0),
+        shard_b=np.where(z3, gather + scatter, np.where(z12 & z2, scatter, 0.0)),
+        reduce=reduce,
+        replicate=replicate,
         offload=np.where(off, 2 * layers * inv * t.saved[key] / site.host_link, 0.0),
         accumulate=(dense + experts) * trained * (2 * num.reduce_bytes) / stream,
         optimizer=local * optimizer_bytes / stream,

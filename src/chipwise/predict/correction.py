@@ -32,19 +32,38 @@ def sizes(workload: Workload, chips: int, layout: Layout, release: float) -> lis
     """The numbers a step is compared by, on comparable scales."""
     m, t = workload.model, workload.train
     head = m.d_model / m.heads if m.heads else 64.0
-    return [round(v, 3) for v in (
-        log2(max(m.d_model, 1)) / 1.5, log2(max(m.layers, 1)), log2(t.sequence) / 1.5,
-        log2(max(layout.micro_batch, 0.1)) / 1.5, log2(layout.tp), log2(layout.pp), log2(layout.cp),
-        log2(layout.ep) / 1.5, log2(chips) / 3, (release - RELEASE) / 0.7, log2(head),
-        (0.0, 1.0, 2.0, 3.0)[RECOMPUTE.index(layout.recompute)], layout.zero / 1.5,
-    )]
+    return [
+        round(v, 3)
+        for v in (
+            log2(max(m.d_model, 1)) / 1.5,
+            log2(max(m.layers, 1)),
+            log2(t.sequence) / 1.5,
+            log2(max(layout.micro_batch, 0.1)) / 1.5,
+            log2(layout.tp),
+            log2(layout.pp),
+            log2(layout.cp),
+            log2(layout.ep) / 1.5,
+            log2(chips) / 3,
+            (release - RELEASE) / 0.7,
+            log2(head),
+            (0.0, 1.0, 2.0, 3.0)[RECOMPUTE.index(layout.recompute)],
+            layout.zero / 1.5,
+        )
+    ]
 
 
 def names(workload: Workload, chip: Chip, stack: Stack | None) -> list[str]:
     """The names a step is compared by."""
     m, t = workload.model, workload.train
-    return [stack.id if stack else "", chip.id, architecture(chip), t.precision,
-            "moe" if m.experts else "dense", "lora" if t.lora_rank else "", m.family]
+    return [
+        stack.id if stack else "",
+        chip.id,
+        architecture(chip),
+        t.precision,
+        "moe" if m.experts else "dense",
+        "lora" if t.lora_rank else "",
+        m.family,
+    ]
 
 
 def covariance(x: Array, n: NDArray[np.str_], y: Array, o: NDArray[np.str_]) -> Array:
@@ -55,8 +74,14 @@ def covariance(x: Array, n: NDArray[np.str_], y: Array, o: NDArray[np.str_]) -> 
     return np.asarray(np.exp(-0.5 * np.maximum(square, 0.0)))
 
 
-def learnt_factors(calibration: Calibration, workload: Workload, acc: Accelerators, stack: Stack | None,
-                   release: float, layouts: Sequence[Layout]) -> Array:
+def learnt_factors(
+    calibration: Calibration,
+    workload: Workload,
+    acc: Accelerators,
+    stack: Stack | None,
+    release: float,
+    layouts: Sequence[Layout],
+) -> Array:
     """The factors on the steps of some layouts at a place; 1 where the calibration learnt none."""
     table = calibration.correction.get("steps")
     if not table:

@@ -14,7 +14,6 @@ from chipwise.workload.model import Model, Workload
 FEWEST = 15  # published steps on a chip, or in a group, from which its own errors set the interval
 
 
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """`value` with a 90 % interval from `low` to `high`, the evidence behind it, and why in words.
@@ -34,8 +33,7 @@ class Estimate:
         >>> Estimate(2.0, 1.0, 3.0, "modelled").scaled(10).high
         30.0
         """
-        return Estimate(self.value * factor, self.low * factor, self.high * factor, self.evidence,
-                        self.because)
+        return Estimate(self.value * factor, self.low * factor, self.high * factor, self.evidence, self.because)
 
     def inverted(self, factor: float = 1.0) -> Estimate:
         """`factor` over the estimate: a rate from a time.
@@ -43,8 +41,7 @@ class Estimate:
         >>> Estimate(2.0, 1.0, 4.0, "modelled").inverted(8).low
         2.0
         """
-        return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence,
-                        self.because)
+        return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence, self.because)
 
 
 def group_of(chip: Chip, model: Model) -> str:
@@ -52,17 +49,28 @@ def group_of(chip: Chip, model: Model) -> str:
     return f"{chip.family}/{'moe' if model.experts else 'dense'}"
 
 
-def step_estimate(seconds: float, bound: float, chip: Chip, workload: Workload, stack: Stack | None,
-                  calibration: Calibration) -> Estimate:
+def step_estimate(
+    seconds: float, bound: float, chip: Chip, workload: Workload, stack: Stack | None, calibration: Calibration
+) -> Estimate:
     """A step time with the interval that residuals on published results of its kind gave."""
     table, model, arch = calibration.intervals, workload.model, architecture(chip)
     low, high = table["unknown"]
     if arch not in table.get("architectures", ()):
-        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded",
-                        f"few or no published training steps on {arch} chips to learn from")
+        return Estimate(
+            seconds,
+            _low(seconds, low, bound),
+            seconds * exp(high),
+            "bounded",
+            f"few or no published training steps on {arch} chips to learn from",
+        )
     if model.family not in table.get("models", ()):
-        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded",
-                        f"no published {model.family} step to learn from")
+        return Estimate(
+            seconds,
+            _low(seconds, low, bound),
+            seconds * exp(high),
+            "bounded",
+            f"no published {model.family} step to learn from",
+        )
     group, seen = group_of(chip, model), table.get("chips", {}).get(chip.id, 0)
     if stack is None or stack.id not in table.get("stacks", ()):
         why = "a stack no published row used"
@@ -93,4 +101,3 @@ def quantile_pair(errors: Sequence[float], level: float = 0.90) -> tuple[float, 
     upper = min(n - 1, ceil((n + 1) * (1 - tail)) - 1)
     lower = max(0, n - 1 - upper)
     return ranked[lower], ranked[upper]
-

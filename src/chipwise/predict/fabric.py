@@ -31,9 +31,7 @@ class LinkCoefficients:
     out_base_s: float = 20.0e-6
     ramp_s: float = 8.0e-6  # messages fill the wires slowly: sqrt(this x wire time) is added to the wire time
     spread: float = 0.1  # two chips of a domain get (1/7) ** this of the rate that eight get
-    in_switch: float = (
-        0.0  # share of the bandwidth, as bytes reduced, of a reduction inside the switch; 0: none
-    )
+    in_switch: float = 0.0  # share of the bandwidth, as bytes reduced, of a reduction inside the switch; 0: none
 
 
 @dataclass(frozen=True, slots=True)

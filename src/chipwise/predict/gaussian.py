@@ -37,14 +37,24 @@ class Process:
 
     def as_json(self) -> dict[str, Any]:
         """Plain numbers."""
-        return {"points": np.round(self.points, 4).tolist(), "weights": np.round(self.weights, 6).tolist(),
-                "mean": self.mean, "scale": self.scale, "spread": self.spread}
+        return {
+            "points": np.round(self.points, 4).tolist(),
+            "weights": np.round(self.weights, 6).tolist(),
+            "mean": self.mean,
+            "scale": self.scale,
+            "spread": self.spread,
+        }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Process:
         """What `as_json` gave."""
-        return cls(np.array(raw["points"], float), np.array(raw["weights"], float), float(raw["mean"]),
-                   float(raw["scale"]), float(raw["spread"]))
+        return cls(
+            np.array(raw["points"], float),
+            np.array(raw["weights"], float),
+            float(raw["mean"]),
+            float(raw["scale"]),
+            float(raw["spread"]),
+        )
 
 
 def _kernel(a: Array, b: Array, scale: float) -> Array:

@@ -45,9 +45,7 @@ POOL = {
     "fp32": "fp32",
     "tf32": "fp32",
 }
-NARROWEST = (
-    32.0  # rows of the narrowest vector-unit tile: 16 rows of fp32 take as long as 32 (P100, DeepBench)
-)
+NARROWEST = 32.0  # rows of the narrowest vector-unit tile: 16 rows of fp32 take as long as 32 (P100, DeepBench)
 CACHED = 0.6  # of a product's traffic stays on chip when its operands fit there and the benchmark repeats it
 
 # DeepEP's low-latency kernels: fixed cost and full wires explain all six published dispatch times
@@ -167,9 +165,7 @@ def pool_of(kernel: Kernel) -> str:
     """The name of the residuals that apply to a kernel."""
     if kernel.op == "attention" and (kernel.backward or variant_of(kernel) != ""):
         return "none"  # measured variants have coefficients of their own
-    return (
-        f"{kernel.op}/{POOL.get(kernel.dtype, 'half')}" if kernel.op in ("gemm", "attention") else kernel.op
-    )
+    return f"{kernel.op}/{POOL.get(kernel.dtype, 'half')}" if kernel.op in ("gemm", "attention") else kernel.op
 
 
 def device_engine(
@@ -184,9 +180,7 @@ def device_engine(
         raise PrecisionMissing(f"{chip.id} has no {dtype} rate", f"it has {has}")
     share = min(devices / chip.devices, 1.0)
     used = max(share * chip.devices, 1.0)
-    return Engine(
-        peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients, used, table
-    )
+    return Engine(peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients, used, table)
 
 
 def cached_share(traffic: Any, onchip_bytes: float) -> Any:
@@ -212,9 +206,7 @@ def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     if kernel.dtype == "fp32" and not engine.mxu:
         rows = max(rows, NARROWEST)
     return float(
-        matmul_seconds(
-            engine, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached
-        )
+        matmul_seconds(engine, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached)
     )
 
 
@@ -255,14 +247,10 @@ def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     batch, heads, seq = (_array(x) for x in (kernel.batch, kernel.heads, kernel.m))
     visible = _array(kernel.m / 2 if kernel.causal else kernel.m)
     kv = _array(kernel.kv_heads or kernel.heads)
-    seconds = float(
-        attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible)
-    )
+    seconds = float(attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible))
     if kernel.backward:
         seconds += float(
-            attention_seconds(
-                engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True
-            )
+            attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True)
         )
     return seconds
 
@@ -312,9 +300,7 @@ def _reduce(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
         return float(reduce_seconds(site, _array(2.0), _array(site.domain), _array(kernel.data / 2)))
     coefficients = site.coefficients
     if kernel.pairs and kernel.chips > 2:
-        site = replace(
-            _paired(site), coefficients=replace(coefficients, up=PCIE_SHARE, spread=0.0, in_switch=0.0)
-        )
+        site = replace(_paired(site), coefficients=replace(coefficients, up=PCIE_SHARE, spread=0.0, in_switch=0.0))
     elif kernel.pairs:
         bridge = min(site.fabric.scale_up, BRIDGE)
         site = replace(
@@ -356,9 +342,7 @@ def _exchange(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
         return float(exchange_seconds(replace(site, coefficients=plain), size, one, data))
     bulk = replace(coefficients, up=NORMAL_UP, out=NORMAL_OUT, base_s=NORMAL_BASE_S, ramp_s=0.0, spread=0.0)
     return float(
-        exchange_seconds(
-            replace(site, coefficients=bulk), size, one, data, kernel.copies, kernel.groups or np.inf
-        )
+        exchange_seconds(replace(site, coefficients=bulk), size, one, data, kernel.copies, kernel.groups or np.inf)
     )
 
 

@@ -100,8 +100,11 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
     tp, pp, cp = given.get("tp", 1), given.get("pp", 1), given.get("cp", 1)
     model = tp * pp * cp
     if chips % model:
-        raise InputError("--layout", text, f"axes that divide the chips: tp({tp}) * pp({pp}) * cp({cp}) = "
-                         f"{model} does not divide {chips}")
+        raise InputError(
+            "--layout",
+            text,
+            f"axes that divide the chips: tp({tp}) * pp({pp}) * cp({cp}) = {model} does not divide {chips}",
+        )
     dp = chips // model
     asked = given.get("dp", 0) * given.get("fsdp", 1) if "dp" in given else given.get("fsdp", 0)
     if "dp" in given and "fsdp" not in given:
@@ -184,18 +187,28 @@ class Layouts:
         """The i-th layout on its own."""
         k = int(self.key[i])
         return Layout(
-            int(self.dp[i]), int(self.key_tp[k]), int(self.pp[i]), int(self.key_cp[k]), int(self.key_ep[k]),
-            int(self.vpp[i]), float(self.key_micro_batch[k]), int(self.zero[i]), int(self.shard[i]),
-            RECOMPUTE[int(self.recompute[i])], bool(self.pipe_inner[i]),
+            int(self.dp[i]),
+            int(self.key_tp[k]),
+            int(self.pp[i]),
+            int(self.key_cp[k]),
+            int(self.key_ep[k]),
+            int(self.vpp[i]),
+            float(self.key_micro_batch[k]),
+            int(self.zero[i]),
+            int(self.shard[i]),
+            RECOMPUTE[int(self.recompute[i])],
+            bool(self.pipe_inner[i]),
         )
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Layouts:
         """Some of the layouts."""
         per_key = ("key_micro_batch", "key_tp", "key_cp", "key_ep")
-        return Layouts(**{
-            f.name: getattr(self, f.name) if f.name in per_key else getattr(self, f.name)[rows]
-            for f in fields(self)
-        })
+        return Layouts(
+            **{
+                f.name: getattr(self, f.name) if f.name in per_key else getattr(self, f.name)[rows]
+                for f in fields(self)
+            }
+        )
 
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> Layouts:
@@ -204,11 +217,16 @@ class Layouts:
         index = {k: i for i, k in enumerate(keys)}
         table = np.array(keys, float).reshape(-1, 4)
         return cls(
-            np.array([x.dp for x in layouts], float), np.array([x.pp for x in layouts], float),
-            np.array([x.vpp for x in layouts], float), np.array([x.zero for x in layouts], np.int8),
+            np.array([x.dp for x in layouts], float),
+            np.array([x.pp for x in layouts], float),
+            np.array([x.vpp for x in layouts], float),
+            np.array([x.zero for x in layouts], np.int8),
             np.array([x.shard for x in layouts], float),
             np.array([RECOMPUTE.index(x.recompute) for x in layouts], np.int8),
             np.array([x.pipe_inner for x in layouts], bool),
             np.array([index[(x.micro_batch, x.tp, x.cp, x.ep)] for x in layouts], np.intp),
-            table[:, 0], table[:, 1], table[:, 2], table[:, 3],
+            table[:, 0],
+            table[:, 1],
+            table[:, 2],
+            table[:, 3],
         )

@@ -33,14 +33,24 @@ class Table:
 
     def as_json(self) -> dict[str, Any]:
         """Plain numbers."""
-        return {"coefficients": asdict(self.coefficients), "process": self.process.as_json(), "floor_s": self.floor_s,
-                "points": self.points, "error": self.error}
+        return {
+            "coefficients": asdict(self.coefficients),
+            "process": self.process.as_json(),
+            "floor_s": self.floor_s,
+            "points": self.points,
+            "error": self.error,
+        }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Table:
         """What `as_json` gave."""
-        return cls(KernelCoefficients(**raw["coefficients"]), Process.from_json(raw["process"]), raw["floor_s"],
-                   raw["points"], raw["error"])
+        return cls(
+            KernelCoefficients(**raw["coefficients"]),
+            Process.from_json(raw["process"]),
+            raw["floor_s"],
+            raw["points"],
+            raw["error"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +84,32 @@ class Learnt:
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            "chip": self.chip, "framework": self.framework, "date": self.date, "source": self.source,
-            "versions": dict(self.versions), "tables": {k: t.as_json() for k, t in self.tables.items()},
+            "chip": self.chip,
+            "framework": self.framework,
+            "date": self.date,
+            "source": self.source,
+            "versions": dict(self.versions),
+            "tables": {k: t.as_json() for k, t in self.tables.items()},
             "steps": {k: asdict(s) for k, s in self.steps.items()},
             "measured": {k: dict(v) for k, v in self.measured.items()},
-            "peaks": {k: list(v) for k, v in self.peaks.items()}, "left_out": dict(self.left_out),
+            "peaks": {k: list(v) for k, v in self.peaks.items()},
+            "left_out": dict(self.left_out),
         }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Learnt:
         """What `as_json` gave."""
         return cls(
-            raw["chip"], raw["framework"], raw["date"], raw["source"], raw["versions"],
+            raw["chip"],
+            raw["framework"],
+            raw["date"],
+            raw["source"],
+            raw["versions"],
             {k: Table.from_json(v) for k, v in raw["tables"].items()},
-            {k: Step(**{**v, "spread": tuple(v["spread"])}) for k, v in raw["steps"].items()}, raw["measured"],
-            {k: (float(v[0]), float(v[1]), float(v[2])) for k, v in raw["peaks"].items()}, raw["left_out"],
+            {k: Step(**{**v, "spread": tuple(v["spread"])}) for k, v in raw["steps"].items()},
+            raw["measured"],
+            {k: (float(v[0]), float(v[1]), float(v[2])) for k, v in raw["peaks"].items()},
+            raw["left_out"],
         )
 
 
@@ -101,11 +122,20 @@ def kept(chip: str, framework: str) -> Learnt | None:
     def all_of(name: str) -> dict[str, Any]:
         return {key: value for each in reversed(found) for key, value in getattr(each, name).items()}
 
-    points = {key: {**value, "source": f"{each.source} on {each.date}"}
-              for each in reversed(found) for key, value in each.measured.items()}
+    points = {
+        key: {**value, "source": f"{each.source} on {each.date}"}
+        for each in reversed(found)
+        for key, value in each.measured.items()
+    }
     older = ", ".join(dict.fromkeys(each.source for each in found[1:]))
-    return replace(found[0], source=found[0].source + (f"; what it lacks from {older}" if older else ""),
-                   tables=all_of("tables"), steps=all_of("steps"), measured=points, peaks=all_of("peaks"))
+    return replace(
+        found[0],
+        source=found[0].source + (f"; what it lacks from {older}" if older else ""),
+        tables=all_of("tables"),
+        steps=all_of("steps"),
+        measured=points,
+        peaks=all_of("peaks"),
+    )
 
 
 def _read(raw: Mapping[str, Any]) -> Learnt:

@@ -107,8 +107,12 @@ def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpa
     point = Point("predict", kind, t.precision, {"b": b, **sizes}, compiled, remat)
     states = STATES[t.precision]
     alone = replace(workload, train=replace(t, global_batch=b, optimizer=optimizer, state_precision=states))
-    same = (t.optimizer == optimizer and t.state_precision == states and _alike(m, kind)
-            and layout.recompute in ("none", "full" if kind == "train" else "none"))
+    same = (
+        t.optimizer == optimizer
+        and t.state_precision == states
+        and _alike(m, kind)
+        and layout.recompute in ("none", "full" if kind == "train" else "none")
+    )
     return Counterpart(point, alone, same)
 
 
@@ -118,8 +122,15 @@ def _sizes(m: Model, sequence: int) -> tuple[str, dict[str, int]]:
         if m.d_model % m.heads:
             raise InputError("heads", m.heads, f"a divisor of d_model({m.d_model})")
         f = m.d_ff if m.gated else round(m.d_ff * UNGATED)
-        return "train", {"s": sequence, "layers": m.layers, "d": m.d_model, "h": m.heads, "hk": m.kv_heads, "f": f,
-                         "vocab": m.vocab}
+        return "train", {
+            "s": sequence,
+            "layers": m.layers,
+            "d": m.d_model,
+            "h": m.heads,
+            "hk": m.kv_heads,
+            "f": f,
+            "vocab": m.vocab,
+        }
     if m.family == "vit" and m.image == IMAGE:
         return "vit_train", {"s": m.image_tokens, "layers": m.layers, "d": m.d_model, "h": m.heads, "f": m.d_ff}
     if m.family == "cnn" and m.convs == tuple(resnet_convs([3, 4, 6, 3], bottleneck=True, image=IMAGE)):
@@ -131,7 +142,17 @@ def _alike(m: Model, kind: str) -> bool:
     """Whether the bench program computes this very model."""
     if kind != "train":
         return True
-    plain = not (m.tied or m.parallel_block or m.qkv_bias or m.out_bias or m.bias or m.qk_norm or m.window
-                 or m.learned_positions or m.mtp_layers or m.sinks or m.head_bias)
-    return (plain and m.gated and m.norm_params == 1 and m.norms_per_layer == 2
-            and m.head_dim * m.heads == m.d_model)
+    plain = not (
+        m.tied
+        or m.parallel_block
+        or m.qkv_bias
+        or m.out_bias
+        or m.bias
+        or m.qk_norm
+        or m.window
+        or m.learned_positions
+        or m.mtp_layers
+        or m.sinks
+        or m.head_bias
+    )
+    return plain and m.gated and m.norm_params == 1 and m.norms_per_layer == 2 and m.head_dim * m.heads == m.d_model

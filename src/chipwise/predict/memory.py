@@ -43,8 +43,9 @@ class MemoryUse:
         return {f.name: float(getattr(self, f.name)[i]) for f in fields(self)}
 
 
-def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None,
-                xla: bool = False) -> tuple[float, float, float]:
+def saved_bytes(
+    ops: OpTable, act: float, flash: bool, low: float | None = None, xla: bool = False
+) -> tuple[float, float, float]:
     """Bytes a sequence leaves for the backward pass, all layers: (all, without cheap ones, layer inputs).
 
     Every product keeps its input; norms, activations and attention keep theirs. `selective` recomputation
@@ -58,10 +59,10 @@ def saved_bytes(ops: OpTable, act: float, flash: bool, low: float | None = None,
     inputs = ratio * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))
     narrow = ratio * sum(m.count * m.rows * m.k for m in layer if m.name.endswith("_out"))
     # attention keeps q, k, v and the row sums; unfused attention keeps the square matrices as well
-    core = sum(c.count * c.queries * (c.heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim))
-               for c in ops.attention)
-    square = 0.0 if flash else sum(
-        c.count * c.queries * min(c.span, c.queries) * c.heads * SQUARES for c in ops.attention)
+    core = sum(c.count * c.queries * (c.heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim)) for c in ops.attention)
+    square = (
+        0.0 if flash else sum(c.count * c.queries * min(c.span, c.queries) * c.heads * SQUARES for c in ops.attention)
+    )
     d, n = ops.model.d_model, ops.model.layers
     wide = sum(m.count * m.rows * m.n for m in layer if m.name in ("mlp_in", "shared_in", "expert_in"))
     cheap = 2 * n * ops.rows * d + wide  # inputs of the norms, input of the activation
@@ -89,9 +90,18 @@ def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
     return np.where(pp == 1, float(p.total - p.experts), dense), p.experts * most / layers
 
 
-def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global_batch: float,
-           states: float, state_bytes: float, trained: float = 1.0, frozen: bool = False,
-           devices: int = 1) -> MemoryUse:
+def memory(
+    ops: OpTable,
+    num: Numerics,
+    traits: Traits,
+    layouts: Layouts,
+    global_batch: float,
+    states: float,
+    state_bytes: float,
+    trained: float = 1.0,
+    frozen: bool = False,
+    devices: int = 1,
+) -> MemoryUse:
     """Bytes per chip of every layout; `states` optimiser moments a trained parameter, `devices` of a chip."""
     tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
     pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
@@ -121,7 +131,9 @@ def memory(ops: OpTable, num: Numerics, traits: Traits, layouts: Layouts, global
     one_layer = (full / max(ops.model.layers, 1)) * per
     kept_acts = np.select(
         [layouts.recompute == 0, layouts.recompute == 1, layouts.recompute == 2],
-        [full * per, some * per, inputs * whole], 0.0)
+        [full * per, some * per, inputs * whole],
+        0.0,
+    )
     scale = kept_acts * flight / pp
     working = np.where(layouts.recompute >= 2, 2 * one_layer, one_layer)
     activations = scale + working

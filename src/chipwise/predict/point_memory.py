@@ -51,6 +51,12 @@ def predict_peak(point: Point, learnt: Learnt) -> Estimate:
     """Bytes that a training step holds at most: bookkeeping times what measured steps held over theirs."""
     counted = training_peak(point)
     middle, low, high = learnt.peaks.get(way(point), UNMEASURED)
-    return Estimate(counted * middle, counted * low, counted * high, "modelled",
-                    f"bookkeeping, corrected by steps measured with {learnt.framework}" if way(point) in learnt.peaks
-                    else "bookkeeping; no such step was measured")
+    return Estimate(
+        counted * middle,
+        counted * low,
+        counted * high,
+        "modelled",
+        f"bookkeeping, corrected by steps measured with {learnt.framework}"
+        if way(point) in learnt.peaks
+        else "bookkeeping; no such step was measured",
+    )

@@ -34,8 +34,7 @@ def engine_of(chip: Chip, dtype: str, coefficients: KernelCoefficients) -> Engin
     return Engine(chip.peak[dtype], chip.bandwidth, float(chip.cores), chip.mxu, coefficients)
 
 
-def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoefficients,
-                 points: Sequence[Point]) -> Array:
+def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoefficients, points: Sequence[Point]) -> Array:
     """Seconds of kernels of one kind and precision by formula."""
     made = engine_of(chip, dtype, coefficients)
     size = float(WIDTH[dtype])
@@ -57,11 +56,15 @@ def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoeffici
     return np.asarray(moved / (chip.bandwidth * coefficients.memory) + coefficients.launch_s)
 
 
-def _attention(made: Engine, arguments: tuple[Array, Array, Array], width: float, s: Array, seen: Array,
-               kind: str) -> Array:
+def _attention(
+    made: Engine, arguments: tuple[Array, Array, Array], width: float, s: Array, seen: Array, kind: str
+) -> Array:
     forward = attention_seconds(made, *arguments, width, width, s, seen)
-    return forward if kind == "sdpa_fwd" else forward + attention_seconds(
-        made, *arguments, width, width, s, seen, backward=True)
+    return (
+        forward
+        if kind == "sdpa_fwd"
+        else forward + attention_seconds(made, *arguments, width, width, s, seen, backward=True)
+    )
 
 
 def features(kind: str, points: Sequence[Point], chip: Chip) -> Array:
@@ -72,9 +75,17 @@ def features(kind: str, points: Sequence[Point], chip: Chip) -> Array:
         idle = np.where(waves > 1, np.ceil(waves) / waves - 1, 0.0)
         return np.stack([np.log(m), np.log(n), np.log(k), 2 * idle], 1)
     if kind.startswith("sdpa"):
-        rows = [(0.5 * np.log(p.sizes["b"] * p.sizes["h"]), np.log(p.sizes["s"]), 4 * np.log(p.sizes["d"]),
-                 0.5 * np.log(p.sizes["h"] / p.sizes["hk"]), 2 * float(p.causal),
-                 2 * float(p.sizes["d"] % ALIGNED > 0)) for p in points]
+        rows = [
+            (
+                0.5 * np.log(p.sizes["b"] * p.sizes["h"]),
+                np.log(p.sizes["s"]),
+                4 * np.log(p.sizes["d"]),
+                0.5 * np.log(p.sizes["h"] / p.sizes["hk"]),
+                2 * float(p.causal),
+                2 * float(p.sizes["d"] % ALIGNED > 0),
+            )
+            for p in points
+        ]
         return np.array(rows)
     names = {"copy": ("bytes",), "add": ("bytes",), "adamw": ("count",), "gather": ("m", "k")}.get(kind, ("m", "n"))
     return np.asarray(np.log(np.array([[float(p.sizes[name]) for name in names] for p in points])))
@@ -109,8 +120,14 @@ def product_seconds(point: Point, seconds: Seconds) -> tuple[float, float]:
 def attention_points(point: Point, kind: str) -> list[Point]:
     """The attention of one layer as a kernel."""
     s = point.sizes
-    return [Point("kernels", kind, point.dtype if point.dtype != "tf32" else "fp32",
-                  {"b": s["b"], "h": s["h"], "hk": s["hk"], "s": s["s"], "d": s["d"] // s["h"]})]
+    return [
+        Point(
+            "kernels",
+            kind,
+            point.dtype if point.dtype != "tf32" else "fp32",
+            {"b": s["b"], "h": s["h"], "hk": s["hk"], "s": s["s"], "d": s["d"] // s["h"]},
+        )
+    ]
 
 
 def decoder_terms(point: Point, chip: Chip, products: Seconds, forward: Seconds, both: Seconds) -> dict[str, float]:
@@ -125,8 +142,10 @@ def decoder_terms(point: Point, chip: Chip, products: Seconds, forward: Seconds,
     attention = layers * float(both(attention_points(point, "sdpa_fwdbwd"))[0])
     again = float(point.remat)
     return {
-        "products": ahead * (1 + again) + behind, "attention": attention + again * once,
-        "width": stream * sizes["d"] * (1 + AGAIN * again), "feed": stream * sizes["f"] * (1 + AGAIN * again),
+        "products": ahead * (1 + again) + behind,
+        "attention": attention + again * once,
+        "width": stream * sizes["d"] * (1 + AGAIN * again),
+        "feed": stream * sizes["f"] * (1 + AGAIN * again),
         "scores": tokens * sizes["vocab"] * width / chip.bandwidth,
         "update": decoder_weights(sizes).total * width / chip.bandwidth,
     }
@@ -140,9 +159,14 @@ def decode_terms(point: Point, chip: Chip) -> dict[str, float]:
     cache = 2.0 * sizes["b"] * sizes["s"] * sizes["hk"] * head * sizes["layers"]
     rows = sizes["b"] * sizes["layers"] * (4 * sizes["d"] + 3 * sizes["f"])
     padded = float(head % ALIGNED > 0)
-    return {"weights": (weights.block + weights.head) * width / chip.bandwidth, "cache": cache * width / chip.bandwidth,
-            "padded": padded * cache * width / chip.bandwidth, "padded_layers": padded * MICRO * sizes["layers"],
-            "rows": rows * width / chip.bandwidth, "layers": MICRO * sizes["layers"]}
+    return {
+        "weights": (weights.block + weights.head) * width / chip.bandwidth,
+        "cache": cache * width / chip.bandwidth,
+        "padded": padded * cache * width / chip.bandwidth,
+        "padded_layers": padded * MICRO * sizes["layers"],
+        "rows": rows * width / chip.bandwidth,
+        "layers": MICRO * sizes["layers"],
+    }
 
 
 def image_terms(point: Point, chip: Chip) -> dict[str, float]:

@@ -51,8 +51,10 @@ def _table(learnt: Learnt, kind: str, dtype: str) -> tuple[Table, str]:
     for near in (dtype, ALIKE.get(dtype, dtype), *(NEAR.get(dtype, ()) if kind != "gemm" else ())):
         if f"{kind}/{near}" in learnt.tables:
             return learnt.tables[f"{kind}/{near}"], near
-    raise Refusal(f"{kind} in {dtype} was not measured on {learnt.chip} with {learnt.framework}",
-                  "measure it with `chipwise bench kernels` and calibrate anew")
+    raise Refusal(
+        f"{kind} in {dtype} was not measured on {learnt.chip} with {learnt.framework}",
+        "measure it with `chipwise bench kernels` and calibrate anew",
+    )
 
 
 def terms(point: Point, chip: Chip, learnt: Learnt) -> dict[str, float]:
@@ -79,8 +81,13 @@ def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
     """Seconds of a point: as measured where the very point was, otherwise by tables and coefficients."""
     found = learnt.measured.get(point_id(point))
     if found is not None:
-        return Estimate(found["seconds"], found["low"], found["high"], "measured",
-                        f"by {found.get('source', learnt.source)} with {learnt.framework}")
+        return Estimate(
+            found["seconds"],
+            found["low"],
+            found["high"],
+            "measured",
+            f"by {found.get('source', learnt.source)} with {learnt.framework}",
+        )
     if point.kind in KERNELS:
         value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
         table, of = _table(learnt, point.kind, point.dtype)
@@ -96,8 +103,13 @@ def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
     if mode != point.compile:
         ways = ("compiled", "eager") if mode else ("eager", "compiled")
         low, high, error = WIDER * low, WIDER * high, f"{error}; of {ways[0]} steps, since no {ways[1]} one was learnt"
-    return Estimate(value, value * exp(low), value * exp(high), "modelled",
-                    f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}")
+    return Estimate(
+        value,
+        value * exp(low),
+        value * exp(high),
+        "modelled",
+        f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}",
+    )
 
 
 def _step(learnt: Learnt, point: Point) -> tuple[Step, str, bool]:
@@ -107,8 +119,10 @@ def _step(learnt: Learnt, point: Point) -> tuple[Step, str, bool]:
             name = step_name(replace(point, dtype=dtype, compile=mode))
             if name in learnt.steps:
                 return learnt.steps[name], dtype, mode
-    raise Refusal(f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
-                  "measure it with `chipwise bench` and calibrate anew")
+    raise Refusal(
+        f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
+        "measure it with `chipwise bench` and calibrate anew",
+    )
 
 
 def point_id(point: Point) -> str:

@@ -36,8 +36,9 @@ def numerics(precision: str, state: str = "fp32", reduce_bytes: float = 2.0) -> 
     if precision in ("bf16", "fp16"):
         return Numerics(precision, precision, 2.0, 2.0, 2.0, 2.0, grad, reduce_bytes, 2.0)
     if precision in ("fp8", "fp4"):
-        return Numerics(precision, "bf16", 1.0 if precision == "fp8" else 0.5625, 2.0, 2.0, 1.0, grad,
-                        reduce_bytes, 1.0)
+        return Numerics(
+            precision, "bf16", 1.0 if precision == "fp8" else 0.5625, 2.0, 2.0, 1.0, grad, reduce_bytes, 1.0
+        )
     if precision == "int8":  # AQT: products in int8, the state as in bf16 training
         return Numerics(precision, "bf16", 1.0, 2.0, 2.0, 1.0, grad, reduce_bytes, 2.0)
     raise InputError("precision", precision, "one of fp32, tf32, bf16, fp16, fp8, int8, fp4")

@@ -74,8 +74,9 @@ class Prediction:
         return self.duration.scaled(self.watts * self.accelerators.count / 3.6e6)
 
 
-def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: Calibration,
-            stack: Stack | None = None) -> Prediction:
+def predict(
+    workload: Workload, acc: Accelerators, layout: Layout, calibration: Calibration, stack: Stack | None = None
+) -> Prediction:
     """Predict one training step, and the run it is part of."""
     stack = stack_of(workload, acc.chip, stack)
     work = set_up(workload, acc, calibration, stack)
@@ -92,9 +93,21 @@ def predict(workload: Workload, acc: Accelerators, layout: Layout, calibration: 
     step = step_estimate(total, bound, acc.chip, workload, stack, calibration)
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
-        workload, acc, stack, layout, step if seen is None else measured_estimate(step, seen, acc.count),
-        bound, math_s, parts, learnt, hidden, work.memory(layouts).at(0), acc.chip.usable_bytes, watts(acc.chip, busy),
-        assumptions(workload, acc, stack, layout, calibration), seen is not None,
+        workload,
+        acc,
+        stack,
+        layout,
+        step if seen is None else measured_estimate(step, seen, acc.count),
+        bound,
+        math_s,
+        parts,
+        learnt,
+        hidden,
+        work.memory(layouts).at(0),
+        acc.chip.usable_bytes,
+        watts(acc.chip, busy),
+        assumptions(workload, acc, stack, layout, calibration),
+        seen is not None,
     )
 
 
@@ -120,8 +133,11 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
     it hides in one sum, booked with the sharded weights.
     """
     if p.step.evidence == "compiled":
-        return {kind: {"exposed": p.parts[kind], "hidden": p.hidden_s if kind == "shard" else 0.0}
-                for kind in COLLECTIVES if kind in p.parts}
+        return {
+            kind: {"exposed": p.parts[kind], "hidden": p.hidden_s if kind == "shard" else 0.0}
+            for kind in COLLECTIVES
+            if kind in p.parts
+        }
     work = set_up(p.workload, p.accelerators, calibration, p.stack)
     alone = replace(work, coefficients=replace(work.coefficients, **dict.fromkeys(OVERLAPS, 0.0)))
     times = alone.schedule(alone.components(Layouts.of([p.layout])))
@@ -137,25 +153,36 @@ def model_flops(work: Setup) -> float:
     return work.ops.flops_forward * (2.0 if work.costs.frozen else 3.0)
 
 
-def assumptions(workload: Workload, acc: Accelerators, stack: Stack, layout: Layout,
-                calibration: Calibration) -> tuple[str, ...]:
+def assumptions(
+    workload: Workload, acc: Accelerators, stack: Stack, layout: Layout, calibration: Calibration
+) -> tuple[str, ...]:
     """What was taken for granted, in words."""
     train, chip = workload.train, acc.chip
+    fabric = chip.fabric
+    island = f"{fabric.domain} chip{'s' * (fabric.domain > 1)} on {fabric.name or fabric.kind}"
     said = [
         f"software: {stack.name}" + ("" if train.stack else " (assumed: none was named)"),
         f"precision {train.precision}, {train.optimizer} with {train.state_precision} state",
         *lora_in_words(workload),
-        *([] if acc.count == 1 else [f"network: {chip.fabric.scale_out * 8 / 1e9:.0f} Gb/s a chip beyond "
-        + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else
-           f"{chip.fabric.domain} chip{'s' * (chip.fabric.domain > 1)} on {chip.fabric.name or chip.fabric.kind}")]),
+        *(
+            []
+            if acc.count == 1
+            else [
+                f"network: {fabric.scale_out * 8 / 1e9:.0f} Gb/s a chip beyond "
+                + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else island)
+            ]
+        ),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
         *measured_in_words(workload, acc, stack, calibration),
         "energy: chips only; servers, cooling and the network come on top",
     ]
-    words = {"usable_bytes": "usable memory", "tdp_w": "power", "idle_w": "idle power",
-             "peak." + train.precision: f"{train.precision} peak"}
-    guessed = [text for f, text in words.items()
-               if f in chip.figures and chip.figures[f].note.startswith("assumed")]
+    words = {
+        "usable_bytes": "usable memory",
+        "tdp_w": "power",
+        "idle_w": "idle power",
+        "peak." + train.precision: f"{train.precision} peak",
+    }
+    guessed = [text for f, text in words.items() if f in chip.figures and chip.figures[f].note.startswith("assumed")]
     if guessed:
         said.append(f"{chip.id}: {', '.join(guessed)} not published, assumed; see `chipwise chips {chip.id}`")
     if workload.model.experts:

@@ -50,7 +50,5 @@ def correction(table: Mapping[str, Any], chip: str, design: str, sizes: Sequence
     chips, designs = table["chips"], table["designs"]
     me = np.array([chips.index(chip) if chip in chips else -1])
     kin = np.array([designs.index(design) if design in designs else -1])
-    near = covariance(
-        x, me, kin, points[:, :-3], points[:, -3].astype(np.int64), points[:, -2].astype(np.int64)
-    )
+    near = covariance(x, me, kin, points[:, :-3], points[:, -3].astype(np.int64), points[:, -2].astype(np.int64))
     return float(np.exp(np.clip(near @ points[:, -1], -LIMIT, LIMIT)[0]))

@@ -87,8 +87,13 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
     again = 2 + c.redo
     tensor, exchange, context = again * c.tensor_f, again * c.expert_x, 3 * c.context_f
     shard = c.shard_f + c.shard_b
-    hideable = (k.overlap_tensor * tensor + k.overlap_expert * exchange + k.overlap_context * context
-                + k.overlap_shard * shard + OFFLOAD_OVERLAP * c.offload)
+    hideable = (
+        k.overlap_tensor * tensor
+        + k.overlap_expert * exchange
+        + k.overlap_context * context
+        + k.overlap_shard * shard
+        + OFFLOAD_OVERLAP * c.offload
+    )
     # share of what could hide that does not find room
     spill = np.maximum(hideable - compute, 0.0) / np.maximum(hideable, TINY)
     tensor_x = tensor * (1 - k.overlap_tensor * (1 - spill))
@@ -109,8 +114,22 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
     every = n * (tensor + exchange + context + c.pipe + shard) + reduce_all
     exposed = n * (tensor_x + exchange_x + context_x + pipe_x + shard_x) + reduce
     return Breakdown(
-        total=total, matmul=n * (mm + head_mm), expert=n * ex, attention=n * at, stream=n * (st + head_st),
-        recompute=n * redo, launch=n * (stage - device), tensor=n * tensor_x, expert_exchange=n * exchange_x,
-        context=n * context_x, pipe=n * pipe_x, shard=n * shard_x, reduce=reduce, offload=n * offload_x,
-        bubble=(slots - n) * stage, optimizer=opt, fixed=k.fixed_s + 0 * total, hidden=every - exposed,
+        total=total,
+        matmul=n * (mm + head_mm),
+        expert=n * ex,
+        attention=n * at,
+        stream=n * (st + head_st),
+        recompute=n * redo,
+        launch=n * (stage - device),
+        tensor=n * tensor_x,
+        expert_exchange=n * exchange_x,
+        context=n * context_x,
+        pipe=n * pipe_x,
+        shard=n * shard_x,
+        reduce=reduce,
+        offload=n * offload_x,
+        bubble=(slots - n) * stage,
+        optimizer=opt,
+        fixed=k.fixed_s + 0 * total,
+        hidden=every - exposed,
     )

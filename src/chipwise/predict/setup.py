@@ -38,8 +38,7 @@ class Setup:
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
         c = self.costs
-        return components(self.ops, self.site, layouts, self.global_batch, c.frozen, c.trained,
-                          c.optimizer_bytes)
+        return components(self.ops, self.site, layouts, self.global_batch, c.frozen, c.trained, c.optimizer_bytes)
 
     def schedule(self, parts: Components) -> Breakdown:
         """Time of one step by cause."""
@@ -67,12 +66,21 @@ class Setup:
     def memory(self, layouts: Layouts) -> MemoryUse:
         """Bytes per chip by class."""
         c, s = self.costs, self.site
-        return memory(self.ops, s.numerics, s.traits, layouts, self.global_batch, c.states, c.state_bytes,
-                      c.trained, c.frozen, s.devices)
+        return memory(
+            self.ops,
+            s.numerics,
+            s.traits,
+            layouts,
+            self.global_batch,
+            c.states,
+            c.state_bytes,
+            c.trained,
+            c.frozen,
+            s.devices,
+        )
 
 
-def set_up(workload: Workload, acc: Accelerators, calibration: Calibration,
-          stack: Stack | None = None) -> Setup:
+def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None = None) -> Setup:
     """Set up a workload on chips under a stack (the chip's usual one unless named)."""
     train = workload.train
     stack = stack_of(workload, acc.chip, stack)
@@ -82,7 +90,9 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration,
     made = Setup(
         build(workload.model, train.sequence),
         site(acc, train.precision, calibration, stack, train.state_precision),
-        costs(train, workload.model), float(train.global_batch), step_coefficients(calibration.step, names),
+        costs(train, workload.model),
+        float(train.global_batch),
+        step_coefficients(calibration.step, names),
         partial(learnt_factors, calibration, workload, acc, stack, stack.release),
     )
     if not calibration.measured:

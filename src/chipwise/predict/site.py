@@ -46,8 +46,15 @@ def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> Ker
 
 def engine(chip: Chip, dtype: str, peak: float, calibration: Calibration) -> Engine:
     """The chip's figures and coefficients for one precision."""
-    return Engine(peak, chip.bandwidth, float(chip.cores), chip.mxu, kernel_coefficients(chip, dtype, calibration),
-                  float(chip.devices), table_of(chip, dtype, calibration))
+    return Engine(
+        peak,
+        chip.bandwidth,
+        float(chip.cores),
+        chip.mxu,
+        kernel_coefficients(chip, dtype, calibration),
+        float(chip.devices),
+        table_of(chip, dtype, calibration),
+    )
 
 
 def table_of(chip: Chip, dtype: str, calibration: Calibration) -> Table | None:
@@ -69,20 +76,34 @@ def wires(acc: Accelerators, calibration: Calibration) -> Wires:
 def traits(stack: Stack, precision: str, release: float) -> Traits:
     """What a release of the stack does that changes the arithmetic of a step."""
     fused = release >= stack.flash_since and precision not in ("fp32", "tf32")  # fused attention takes 16 bits
-    return Traits(flash=fused, sequence_parallel=stack.sequence_parallel, compiled=stack.compiled,
-                  xla=stack.frameworks[:1] == ("jax",), score_bytes=stack.score_bytes)
+    return Traits(
+        flash=fused,
+        sequence_parallel=stack.sequence_parallel,
+        compiled=stack.compiled,
+        xla=stack.frameworks[:1] == ("jax",),
+        score_bytes=stack.score_bytes,
+    )
 
 
-def site(acc: Accelerators, precision: str, calibration: Calibration, stack: Stack | None = None,
-         state: str = "fp32", release: float | None = None) -> Site:
+def site(
+    acc: Accelerators,
+    precision: str,
+    calibration: Calibration,
+    stack: Stack | None = None,
+    state: str = "fp32",
+    release: float | None = None,
+) -> Site:
     """Everything about the place that a step's time depends on; the stack's own release unless given."""
     stack = stack or stack_for(acc.chip)
     num = numerics(precision, state, stack.reduce_bytes)
     low, high = peaks(acc.chip, num)
     return Site(
-        engine(acc.chip, num.compute, low, calibration), engine(acc.chip, num.base, high, calibration),
-        wires(acc, calibration), num,
-        traits(stack, precision, stack.release if release is None else release), acc.chip.fabric.host_link,
+        engine(acc.chip, num.compute, low, calibration),
+        engine(acc.chip, num.base, high, calibration),
+        wires(acc, calibration),
+        num,
+        traits(stack, precision, stack.release if release is None else release),
+        acc.chip.fabric.host_link,
         acc.chip.devices if acc.chip.family == "tpu" else 1,
     )
 
@@ -99,12 +120,17 @@ def labels(chip: Chip, stack: Stack | None, precision: str, release: float | Non
     arch, name = architecture(chip), stack.id if stack else "unknown"
     when = release if release is not None else stack.release if stack else RELEASE
     return {
-        "base": 1.0, f"family:{chip.family}": 1.0, f"arch:{arch}": 1.0, f"dtype:{precision}": 1.0,
-        f"stack:{name}": 1.0, f"arch:{arch}/dtype:{precision}": 1.0,
+        "base": 1.0,
+        f"family:{chip.family}": 1.0,
+        f"arch:{arch}": 1.0,
+        f"dtype:{precision}": 1.0,
+        f"stack:{name}": 1.0,
+        f"arch:{arch}/dtype:{precision}": 1.0,
         "eager": float(stack is None or not stack.compiled),
         "flash1": float(stack is not None and chip.family == "gpu" and stack.flash_since <= when < FLASH2),
         "flash2": float(stack is not None and stack.flash2 and arch in ("hopper", "blackwell")),
-        "power": power_pressure(chip), "release": when - RELEASE,
+        "power": power_pressure(chip),
+        "release": when - RELEASE,
     }
 
 

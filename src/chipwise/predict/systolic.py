@@ -49,8 +49,9 @@ def table_from(entry: Mapping[str, Any], dtype: str, clock: float) -> Table:
     grid = np.asarray(entry["factors"], dtype=np.float64).reshape(POINTS) * UNIT + entry["classes"].get(dtype, 0.0)
     times = {name: entry["formula"][name] / clock for name in ("start", "step")}
     ragged = entry.get("ragged", {}).get(dtype)
-    return Table(**{**entry["formula"], **times}, ragged=ragged, batched=entry["classes"].get("batched", 0.0),
-                 factors=grid)
+    return Table(
+        **{**entry["formula"], **times}, ragged=ragged, batched=entry["classes"].get("batched", 0.0), factors=grid
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,5 +15,21 @@ from chipwise.prices.money import (
 )
 from chipwise.prices.own import OwnPrices, laid_over, read_own
 
-__all__ = ["STALE_DAYS", "OwnPrices", "Price", "PriceBook", "Quote", "chip_hours", "is_stale", "laid_over", "listed",
-           "own_in_words", "price_of", "prices_in_words", "quote", "read_own", "read_rates", "run_cost"]
+__all__ = [
+    "STALE_DAYS",
+    "OwnPrices",
+    "Price",
+    "PriceBook",
+    "Quote",
+    "chip_hours",
+    "is_stale",
+    "laid_over",
+    "listed",
+    "own_in_words",
+    "price_of",
+    "prices_in_words",
+    "quote",
+    "read_own",
+    "read_rates",
+    "run_cost",
+]

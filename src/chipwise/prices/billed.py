@@ -19,8 +19,17 @@ from chipwise.prices.own import ANY
 from chipwise.prices.rows import Line
 
 DETAILS = ("SkuPriceDetails", "x_SkuDetails")
-TEXTS = ("SkuMeter", "x_InstanceType", "x_SkuMeterName", "x_SkuDescription", "x_UsageType", "x_MachineSpec",
-         "x_SystemLabels", "ResourceType", "ChargeDescription")
+TEXTS = (
+    "SkuMeter",
+    "x_InstanceType",
+    "x_SkuMeterName",
+    "x_SkuDescription",
+    "x_UsageType",
+    "x_MachineSpec",
+    "x_SystemLabels",
+    "ResourceType",
+    "ChargeDescription",
+)
 PATTERNS = {  # how each cloud spells instance types
     "aws": re.compile(r"(?<![\w.])([a-z][a-z0-9]*(?:-[a-z0-9]+)?\.(?:\d*x?large|medium|small|micro|metal[\w-]*))\b"),
     "azure": re.compile(r"(?<![A-Za-z0-9])((?:Standard_)?N[CDGPV]\d+\w*(?:[ _](?:[A-Z]{1,2}\d+\w*|v\d))*)"),
@@ -28,14 +37,28 @@ PATTERNS = {  # how each cloud spells instance types
     "oci": re.compile(r"\b((?:BM|VM)\.GPU[\w.-]*)"),
 }
 FAMILIES = {  # instance types with accelerators, known or not
-    "aws": re.compile(r"(?:p|g|trn|inf|dl)\d"), "azure": re.compile(r"(?:Standard_)?N[CDGPV]\d"),
-    "gcp": re.compile(r"a\d|g\d|ct\d|v\d"), "oci": re.compile(r"(?:BM|VM)\.GPU"),
+    "aws": re.compile(r"(?:p|g|trn|inf|dl)\d"),
+    "azure": re.compile(r"(?:Standard_)?N[CDGPV]\d"),
+    "gcp": re.compile(r"a\d|g\d|ct\d|v\d"),
+    "oci": re.compile(r"(?:BM|VM)\.GPU"),
 }
 CHIP_KEYS = ("chip", "gpuname", "gputype", "gpumodel", "acceleratorname", "acceleratortype")
 COUNT_KEYS = ("chipsperinstance", "gpucount", "acceleratorcount")
 PER_CHIP = ("v4", "v5e", "v5p", "v6e", "v7x")  # Google prices these TPUs by the chip-hour, older ones by the board
-HOURS = {"hour": 1.0, "hours": 1.0, "hr": 1.0, "hrs": 1.0, "h": 1.0, "minute": 1 / 60, "minutes": 1 / 60,
-         "second": 1 / 3600, "seconds": 1 / 3600, "s": 1 / 3600, "day": 24.0, "days": 24.0}
+HOURS = {
+    "hour": 1.0,
+    "hours": 1.0,
+    "hr": 1.0,
+    "hrs": 1.0,
+    "h": 1.0,
+    "minute": 1 / 60,
+    "minutes": 1 / 60,
+    "second": 1 / 3600,
+    "seconds": 1 / 3600,
+    "s": 1 / 3600,
+    "day": 24.0,
+    "days": 24.0,
+}
 HOST_UNITS = ("vcpu", "core", "cpu", "gb", "gib", "gibibyte", "gigabyte")
 CHIP_UNITS = ("gpu", "chip", "accelerator", "tpu")
 

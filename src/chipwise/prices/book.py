@@ -21,8 +21,13 @@ class PriceBook:
     origin: str
     own: tuple[str, ...] = ()  # files of a company's own prices, the last laid over the others
 
-    def offers_for(self, chip_id: str, spot: bool = False, clouds: Iterable[str] | None = None,
-                   regions: Iterable[str] | None = None) -> tuple[Offer, ...]:
+    def offers_for(
+        self,
+        chip_id: str,
+        spot: bool = False,
+        clouds: Iterable[str] | None = None,
+        regions: Iterable[str] | None = None,
+    ) -> tuple[Offer, ...]:
         """Offers for a chip, cheapest first; with `spot` only those that have a spot price.
 
         >>> listed().offers_for("v5e", clouds=["gcp"])[0].cloud, listed().offers_for("v7x")
@@ -41,8 +46,9 @@ class PriceBook:
         found.sort(key=lambda pair: (pair[0], -pair[1].chips, pair[1].cloud, pair[1].region, pair[1].instance))
         return tuple(offer for _, offer in found)
 
-    def commitments_for(self, chip_id: str, years: int, clouds: Iterable[str] | None = None,
-                        regions: Iterable[str] | None = None) -> tuple[Commitment, ...]:
+    def commitments_for(
+        self, chip_id: str, years: int, clouds: Iterable[str] | None = None, regions: Iterable[str] | None = None
+    ) -> tuple[Commitment, ...]:
         """Commitments of so many years for a chip, cheapest first.
 
         >>> [c.usd_h < c.ondemand_usd_h for c in listed().commitments_for("v6e", 3)][0]
@@ -51,8 +57,10 @@ class PriceBook:
         wanted_clouds = None if clouds is None else set(clouds)
         wanted_regions = None if regions is None else set(regions)
         found = [
-            c for c in self.commitments
-            if c.chip_id == chip_id and c.years == years
+            c
+            for c in self.commitments
+            if c.chip_id == chip_id
+            and c.years == years
             and (wanted_clouds is None or c.cloud in wanted_clouds)
             and (wanted_regions is None or c.region in wanted_regions)
         ]

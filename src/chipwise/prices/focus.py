@@ -31,26 +31,84 @@ CATEGORIES = ("Usage", "Purchase")
 PRICING = ("Standard", "Dynamic", "Committed")
 HOURS, CHIP_HOURS = "Hours", "Chip-Hours"
 MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
-    "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",
-    "BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodEnd",
-    "ChargePeriodStart", "ContractedCost", "EffectiveCost", "InvoiceIssuerName", "ListCost", "PricingQuantity",
-    "PricingUnit", "ProviderName", "PublisherName", "ServiceCategory", "ServiceName",
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
 )
 COLUMNS = (  # all that a row has, by name as the specification has them; x_ ones are ours
-    "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",
-    "BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency",
-    "ChargePeriodEnd", "ChargePeriodStart", "CommitmentDiscountCategory", "CommitmentDiscountId",
-    "CommitmentDiscountName", "CommitmentDiscountQuantity", "CommitmentDiscountStatus", "CommitmentDiscountType",
-    "CommitmentDiscountUnit", "ConsumedQuantity", "ConsumedUnit", "ContractedCost", "ContractedUnitPrice",
-    "EffectiveCost", "InvoiceIssuerName", "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity",
-    "PricingUnit", "ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName",
-    "ResourceType", "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails",
-    "SkuPriceId", "Tags", "x_Estimate",
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargeFrequency",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "CommitmentDiscountCategory",
+    "CommitmentDiscountId",
+    "CommitmentDiscountName",
+    "CommitmentDiscountQuantity",
+    "CommitmentDiscountStatus",
+    "CommitmentDiscountType",
+    "CommitmentDiscountUnit",
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "ContractedCost",
+    "ContractedUnitPrice",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "ListUnitPrice",
+    "PricingCategory",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "RegionId",
+    "RegionName",
+    "ResourceId",
+    "ResourceName",
+    "ResourceType",
+    "ServiceCategory",
+    "ServiceName",
+    "ServiceSubcategory",
+    "SkuId",
+    "SkuMeter",
+    "SkuPriceDetails",
+    "SkuPriceId",
+    "Tags",
+    "x_Estimate",
 )
 SERVICES = {  # what a charge is for: ServiceCategory and ServiceSubcategory as FOCUS allows them
-    "compute": ("Compute", "Virtual Machines"), "storage": ("Storage", "Other (Storage)"),
-    "network": ("Networking", "Other (Networking)"), "energy": ("Other", "Other (Other)"),
-    "staff": ("Other", "Other (Other)"), "port": ("Other", "Other (Other)"), "other": ("Other", "Other (Other)"),
+    "compute": ("Compute", "Virtual Machines"),
+    "storage": ("Storage", "Other (Storage)"),
+    "network": ("Networking", "Other (Networking)"),
+    "energy": ("Other", "Other (Other)"),
+    "staff": ("Other", "Other (Other)"),
+    "port": ("Other", "Other (Other)"),
+    "other": ("Other", "Other (Other)"),
 }
 
 
@@ -90,8 +148,12 @@ class Charge:
             raise InputError("service", self.service, f"one of {', '.join(SERVICES)}")
         if self.end <= self.start:
             raise InputError("end", str(self.end), f"a day after the start, {self.start}")
-        numbers = {"quantity": self.quantity, "list_unit_price": self.list_unit_price,
-                   "effective_cost": self.effective_cost, "billed_cost": self.billed_cost or 0.0}
+        numbers = {
+            "quantity": self.quantity,
+            "list_unit_price": self.list_unit_price,
+            "effective_cost": self.effective_cost,
+            "billed_cost": self.billed_cost or 0.0,
+        }
         for name, value in numbers.items():
             if not 0 <= value < math.inf:
                 raise InputError(name, value, "a number of at least 0")
@@ -116,8 +178,9 @@ class Charge:
         return 0.0 if self.pricing_category == "Committed" else self.effective_cost
 
 
-def focus_rows(charges: Iterable[Charge], account: str = "chipwise estimate",
-               currency: str = "USD") -> list[dict[str, str]]:
+def focus_rows(
+    charges: Iterable[Charge], account: str = "chipwise estimate", currency: str = "USD"
+) -> list[dict[str, str]]:
     """One row of FOCUS 1.1 for each charge, every column of `COLUMNS` in that order.
 
     >>> day = date(2026, 9, 1)
@@ -137,31 +200,59 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
     sku = _key(c.provider, c.region, c.instance, c.chip_id, c.unit, c.service)
     price = _key(sku, c.pricing_category)
     found = {
-        "BilledCost": _number(c.billed), "BillingAccountId": account, "BillingAccountName": account,
-        "BillingCurrency": currency, "BillingPeriodEnd": _time(closes), "BillingPeriodStart": _time(opens),
-        "ChargeCategory": c.category, "ChargeDescription": c.description,
+        "BilledCost": _number(c.billed),
+        "BillingAccountId": account,
+        "BillingAccountName": account,
+        "BillingCurrency": currency,
+        "BillingPeriodEnd": _time(closes),
+        "BillingPeriodStart": _time(opens),
+        "ChargeCategory": c.category,
+        "ChargeDescription": c.description,
         "ChargeFrequency": "Usage-Based" if usage else "One-Time",
-        "ChargePeriodEnd": _time(c.end), "ChargePeriodStart": _time(c.start),
+        "ChargePeriodEnd": _time(c.end),
+        "ChargePeriodStart": _time(c.start),
         "ContractedCost": _number(c.contracted_unit_price * c.quantity),
-        "ContractedUnitPrice": _number(c.contracted_unit_price), "EffectiveCost": _number(c.effective_cost),
-        "InvoiceIssuerName": provider, "ListCost": _number(c.list_cost), "ListUnitPrice": _number(c.list_unit_price),
-        "PricingCategory": c.pricing_category, "PricingQuantity": _number(c.quantity), "PricingUnit": c.unit,
-        "ProviderName": provider, "PublisherName": provider, "RegionId": c.region, "RegionName": c.region,
-        "ServiceCategory": SERVICES[c.service][0], "ServiceName": f"{provider} {c.service}",
-        "ServiceSubcategory": SERVICES[c.service][1], "SkuId": sku, "SkuMeter": c.instance or c.description,
-        "SkuPriceDetails": _details(c), "SkuPriceId": price,
-        "Tags": json.dumps(dict(c.tags), sort_keys=True) if c.tags else "", "x_Estimate": "chipwise",
+        "ContractedUnitPrice": _number(c.contracted_unit_price),
+        "EffectiveCost": _number(c.effective_cost),
+        "InvoiceIssuerName": provider,
+        "ListCost": _number(c.list_cost),
+        "ListUnitPrice": _number(c.list_unit_price),
+        "PricingCategory": c.pricing_category,
+        "PricingQuantity": _number(c.quantity),
+        "PricingUnit": c.unit,
+        "ProviderName": provider,
+        "PublisherName": provider,
+        "RegionId": c.region,
+        "RegionName": c.region,
+        "ServiceCategory": SERVICES[c.service][0],
+        "ServiceName": f"{provider} {c.service}",
+        "ServiceSubcategory": SERVICES[c.service][1],
+        "SkuId": sku,
+        "SkuMeter": c.instance or c.description,
+        "SkuPriceDetails": _details(c),
+        "SkuPriceId": price,
+        "Tags": json.dumps(dict(c.tags), sort_keys=True) if c.tags else "",
+        "x_Estimate": "chipwise",
     }
     if usage:
         name = c.instance or c.description
-        found |= {"ConsumedQuantity": found["PricingQuantity"], "ConsumedUnit": c.unit, "ResourceId": sku,
-                  "ResourceName": name, "ResourceType": "Accelerator instance" if c.chip_id else c.service}
+        found |= {
+            "ConsumedQuantity": found["PricingQuantity"],
+            "ConsumedUnit": c.unit,
+            "ResourceId": sku,
+            "ResourceName": name,
+            "ResourceType": "Accelerator instance" if c.chip_id else c.service,
+        }
     if usage and committed:
-        found |= {"CommitmentDiscountCategory": "Usage", "CommitmentDiscountId": f"estimate-{price}",
-                  "CommitmentDiscountName": f"committed use of {c.instance or c.chip_id}",
-                  "CommitmentDiscountStatus": "Unused" if c.idle else "Used",
-                  "CommitmentDiscountType": "committed use", "CommitmentDiscountUnit": c.unit,
-                  "CommitmentDiscountQuantity": found["PricingQuantity"]}
+        found |= {
+            "CommitmentDiscountCategory": "Usage",
+            "CommitmentDiscountId": f"estimate-{price}",
+            "CommitmentDiscountName": f"committed use of {c.instance or c.chip_id}",
+            "CommitmentDiscountStatus": "Unused" if c.idle else "Used",
+            "CommitmentDiscountType": "committed use",
+            "CommitmentDiscountUnit": c.unit,
+            "CommitmentDiscountQuantity": found["PricingQuantity"],
+        }
     if c.idle:
         found |= {"ConsumedQuantity": "", "ConsumedUnit": ""}
     return {column: found.get(column, "") for column in COLUMNS}
@@ -172,8 +263,12 @@ def _details(c: Charge) -> str:
     if not c.chip_id:
         return ""
     count = 1.0 if c.unit == CHIP_HOURS else c.chips
-    said = {"GpuCount": _plain(count), "InstanceType": c.instance, "x_Chip": c.chip_id,
-            "x_ChipsPerInstance": _plain(c.chips)}
+    said = {
+        "GpuCount": _plain(count),
+        "InstanceType": c.instance,
+        "x_Chip": c.chip_id,
+        "x_ChipsPerInstance": _plain(c.chips),
+    }
     return json.dumps(said, sort_keys=True)
 
 

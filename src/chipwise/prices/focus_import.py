@@ -24,8 +24,15 @@ from chipwise.prices.own import PRICES, YEARS, OwnRow
 from chipwise.prices.providers import cloud_id
 from chipwise.prices.rows import Line, check_columns, lines_of
 
-NEEDED = ("BillingCurrency", "ChargeCategory", "ChargePeriodStart", "EffectiveCost", "PricingCategory",
-          "PricingQuantity", "PricingUnit")
+NEEDED = (
+    "BillingCurrency",
+    "ChargeCategory",
+    "ChargePeriodStart",
+    "EffectiveCost",
+    "PricingCategory",
+    "PricingQuantity",
+    "PricingUnit",
+)
 PROVIDERS = ("ProviderName", "ServiceProviderName")  # the second from FOCUS 1.3 on
 TERMS = {"Standard": "ondemand_usd_h", "Dynamic": "spot_usd_h"}
 COMMITTED = "Committed"
@@ -56,8 +63,9 @@ class Bill:
     read: int = 0
 
 
-def read_focus(files: Sequence[Path], rates: Rates = NO_RATES, years: int | None = None,
-               progress: Progress | None = None) -> Imported:
+def read_focus(
+    files: Sequence[Path], rates: Rates = NO_RATES, years: int | None = None, progress: Progress | None = None
+) -> Imported:
     """Own prices from billing exports (.csv or .csv.gz); `years` is how long its commitments run."""
     bill = Bill()
     for path in files:
@@ -68,8 +76,11 @@ def read_focus(files: Sequence[Path], rates: Rates = NO_RATES, years: int | None
             _take(line, bill, rates)
     priced = {key: group for key, group in bill.groups.items() if _priced(group, bill.tally)}
     if any(key[-1] == COMMITTED for key in priced) and years not in YEARS:
-        raise InputError("--years", "nothing" if years is None else years,
-                         "1 or 3: the bill has committed usage, and FOCUS doesn't say for how long")
+        raise InputError(
+            "--years",
+            "nothing" if years is None else years,
+            "1 or 3: the bill has committed usage, and FOCUS doesn't say for how long",
+        )
     rows = _rows(priced, years, ", ".join(dict.fromkeys(path.name for path in files)))
     if not rows:
         why = "; ".join(f"{each.rows:,} {each.reason}" for each in bill.tally.found()) or "it has no rows"
@@ -176,8 +187,9 @@ def _priced(group: Group, tally: Tally) -> bool:
     return False
 
 
-def _rows(groups: dict[tuple[str, str, str, str, float, str], Group], years: int | None,
-          source: str) -> tuple[OwnRow, ...]:
+def _rows(
+    groups: dict[tuple[str, str, str, str, float, str], Group], years: int | None, source: str
+) -> tuple[OwnRow, ...]:
     """One row an instance, its prices side by side."""
     kinds: dict[tuple[str, str, str, str, float], dict[str, Group]] = {}
     for key, group in sorted(groups.items()):
@@ -190,8 +202,19 @@ def _rows(groups: dict[tuple[str, str, str, str, float, str], Group], years: int
             prices[column] = group.usd / group.chip_hours * chips
         first, second, third, fourth = (prices[column] for column in PRICES)
         last = max(group.last for group in terms.values())
-        rows.append(OwnRow(chip_id, cloud, region, instance, chips, (first, second, third, fourth), last,
-                           f"FOCUS export {source}", _note(terms, chip_id)))
+        rows.append(
+            OwnRow(
+                chip_id,
+                cloud,
+                region,
+                instance,
+                chips,
+                (first, second, third, fourth),
+                last,
+                f"FOCUS export {source}",
+                _note(terms, chip_id),
+            )
+        )
     return tuple(rows)
 
 

@@ -53,8 +53,13 @@ class PriceLine:
         return next(price.date for price in (self.ondemand, self.spot, self.year1, self.year3) if price is not None)
 
 
-def price_lines(book: PriceBook, chip_ids: Sequence[str], clouds: Collection[str] = (), regions: Collection[str] = (),
-                terms: str = "") -> tuple[PriceLine, ...]:
+def price_lines(
+    book: PriceBook,
+    chip_ids: Sequence[str],
+    clouds: Collection[str] = (),
+    regions: Collection[str] = (),
+    terms: str = "",
+) -> tuple[PriceLine, ...]:
     """Lines for chips in the order given, cheapest first; with `terms` only those that have such a price, by it.
 
     >>> from chipwise.prices.book import listed
@@ -64,10 +69,16 @@ def price_lines(book: PriceBook, chip_ids: Sequence[str], clouds: Collection[str
     """
     out: list[PriceLine] = []
     for chip_id in chip_ids:
-        found = [line for line in _of(book, chip_id) if (not clouds or line.cloud in clouds)
-                 and (not regions or line.region in regions) and (not terms or line.on(terms) is not None)]
-        out += sorted(found, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region,
-                                               line.instance))
+        found = [
+            line
+            for line in _of(book, chip_id)
+            if (not clouds or line.cloud in clouds)
+            and (not regions or line.region in regions)
+            and (not terms or line.on(terms) is not None)
+        ]
+        out += sorted(
+            found, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region, line.instance)
+        )
     return tuple(out)
 
 
@@ -92,16 +103,30 @@ def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
     for offer in offers:
         years = {n: _committed(offer, commitments, n) for n in (1, 3)}
         used |= {id(c) for c in years.values() if c is not None}
-        lines.append(PriceLine(chip_id, offer.cloud, offer.region, offer.instance, offer.chips,
-                               _dated(offer.ondemand_usd_h, offer), _dated(offer.spot_usd_h, offer),
-                               *(None if c is None else _dated(c.usd_h, c) for c in years.values())))
+        lines.append(
+            PriceLine(
+                chip_id,
+                offer.cloud,
+                offer.region,
+                offer.instance,
+                offer.chips,
+                _dated(offer.ondemand_usd_h, offer),
+                _dated(offer.spot_usd_h, offer),
+                *(None if c is None else _dated(c.usd_h, c) for c in years.values()),
+            )
+        )
     return lines + _alone([c for c in commitments if id(c) not in used])
 
 
 def _committed(offer: Offer, commitments: Iterable[Commitment], years: int) -> Commitment | None:
     """The commitment for an offer's instance, or for any in its region; an own one before the list's."""
-    fitting = [c for c in commitments if c.years == years and (c.cloud, c.region) == (offer.cloud, offer.region)
-               and c.instance.lower() in ("", offer.instance.lower())]
+    fitting = [
+        c
+        for c in commitments
+        if c.years == years
+        and (c.cloud, c.region) == (offer.cloud, offer.region)
+        and c.instance.lower() in ("", offer.instance.lower())
+    ]
     return min(fitting, key=lambda c: (not c.own, not c.instance, c.usd_h), default=None)
 
 
@@ -110,8 +135,10 @@ def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
     places: dict[tuple[str, str, str, str], dict[int, Commitment]] = {}
     for c in commitments:
         places.setdefault((c.chip_id, c.cloud, c.region, c.instance), {})[c.years] = c
-    return [PriceLine(*place, None, None, None, *(_dated(of[n].usd_h, of[n]) if n in of else None for n in (1, 3)))
-            for place, of in places.items()]
+    return [
+        PriceLine(*place, None, None, None, *(_dated(of[n].usd_h, of[n]) if n in of else None for n in (1, 3)))
+        for place, of in places.items()
+    ]
 
 
 def _dated(usd_h: float | None, of: Offer | Commitment) -> Dated | None:

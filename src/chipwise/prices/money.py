@@ -100,8 +100,14 @@ def paid_chips(chip: Chip, chips: int, instance: float) -> int:
     return int(-(-chips // instance) * instance)
 
 
-def price_of(chip: Chip, chips: int, spot: bool = False, today: date | None = None,
-             book: PriceBook | None = None, whole_instances: bool = False) -> Price | None:
+def price_of(
+    chip: Chip,
+    chips: int,
+    spot: bool = False,
+    today: date | None = None,
+    book: PriceBook | None = None,
+    whole_instances: bool = False,
+) -> Price | None:
     """The cheapest offer for so many chips; None where nobody lists a price.
 
     Cheapest by the chip-hour; with `whole_instances` by what the instances cost that hold the chips.
@@ -146,8 +152,14 @@ def _usd_h(offer: Offer, spot: bool) -> float:
     return usd_h
 
 
-def quote(chip: Chip, chips: int, duration: Estimate, spot: bool = False,
-          today: date | None = None, book: PriceBook | None = None) -> Quote | None:
+def quote(
+    chip: Chip,
+    chips: int,
+    duration: Estimate,
+    spot: bool = False,
+    today: date | None = None,
+    book: PriceBook | None = None,
+) -> Quote | None:
     """What a run of `duration` on so many chips costs in whole instances; None where nobody lists a price.
 
     >>> from chipwise.catalog import load

@@ -24,8 +24,20 @@ from chipwise.prices.book import PriceBook
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 from chipwise.prices.rows import MOST_CHIPS, Line, check_columns, read_lines
 
-COLUMNS = ("chip", "cloud", "region", "instance", "chips", "ondemand_usd_h", "spot_usd_h", "year1_usd_h",
-           "year3_usd_h", "date", "source", "note")
+COLUMNS = (
+    "chip",
+    "cloud",
+    "region",
+    "instance",
+    "chips",
+    "ondemand_usd_h",
+    "spot_usd_h",
+    "year1_usd_h",
+    "year3_usd_h",
+    "date",
+    "source",
+    "note",
+)
 NEEDED = ("chip", "cloud", "region", "instance", "chips", "date")
 PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
 CURRENCY = "currency"
@@ -87,8 +99,13 @@ def laid_over(book: PriceBook, own: OwnPrices) -> PriceBook:
     commitments = [c for c in book.commitments if not any(_same_commitment(c, mine) for mine in own.commitments)]
     said = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
     origin = f"own prices ({said}) over {book.origin}"
-    return replace(book, offers=(*own.offers, *offers), commitments=(*own.commitments, *commitments), origin=origin,
-                   own=(*book.own, own.file))
+    return replace(
+        book,
+        offers=(*own.offers, *offers),
+        commitments=(*own.commitments, *commitments),
+        origin=origin,
+        own=(*book.own, own.file),
+    )
 
 
 def own_csv(rows: Sequence[OwnRow]) -> str:
@@ -111,8 +128,17 @@ def _row(line: Line, rates: Rates, today: date) -> OwnRow:
         raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
     usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))
     first, second, third, fourth = (None if price is None else price * usd for price in prices)
-    return OwnRow(chip_id, cloud.lower(), region, instance, chips, (first, second, third, fourth),
-                  line.day("date", today), line["source"] or line.file, line["note"])
+    return OwnRow(
+        chip_id,
+        cloud.lower(),
+        region,
+        instance,
+        chips,
+        (first, second, third, fourth),
+        line.day("date", today),
+        line["source"] or line.file,
+        line["note"],
+    )
 
 
 def _offer(row: OwnRow) -> Offer | None:
@@ -121,8 +147,19 @@ def _offer(row: OwnRow) -> Offer | None:
         return None
     host = load().chips[row.chip_id].fabric.host_chips
     chips = max(row.chips, host) if row.instance == ANY else row.chips  # a price for every size is one for whole hosts
-    return Offer(row.chip_id, row.cloud, row.region, row.instance, chips, ondemand, spot, row.date, row.source,
-                 row.note, own=True)
+    return Offer(
+        row.chip_id,
+        row.cloud,
+        row.region,
+        row.instance,
+        chips,
+        ondemand,
+        spot,
+        row.date,
+        row.source,
+        row.note,
+        own=True,
+    )
 
 
 def _commitments(row: OwnRow) -> Iterable[Commitment]:
@@ -130,8 +167,19 @@ def _commitments(row: OwnRow) -> Iterable[Commitment]:
     for years, usd in zip(YEARS, row.prices[2:], strict=True):
         if usd is not None:
             instance = "" if row.instance == ANY else row.instance
-            yield Commitment(row.chip_id, row.cloud, row.region, instance, years, usd / row.chips, ondemand,
-                             row.date, row.source, row.note, own=True)
+            yield Commitment(
+                row.chip_id,
+                row.cloud,
+                row.region,
+                instance,
+                years,
+                usd / row.chips,
+                ondemand,
+                row.date,
+                row.source,
+                row.note,
+                own=True,
+            )
 
 
 def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
@@ -139,8 +187,11 @@ def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
     for mine in own:
         if not _same_offer(offer, mine):
             continue
-        offer = replace(offer, ondemand_usd_h=None if mine.ondemand_usd_h else offer.ondemand_usd_h,
-                        spot_usd_h=None if mine.spot_usd_h else offer.spot_usd_h)
+        offer = replace(
+            offer,
+            ondemand_usd_h=None if mine.ondemand_usd_h else offer.ondemand_usd_h,
+            spot_usd_h=None if mine.spot_usd_h else offer.spot_usd_h,
+        )
     return offer if offer.ondemand_usd_h or offer.spot_usd_h else None
 
 

@@ -107,8 +107,11 @@ def lines_of(file: str, text: Iterable[str]) -> tuple[tuple[str, ...], Iterator[
                 if not any(cell.strip() for cell in cells):
                     continue
                 if len(cells) != len(header):
-                    raise BrokenFile(f"{file} line {reader.line_num}", f"{len(cells)} cells",
-                                     f"{len(header)} cells, as the header has")
+                    raise BrokenFile(
+                        f"{file} line {reader.line_num}",
+                        f"{len(cells)} cells",
+                        f"{len(header)} cells, as the header has",
+                    )
                 yield Line(file, reader.line_num, dict(zip(header, cells, strict=True)))
         except csv.Error as error:
             raise BrokenFile(f"{file} line {reader.line_num}", str(error), "plain CSV") from None

@@ -27,9 +27,16 @@ MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
 NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
 CHIPS = {"A100": "a100-40gb"}  # SkyPilot writes A100-80GB for the larger one
 # hosts of Google's accelerators by SkyPilot's names: sky/catalog/gcp_catalog.py, read 2026-11-15
-HOSTS = {"A100": ("a2-highgpu-", "a2-megagpu-"), "A100-80GB": ("a2-ultragpu-",), "L4": ("g2-standard-",),
-         "H100": ("a3-highgpu-",), "H100-MEGA": ("a3-megagpu-",), "H200": ("a3-ultragpu-",), "B200": ("a4-highgpu-",),
-         "RTXPRO6000": ("g4-standard-",)}
+HOSTS = {
+    "A100": ("a2-highgpu-", "a2-megagpu-"),
+    "A100-80GB": ("a2-ultragpu-",),
+    "L4": ("g2-standard-",),
+    "H100": ("a3-highgpu-",),
+    "H100-MEGA": ("a3-megagpu-",),
+    "H200": ("a3-ultragpu-",),
+    "B200": ("a4-highgpu-",),
+    "RTXPRO6000": ("g4-standard-",),
+}
 ATTACHED, ATTACHED_NOTE = "(attached to N1 VM)", "accelerator only; the N1 host VM is extra"
 N1 = ("P4", "P100", "T4", "V100")
 NOT_ACCELERATORS = "no accelerator in it"
@@ -74,8 +81,17 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
         used += len(found)
         source = f"SkyPilot catalog {where}/{path.name}"
         for each in _cheapest(found, tally):
-            row = OwnRow(each.chip_id, where, each.region, each.instance, each.chips,
-                         (each.ondemand, each.spot, None, None), day, source, each.note)
+            row = OwnRow(
+                each.chip_id,
+                where,
+                each.region,
+                each.instance,
+                each.chips,
+                (each.ondemand, each.spot, None, None),
+                day,
+                source,
+                each.note,
+            )
             rows[row.chip_id, where, row.region, row.instance, f"{row.chips:g}"] = row
     if not rows:
         raise InputError("FILE", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
@@ -117,8 +133,18 @@ def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
                 tally.add(f"unknown accelerator {name}")
                 continue
             chip_id, chips = chip, line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
-        yield from _priced(line, Found(chip_id, line.words("Region", "the name of a region"), instance, chips,
-                                       _price(line, "Price"), _price(line, "SpotPrice")), tally)
+        yield from _priced(
+            line,
+            Found(
+                chip_id,
+                line.words("Region", "the name of a region"),
+                instance,
+                chips,
+                _price(line, "Price"),
+                _price(line, "SpotPrice"),
+            ),
+            tally,
+        )
 
 
 def _priced(line: Line, found: Found, tally: Tally) -> Iterator[Found]:
@@ -159,8 +185,13 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
         size = tpu_slice(name)
         if size is not None:
             chip_id, chips = size
-            yield from _priced(line, Found(chip_id, region, name.removeprefix("tpu-"), chips, _price(line, "Price"),
-                                           _price(line, "SpotPrice")), tally)
+            yield from _priced(
+                line,
+                Found(
+                    chip_id, region, name.removeprefix("tpu-"), chips, _price(line, "Price"), _price(line, "SpotPrice")
+                ),
+                tally,
+            )
             continue
         chip = _chip(name)
         if chip is None or name not in (*HOSTS, *N1):
@@ -168,8 +199,11 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
             continue
         chips = line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
         if name in N1:
-            yield from _priced(line, Found(chip, region, ATTACHED, chips, _price(line, "Price"),
-                                           _price(line, "SpotPrice"), ATTACHED_NOTE), tally)
+            yield from _priced(
+                line,
+                Found(chip, region, ATTACHED, chips, _price(line, "Price"), _price(line, "SpotPrice"), ATTACHED_NOTE),
+                tally,
+            )
             continue
         fitting = _hosts_of(name, chips, line["AvailabilityZone"], hosts)
         if not fitting:
@@ -185,8 +219,11 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
 
 def _hosts_of(name: str, chips: float, zone: str, hosts: dict[tuple[str, str], Line]) -> dict[str, Line]:
     """The hosts of a zone that hold so many of these accelerators."""
-    fitting = [each.name for each in instances().values() if each.cloud == "gcp" and each.chips == chips
-               and each.name.startswith(HOSTS[name])]
+    fitting = [
+        each.name
+        for each in instances().values()
+        if each.cloud == "gcp" and each.chips == chips and each.name.startswith(HOSTS[name])
+    ]
     return {instance: hosts[instance, zone] for instance in fitting if (instance, zone) in hosts}
 
 
@@ -221,8 +258,10 @@ def _cheapest(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
     for each in found:
         groups.setdefault((each.chip_id, each.region, each.instance, each.chips), []).append(each)
     for (chip_id, region, instance, chips), zones in groups.items():
-        ondemand, spot = (min((usd for zone in zones if (usd := getattr(zone, kind)) is not None), default=None)
-                          for kind in ("ondemand", "spot"))
+        ondemand, spot = (
+            min((usd for zone in zones if (usd := getattr(zone, kind)) is not None), default=None)
+            for kind in ("ondemand", "spot")
+        )
         if ondemand is not None and spot is not None and spot >= ondemand:
             tally.add(SAME)
             spot = None

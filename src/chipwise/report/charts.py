@@ -94,8 +94,15 @@ def amount(usd: float) -> str:
     return f"{sign}${usd:.3g}"
 
 
-def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: str,
-         show: Callable[[float], str] = money, label: Callable[[float], str] = amount) -> Figure:
+def bars(
+    name: str,
+    caption: str,
+    description: str,
+    rows: Sequence[Bar],
+    axis: str,
+    show: Callable[[float], str] = money,
+    label: Callable[[float], str] = amount,
+) -> Figure:
     """Horizontal bars with their 90 % intervals, best first; an interval that has no end ends in an arrow."""
     with _chart(max(1.4, 0.75 + BAR * len(rows))) as (figure, axes):
         ends = [b.high for b in rows if isfinite(b.high)] + [b.value for b in rows]
@@ -103,12 +110,20 @@ def bars(name: str, caption: str, description: str, rows: Sequence[Bar], axis: s
         places = range(len(rows))
         for i, b in enumerate(rows):
             colour = pictures.BLUE if b.strong else "#9fb8c8"
-            axes.barh(i, b.value, height=0.62, color=colour, hatch="////" if b.weak else "", edgecolor="white",
-                      linewidth=0)
+            axes.barh(
+                i, b.value, height=0.62, color=colour, hatch="////" if b.weak else "", edgecolor="white", linewidth=0
+            )
             high = min(b.high, top * 1.02)
             _interval(axes, i, b, high)
-            axes.annotate(label(b.value), (max(high, b.value), i), xytext=(6, 0), textcoords="offset points",
-                          va="center", fontsize=8, fontweight="bold" if b.strong else "normal")
+            axes.annotate(
+                label(b.value),
+                (max(high, b.value), i),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                fontweight="bold" if b.strong else "normal",
+            )
         axes.set_yticks(places, [b.label for b in rows])
         for tick, b in zip(axes.get_yticklabels(), rows, strict=True):
             tick.set_fontweight("bold" if b.strong else "normal")
@@ -131,22 +146,45 @@ def _interval(axes: Any, at: int, b: Bar, high: float) -> None:
     axes.plot([high], [at], ">" if cut else "|", color=pictures.INK, markersize=4 if cut else 6)
 
 
-def stacks(name: str, caption: str, description: str, columns: Sequence[str], terms: Mapping[str, Sequence[float]],
-           axis: str, show: Callable[[float], str] = money, label: Callable[[float], str] = amount,
-           strong: int | None = None) -> Figure:
+def stacks(
+    name: str,
+    caption: str,
+    description: str,
+    columns: Sequence[str],
+    terms: Mapping[str, Sequence[float]],
+    axis: str,
+    show: Callable[[float], str] = money,
+    label: Callable[[float], str] = amount,
+    strong: int | None = None,
+) -> Figure:
     """Horizontal bars, each the sum of the same terms; amounts below zero go to the left."""
     with _chart(max(1.9, 1.25 + BAR * 1.25 * len(columns))) as (figure, axes):
         right, left = [0.0] * len(columns), [0.0] * len(columns)
         for k, (term, amounts) in enumerate(terms.items()):
             begin = [right[i] if a >= 0 else left[i] + a for i, a in enumerate(amounts)]
-            axes.barh(range(len(columns)), [abs(a) for a in amounts], left=begin, height=0.62, label=term,
-                      color=pictures.CYCLE[k % len(pictures.CYCLE)], edgecolor="white", linewidth=0.5,
-                      hatch=HATCHES[k % len(HATCHES)] if k >= 6 else "")
+            axes.barh(
+                range(len(columns)),
+                [abs(a) for a in amounts],
+                left=begin,
+                height=0.62,
+                label=term,
+                color=pictures.CYCLE[k % len(pictures.CYCLE)],
+                edgecolor="white",
+                linewidth=0.5,
+                hatch=HATCHES[k % len(HATCHES)] if k >= 6 else "",
+            )
             for i, a in enumerate(amounts):
                 right[i], left[i] = (right[i] + a, left[i]) if a >= 0 else (right[i], left[i] + a)
         for i, (more, less) in enumerate(zip(right, left, strict=True)):
-            axes.annotate(label(more + less), (more, i), xytext=(6, 0), textcoords="offset points", va="center",
-                          fontsize=8, fontweight="bold" if i == strong else "normal")
+            axes.annotate(
+                label(more + less),
+                (more, i),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                fontweight="bold" if i == strong else "normal",
+            )
         axes.set_yticks(range(len(columns)), list(columns))
         if strong is not None:
             axes.get_yticklabels()[strong].set_fontweight("bold")
@@ -160,18 +198,35 @@ def stacks(name: str, caption: str, description: str, columns: Sequence[str], te
         return _made(figure, name, caption, description)
 
 
-def front(name: str, caption: str, description: str, dots: Sequence[Dot], x_axis: str, y_axis: str,
-          show_x: Callable[[float], str], show_y: Callable[[float], str] = money) -> Figure:
+def front(
+    name: str,
+    caption: str,
+    description: str,
+    dots: Sequence[Dot],
+    x_axis: str,
+    y_axis: str,
+    show_x: Callable[[float], str],
+    show_y: Callable[[float], str] = money,
+) -> Figure:
     """Choices by two measures, both better to the lower left, with the front of those that nothing beats."""
     best = _undominated(dots)
     with _chart(3.9) as (figure, axes):
-        for scale, low, high in ((axes.set_xscale, min(d.x for d in dots), max(d.x for d in dots)),
-                                 (axes.set_yscale, min(d.y for d in dots), max(d.y for d in dots))):
+        for scale, low, high in (
+            (axes.set_xscale, min(d.x for d in dots), max(d.x for d in dots)),
+            (axes.set_yscale, min(d.y for d in dots), max(d.y for d in dots)),
+        ):
             if high > 6 * low > 0:
                 scale("log")
         line = sorted(best, key=lambda d: d.x)
-        axes.plot([d.x for d in line], [d.y for d in line], color=pictures.FAINT, linewidth=1, linestyle="--",
-                  label="front: nothing is both cheaper and faster", zorder=1)
+        axes.plot(
+            [d.x for d in line],
+            [d.y for d in line],
+            color=pictures.FAINT,
+            linewidth=1,
+            linestyle="--",
+            label="front: nothing is both cheaper and faster",
+            zorder=1,
+        )
         for d in dots:
             colour = pictures.VERMILION if d.strong else pictures.BLUE if d in best else "#8a9aa5"
             faint = 1.0 if d.strong else 0.55
@@ -190,9 +245,18 @@ def front(name: str, caption: str, description: str, dots: Sequence[Dot], x_axis
         return _made(figure, name, caption, description)
 
 
-def curves(name: str, caption: str, description: str, lines: Sequence[Curve], x_axis: str, y_axis: str,
-           show_x: Callable[[float], str], show_y: Callable[[float], str] = money,
-           marks: Sequence[tuple[float, float, str]] = (), top: float | None = None) -> Figure:
+def curves(
+    name: str,
+    caption: str,
+    description: str,
+    lines: Sequence[Curve],
+    x_axis: str,
+    y_axis: str,
+    show_x: Callable[[float], str],
+    show_y: Callable[[float], str] = money,
+    marks: Sequence[tuple[float, float, str]] = (),
+    top: float | None = None,
+) -> Figure:
     """Lines with bands where they have ranges, and named points where they cross."""
     styles = ("-", "--", "-.", ":")
     with _chart(3.6) as (figure, axes):
@@ -200,15 +264,22 @@ def curves(name: str, caption: str, description: str, lines: Sequence[Curve], x_
         for line in lines:
             i = 0 if line.strong else 1 + plain.index(line)
             colour = pictures.CYCLE[i % len(pictures.CYCLE)]
-            axes.plot(line.xs, line.ys, styles[i % 4], color=colour, linewidth=2.4 if line.strong else 1.5,
-                      label=line.label)
+            axes.plot(
+                line.xs, line.ys, styles[i % 4], color=colour, linewidth=2.4 if line.strong else 1.5, label=line.label
+            )
             if line.low:
                 axes.fill_between(line.xs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         for i, (x, y, words) in enumerate(sorted(marks)):
             axes.plot([x], [y], "o", color=pictures.INK, markersize=5, zorder=4)
             aside = (5, 6) if i % 2 == 0 else (-5, -12)  # in turn above and below: neighbours lie close
-            axes.annotate(words, (x, y), xytext=aside, textcoords="offset points", fontsize=8,
-                          ha="left" if i % 2 == 0 else "right")
+            axes.annotate(
+                words,
+                (x, y),
+                xytext=aside,
+                textcoords="offset points",
+                fontsize=8,
+                ha="left" if i % 2 == 0 else "right",
+            )
         axes.set_ylim(0, top or 1.08 * max(max(line.ys) for line in lines))
         axes.set_xlim(min(min(line.xs) for line in lines), max(max(line.xs) for line in lines))
         _values(axes.xaxis, show_x)
@@ -220,8 +291,15 @@ def curves(name: str, caption: str, description: str, lines: Sequence[Curve], x_
         return _made(figure, name, caption, description)
 
 
-def tornado(name: str, caption: str, description: str, centre: float, rows: Sequence[Swing], axis: str,
-            show: Callable[[float], str] = money) -> Figure:
+def tornado(
+    name: str,
+    caption: str,
+    description: str,
+    centre: float,
+    rows: Sequence[Swing],
+    axis: str,
+    show: Callable[[float], str] = money,
+) -> Figure:
     """What each input does to the answer between the ends of its range, the largest first."""
     with _chart(max(1.6, 1.0 + BAR * 1.2 * len(rows))) as (figure, axes):
         span = max([abs(end - centre) for r in rows for end in (r.low, r.high)] + [abs(centre) * 1e-6, 1e-9])
@@ -229,8 +307,15 @@ def tornado(name: str, caption: str, description: str, centre: float, rows: Sequ
             for end, words, colour in ((r.low, r.low_words, pictures.BLUE), (r.high, r.high_words, pictures.ORANGE)):
                 axes.barh(i, end - centre, left=centre, height=0.62, color=colour)
                 aside = -4 if end < centre else 4
-                axes.annotate(words, (end, i), xytext=(aside, 0), textcoords="offset points", va="center", fontsize=7.5,
-                              ha="right" if end < centre else "left")
+                axes.annotate(
+                    words,
+                    (end, i),
+                    xytext=(aside, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7.5,
+                    ha="right" if end < centre else "left",
+                )
         axes.axvline(centre, color=pictures.INK, linewidth=1)
         axes.set_yticks(range(len(rows)), [r.label for r in rows])
         axes.invert_yaxis()
@@ -245,27 +330,51 @@ def tornado(name: str, caption: str, description: str, centre: float, rows: Sequ
         return _made(figure, name, caption, description)
 
 
-def over_time(name: str, caption: str, description: str, periods: Sequence[str],
-              layers: Mapping[str, Sequence[float]], axis: str, show: Callable[[float], str],
-              lines: Mapping[str, Sequence[float]] | None = None) -> Figure:
+def over_time(
+    name: str,
+    caption: str,
+    description: str,
+    periods: Sequence[str],
+    layers: Mapping[str, Sequence[float]],
+    axis: str,
+    show: Callable[[float], str],
+    lines: Mapping[str, Sequence[float]] | None = None,
+) -> Figure:
     """Columns by period, stacked; `lines` lie over them as steps."""
     with _chart(3.3) as (figure, axes):
         height, depth = [0.0] * len(periods), [0.0] * len(periods)
         for k, (layer, amounts) in enumerate(layers.items()):
             begin = [height[i] if a >= 0 else depth[i] for i, a in enumerate(amounts)]
-            axes.bar(range(len(periods)), amounts, bottom=begin, width=0.82, label=layer,
-                     color=pictures.CYCLE[k % len(pictures.CYCLE)], hatch=HATCHES[k // len(pictures.CYCLE)],
-                     edgecolor="white", linewidth=0.4)
+            axes.bar(
+                range(len(periods)),
+                amounts,
+                bottom=begin,
+                width=0.82,
+                label=layer,
+                color=pictures.CYCLE[k % len(pictures.CYCLE)],
+                hatch=HATCHES[k // len(pictures.CYCLE)],
+                edgecolor="white",
+                linewidth=0.4,
+            )
             for i, a in enumerate(amounts):
                 height[i], depth[i] = (height[i] + a, depth[i]) if a >= 0 else (height[i], depth[i] + a)
         for k, (label, values) in enumerate((lines or {}).items()):
-            axes.step([i - 0.5 for i in range(len(periods))] + [len(periods) - 0.5], [*values, values[-1]],
-                      where="post", color=pictures.INK if k == 0 else pictures.VERMILION, linewidth=1.8,
-                      linestyle="-" if k == 0 else "--", label=label)
+            axes.step(
+                [i - 0.5 for i in range(len(periods))] + [len(periods) - 0.5],
+                [*values, values[-1]],
+                where="post",
+                color=pictures.INK if k == 0 else pictures.VERMILION,
+                linewidth=1.8,
+                linestyle="-" if k == 0 else "--",
+                label=label,
+            )
         every = -(-len(periods) // 12)
-        axes.set_xticks(range(0, len(periods), every), [periods[i] for i in range(0, len(periods), every)],
-                        rotation=35 if max(map(len, periods)) > 5 and len(periods) > 6 else 0,
-                        ha="right" if max(map(len, periods)) > 5 and len(periods) > 6 else "center")
+        axes.set_xticks(
+            range(0, len(periods), every),
+            [periods[i] for i in range(0, len(periods), every)],
+            rotation=35 if max(map(len, periods)) > 5 and len(periods) > 6 else 0,
+            ha="right" if max(map(len, periods)) > 5 and len(periods) > 6 else "center",
+        )
         axes.set_xlim(-0.6, len(periods) - 0.4)
         top = max([*height, *(v for values in (lines or {}).values() for v in values), 1e-9])
         axes.set_ylim(min(0.0, min(depth)) * 1.05, 1.06 * top)
@@ -303,7 +412,7 @@ def _undominated(dots: Sequence[Dot]) -> list[Dot]:
 def _name_dots(figure: Any, axes: Any, dots: Sequence[Dot], best: Sequence[Dot]) -> None:
     """Names beside dots, where they lie on no other name and no dot; those that matter first."""
     first = [d for d in dots if d.strong] + [d for d in best if not d.strong]
-    named = (first + [d for d in dots if d not in first])[:max(LABELLED, len(first))]
+    named = (first + [d for d in dots if d not in first])[: max(LABELLED, len(first))]
     figure.canvas.draw()  # the layout decides where dots are
     renderer, taken = figure.canvas.get_renderer(), []
     for d in dots:
@@ -312,10 +421,25 @@ def _name_dots(figure: Any, axes: Any, dots: Sequence[Dot], best: Sequence[Dot])
     whole = axes.get_window_extent(renderer)
     for d in named:
         placed = None
-        for dx, dy, ha in ((9, 5, "left"), (9, -11, "left"), (-9, 5, "right"), (-9, -11, "right"), (9, 14, "left"),
-                           (-9, 14, "right"), (9, -20, "left"), (-9, -20, "right")):
-            text = axes.annotate(d.label, (d.x, d.y), xytext=(dx, dy), textcoords="offset points", ha=ha, fontsize=8,
-                                 fontweight="bold" if d.strong else "normal")
+        for dx, dy, ha in (
+            (9, 5, "left"),
+            (9, -11, "left"),
+            (-9, 5, "right"),
+            (-9, -11, "right"),
+            (9, 14, "left"),
+            (-9, 14, "right"),
+            (9, -20, "left"),
+            (-9, -20, "right"),
+        ):
+            text = axes.annotate(
+                d.label,
+                (d.x, d.y),
+                xytext=(dx, dy),
+                textcoords="offset points",
+                ha=ha,
+                fontsize=8,
+                fontweight="bold" if d.strong else "normal",
+            )
             box = text.get_window_extent(renderer)
             edge = (box.x0, box.y0, box.x1, box.y1)
             inside = box.x0 >= whole.x0 and box.x1 <= figure.bbox.x1 and box.y0 >= whole.y0 and box.y1 <= whole.y1

@@ -42,8 +42,10 @@ def ranked_bars(rows: Sequence[Ranked], by: str, what: str, axis: str) -> Figure
     """Chips by what decides, with intervals; `axis` has the unit of times where braces stand."""
     left, rows = len(rows) - MOST_BARS, rows[:MOST_BARS]
     unit, scale = time_unit(max(r.by.value for r in rows)) if by == "time" else ("", 1.0)
-    bars = [charts.Bar(r.name, r.by.value / scale, r.by.low / scale, r.by.high / scale, r.pick,
-                       r.by.evidence == "bounded") for r in rows]
+    bars = [
+        charts.Bar(r.name, r.by.value / scale, r.by.low / scale, r.by.high / scale, r.pick, r.by.evidence == "bounded")
+        for r in rows
+    ]
     show, label = (charts.money, charts.amount) if by == "cost" else (number, number)
     caption = f"{what} by chip, with 90 % intervals"
     if left > 0:
@@ -58,23 +60,56 @@ def ranked_bars(rows: Sequence[Ranked], by: str, what: str, axis: str) -> Figure
 def front_section(rows: Sequence[Weighed], per: str, what: str) -> Section:
     """Cost against time: `per` says what the dollars are for, `what` which time it is."""
     if len(rows) < 2:
-        return Section("trade-off", "Cost against time", (Prose(
-            "Fewer than two chips have a public price, so there is nothing to weigh."),))
+        return Section(
+            "trade-off",
+            "Cost against time",
+            (Prose("Fewer than two chips have a public price, so there is nothing to weigh."),),
+        )
     ordered = sorted(r.seconds.value for r in rows)
     unit, scale = time_unit(ordered[len(ordered) // 2])
-    dots = [charts.Dot(r.name, r.seconds.value / scale, r.seconds.low / scale, r.seconds.high / scale,
-                       r.usd.value, r.usd.low, r.usd.high, r.pick) for r in rows]
+    dots = [
+        charts.Dot(
+            r.name,
+            r.seconds.value / scale,
+            r.seconds.low / scale,
+            r.seconds.high / scale,
+            r.usd.value,
+            r.usd.low,
+            r.usd.high,
+            r.pick,
+        )
+        for r in rows
+    ]
     words = "; ".join(f"{d.label}: {format_money(d.y)}{per}, {number(d.x)} {unit}" for d in dots)
-    figure = charts.front("fig-front", f"Cost on demand{per} against the time {what}, with 90 % intervals; lower left "
-                          "is better", f"Cost against time: {words}", dots, f"{unit} {what}", f"US dollars{per}",
-                          number)
-    return Section("trade-off", "Cost against time", (
-        Prose("Chips on the dashed front are worth considering: every other is beaten by one that is no dearer and no "
-              "slower."), figure))
+    figure = charts.front(
+        "fig-front",
+        f"Cost on demand{per} against the time {what}, with 90 % intervals; lower left is better",
+        f"Cost against time: {words}",
+        dots,
+        f"{unit} {what}",
+        f"US dollars{per}",
+        number,
+    )
+    return Section(
+        "trade-off",
+        "Cost against time",
+        (
+            Prose(
+                "Chips on the dashed front are worth considering: every other is beaten by one that is no dearer and "
+                "no slower."
+            ),
+            figure,
+        ),
+    )
 
 
-def decision(c: Comparison | ServingComparison, sure: Estimate | None, tiles: Sequence[Tile],
-             statements: Sequence[Statement], figure: Figure) -> Decision:
+def decision(
+    c: Comparison | ServingComparison,
+    sure: Estimate | None,
+    tiles: Sequence[Tile],
+    statements: Sequence[Statement],
+    figure: Figure,
+) -> Decision:
     """The first page of a comparison; `sure` is the estimate that the pick rests on."""
     answers = [Points("Why", (c.words.why,)), Points("What would flip it", flip_points(c.flips, c.words.flip))]
     pick, by = c.pick, c.terms.objective
@@ -82,8 +117,10 @@ def decision(c: Comparison | ServingComparison, sure: Estimate | None, tiles: Se
         return Decision("No pick: no public price", c.words.pick, (), tuple(answers), figure)
     others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
     price = pick.ondemand.price if pick.ondemand else None
-    answers += [Points("How sure is it", how_sure(sure, price, pick.by(by), others)),
-                Points("On other terms", other_terms(statements))]
+    answers += [
+        Points("How sure is it", how_sure(sure, price, pick.by(by), others)),
+        Points("On other terms", other_terms(statements)),
+    ]
     acc = pick.accelerators
     headline = f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
     return Decision(headline, c.words.pick, tuple(tiles), tuple(a for a in answers if a.items), figure)
@@ -97,20 +134,31 @@ def flip_points(flips: Sequence[Flip], otherwise: str) -> tuple[str, ...]:
 
 def flip_section(flips: Sequence[Flip], otherwise: str, statements: Sequence[Statement]) -> Section:
     """Every change that was found to flip the decision, and what moves the bill of the pick."""
-    parts: list[Part] = [Prose("The smallest changes found that make another chip the pick, smallest first. A price "
-                               "that falls by half counts as large a change as a demand or a batch that doubles.")]
+    parts: list[Part] = [
+        Prose(
+            "The smallest changes found that make another chip the pick, smallest first. A price "
+            "that falls by half counts as large a change as a demand or a batch that doubles."
+        )
+    ]
     if flips:
         headers = ("change of", "new pick", "in words")
-        parts.append(Table("What would flip the decision", headers,
-                           tuple((f.kind, f.winner, f.words) for f in flips), frozenset(headers)))
+        parts.append(
+            Table(
+                "What would flip the decision",
+                headers,
+                tuple((f.kind, f.winner, f.words) for f in flips),
+                frozenset(headers),
+            )
+        )
     else:
         parts.append(Prose(otherwise))
     parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
-def how_sure(of: Estimate, price: Price | None, mine: Estimate | None,
-             others: Sequence[tuple[str, Estimate | None]]) -> tuple[str, ...]:
+def how_sure(
+    of: Estimate, price: Price | None, mine: Estimate | None, others: Sequence[tuple[str, Estimate | None]]
+) -> tuple[str, ...]:
     """The evidence of the pick, the age of its price, and whose intervals reach it."""
     said = [f"Times are {of.evidence}: {of.because or EVIDENCE.get(of.evidence, '')}."]
     if price is not None and price.stale:

@@ -10,8 +10,14 @@ from chipwise.report.parts import Cell, Figure, Link, Part, Points, Prose, Secti
 from chipwise.report.shown import dollars, number, percent
 from chipwise.units import HOUR, format_money, format_seconds
 
-PAYS = {"compute": "chips", "storage": "storage", "egress": "network egress", "energy": "energy", "staff": "staff",
-        "port": "port"}
+PAYS = {
+    "compute": "chips",
+    "storage": "storage",
+    "egress": "network egress",
+    "energy": "energy",
+    "staff": "staff",
+    "port": "port",
+}
 FOR = {"run": "the run", "job": "the job", "month": "a month"}
 MOST_RIVALS = 5  # lines of the break-even chart: the cheapest of each kind first
 MOST_SWINGS = 10
@@ -22,10 +28,14 @@ SHARES = tuple(percent / 100 for percent in range(10, 101, 2))  # of hours used,
 def cost_section(statements: Sequence[Statement]) -> Section:
     """Bills side by side; the first statement is that of the pick."""
     pick = statements[0]
-    parts: list[Part] = [Prose(
-        f"All that {FOR[pick.basis]} costs on {pick.accelerators}, at the median of every input; ranges go from the "
-        f"10th to the 90th percentile of {pick.draws:,} draws (seed {pick.seed}). The comparison above counts rented "
-        "chips alone: this adds storage, network egress, energy, staff, the port and what interruptions cost.")]
+    parts: list[Part] = [
+        Prose(
+            f"All that {FOR[pick.basis]} costs on {pick.accelerators}, at the median of every input; ranges go from "
+            f"the 10th to the 90th percentile of {pick.draws:,} draws (seed {pick.seed}). The comparison above counts "
+            "rented chips alone: this adds storage, network egress, energy, staff, the port and what "
+            "interruptions cost."
+        )
+    ]
     if pick.terms:
         parts += [_breakdown(pick), _bill(pick), _per(pick)]
     if pick.missing:
@@ -40,9 +50,12 @@ def cost_tile(s: Statement) -> Tile | None:
     best = s.cheapest
     if best is None:
         return None
-    return Tile(f"Cheapest terms: {best.kind}", format_money(best.total),
-                f"{format_money(best.usd.p10)} to {format_money(best.usd.p90)}",
-                f"{_whose(best.source)}; all costs of {FOR[s.basis]}, 10th to 90th percentile")
+    return Tile(
+        f"Cheapest terms: {best.kind}",
+        format_money(best.total),
+        f"{format_money(best.usd.p10)} to {format_money(best.usd.p90)}",
+        f"{_whose(best.source)}; all costs of {FOR[s.basis]}, 10th to 90th percentile",
+    )
 
 
 def _whose(source: Source) -> str:
@@ -72,13 +85,21 @@ def _ranged(t: TermCost) -> str:
 def _breakdown(s: Statement) -> Figure:
     used = [part for part in PARTS if any(getattr(t.split, part) for t in s.terms)]
     terms = {PAYS[part]: [getattr(t.split, part) for t in s.terms] for part in used}
-    words = "; ".join(f"{t.kind} {format_money(t.total)}, of which " + ", ".join(
-        f"{PAYS[part]} {dollars(getattr(t.split, part))}" for part in used if getattr(t.split, part)) for t in s.terms)
+    words = "; ".join(
+        f"{t.kind} {format_money(t.total)}, of which "
+        + ", ".join(f"{PAYS[part]} {dollars(getattr(t.split, part))}" for part in used if getattr(t.split, part))
+        for t in s.terms
+    )
     best = s.cheapest
     return charts.stacks(
-        "fig-breakdown", f"What {FOR[s.basis]} on {s.accelerators} costs on each kind of terms, by what it pays for",
-        words, [t.kind for t in s.terms], terms, f"US dollars for {FOR[s.basis]}",
-        strong=next(i for i, t in enumerate(s.terms) if t is best))
+        "fig-breakdown",
+        f"What {FOR[s.basis]} on {s.accelerators} costs on each kind of terms, by what it pays for",
+        words,
+        [t.kind for t in s.terms],
+        terms,
+        f"US dollars for {FOR[s.basis]}",
+        strong=next(i for i, t in enumerate(s.terms) if t is best),
+    )
 
 
 def _bill(s: Statement) -> Table:
@@ -87,18 +108,31 @@ def _bill(s: Statement) -> Table:
     rows = []
     for t in s.terms:
         stale = "*" if t.source.stale else ""
-        rows.append((t.kind, _whose(t.source), f"${t.source.usd_chip_h:.2f}{stale}",
-                     *(dollars(getattr(t.split, part)) for part in used), format_money(t.total),
-                     f"{format_money(t.usd.p10)} to {format_money(t.usd.p90)}", format_seconds(t.hours * HOUR)))
+        rows.append(
+            (
+                t.kind,
+                _whose(t.source),
+                f"${t.source.usd_chip_h:.2f}{stale}",
+                *(dollars(getattr(t.split, part)) for part in used),
+                format_money(t.total),
+                f"{format_money(t.usd.p10)} to {format_money(t.usd.p90)}",
+                format_seconds(t.hours * HOUR),
+            )
+        )
     best = s.cheapest
     notes = ["The cheapest is highlighted."]
     if any(t.source.stale for t in s.terms):
         notes.append("* marks prices older than 90 days.")
     if s.on(OWNED):
         notes.append("On-premises, chips means servers, space and upkeep.")
-    return Table(f"The bill for {FOR[s.basis]} on {s.accelerators}", headers, tuple(rows),
-                 frozenset({"terms", "whose"}), frozenset(i for i, t in enumerate(s.terms) if t is best),
-                 tuple(notes))
+    return Table(
+        f"The bill for {FOR[s.basis]} on {s.accelerators}",
+        headers,
+        tuple(rows),
+        frozenset({"terms", "whose"}),
+        frozenset(i for i, t in enumerate(s.terms) if t is best),
+        tuple(notes),
+    )
 
 
 def _per(s: Statement) -> Table:
@@ -109,11 +143,24 @@ def _per(s: Statement) -> Table:
         waste = "–"
         if t.expected is not None and t.interruptions_h:
             waste = number(t.expected.interruptions)
-        rows.append((t.kind, *(format_money(by[u]) if u in by else "–" for u in units), f"{t.chip_hours:,.0f}",
-                     f"{t.kwh / 1e3:,.1f}", f"{t.kg_co2 / 1e3:,.1f}", waste))
+        rows.append(
+            (
+                t.kind,
+                *(format_money(by[u]) if u in by else "–" for u in units),
+                f"{t.chip_hours:,.0f}",
+                f"{t.kwh / 1e3:,.1f}",
+                f"{t.kg_co2 / 1e3:,.1f}",
+                waste,
+            )
+        )
     headers = ("terms", *(f"$ per {u}" for u in units), "chip-hours", "MWh", "t CO2", "interruptions")
-    return Table("The same per unit of work, with its energy and carbon", headers, tuple(rows), frozenset({"terms"}),
-                 notes=("Energy is at the meter of the building; carbon is that of the grid where the chips stand.",))
+    return Table(
+        "The same per unit of work, with its energy and carbon",
+        headers,
+        tuple(rows),
+        frozenset({"terms"}),
+        notes=("Energy is at the meter of the building; carbon is that of the grid where the chips stand.",),
+    )
 
 
 def _side_by_side(statements: Sequence[Statement]) -> Table:
@@ -122,12 +169,23 @@ def _side_by_side(statements: Sequence[Statement]) -> Table:
     for s in statements:
         bills = [s.on(k) for k in kinds]
         best = s.cheapest
-        rows.append((str(s.accelerators), *("–" if t is None else _total(t) for t in bills),
-                     "–" if best is None else best.kind, *([f"{s.port.weeks:.1f}"] if ported else [])))
+        rows.append(
+            (
+                str(s.accelerators),
+                *("–" if t is None else _total(t) for t in bills),
+                "–" if best is None else best.kind,
+                *([f"{s.port.weeks:.1f}"] if ported else []),
+            )
+        )
     headers = ("chips", *kinds, "cheapest", *(["port, weeks"] if ported else []))
-    return Table(f"Total for {FOR[statements[0].basis]} by chip and terms", headers, tuple(rows),
-                 frozenset({"chips", "cheapest"}), frozenset({0}),
-                 ("Totals at the median, every cost counted. The pick is highlighted.",))
+    return Table(
+        f"Total for {FOR[statements[0].basis]} by chip and terms",
+        headers,
+        tuple(rows),
+        frozenset({"chips", "cheapest"}),
+        frozenset({0}),
+        ("Totals at the median, every cost counted. The pick is highlighted.",),
+    )
 
 
 def _total(t: TermCost) -> str:
@@ -139,10 +197,13 @@ def break_even_section(s: Statement) -> Section:
     parts: list[Part] = []
     if s.purchase is not None:
         own = s.purchase.owned
-        parts.append(Prose(
-            f"{own.servers:,} servers of {own.server.chips} {own.chip.id} bought for "
-            f"{format_money(own.capex_usd * own.servers)} and written off over {own.years:g} years cost the same used "
-            "or not, so a used chip-hour is cheaper the more hours are used."))
+        parts.append(
+            Prose(
+                f"{own.servers:,} servers of {own.server.chips} {own.chip.id} bought for "
+                f"{format_money(own.capex_usd * own.servers)} and written off over {own.years:g} years cost the same "
+                "used or not, so a used chip-hour is cheaper the more hours are used."
+            )
+        )
         parts += [_ownership(s), _rivals(s.purchase.rivals)]
     else:
         why = next((m.reason for m in s.missing if m.kind == OWNED), "no purchase was considered")
@@ -156,19 +217,37 @@ def _ownership(s: Statement) -> Figure:
     assert s.purchase is not None
     bought, rivals = s.purchase, _leading(s.purchase.rivals)
     curve, xs = bought.curve, SHARES
-    lines = [charts.Curve(f"owned {s.accelerators.chip.id}", xs,
-                          tuple(bought.owned.usd_chip_h(x, bought.chip_w) for x in xs), True)]
-    lines += [charts.Curve(f"{r.kind}: {r.source.cloud} {r.source.region}".strip(), (xs[0], xs[-1]),
-                           (r.source.usd_chip_h, r.source.usd_chip_h)) for r in rivals]
-    marks = [(r.utilisation, r.source.usd_chip_h, percent(r.utilisation)) for r in rivals
-             if xs[0] <= r.utilisation <= 1.0]
+    lines = [
+        charts.Curve(
+            f"owned {s.accelerators.chip.id}", xs, tuple(bought.owned.usd_chip_h(x, bought.chip_w) for x in xs), True
+        )
+    ]
+    lines += [
+        charts.Curve(
+            f"{r.kind}: {r.source.cloud} {r.source.region}".strip(),
+            (xs[0], xs[-1]),
+            (r.source.usd_chip_h, r.source.usd_chip_h),
+        )
+        for r in rivals
+    ]
+    marks = [
+        (r.utilisation, r.source.usd_chip_h, percent(r.utilisation)) for r in rivals if xs[0] <= r.utilisation <= 1.0
+    ]
     top = 1.15 * max([r.source.usd_chip_h for r in rivals] + [2.5 * curve[-1][1]])
     words = "; ".join(f"{percent(share)} used: ${usd:.2f}" for share, usd in curve)
     return charts.curves(
-        "fig-break-even", "US dollars for a used chip-hour over the share of hours used: owned against rented; dots "
-        "mark where owning becomes the cheaper", f"Owned {s.accelerators.chip.id}: {words}. " + _in_words(rivals),
-        lines, "share of hours used", "US dollars a used chip-hour", lambda x: percent(x), lambda y: f"${y:.3g}",
-        marks, top)
+        "fig-break-even",
+        "US dollars for a used chip-hour over the share of hours used: owned against rented; dots "
+        "mark where owning becomes the cheaper",
+        f"Owned {s.accelerators.chip.id}: {words}. " + _in_words(rivals),
+        lines,
+        "share of hours used",
+        "US dollars a used chip-hour",
+        lambda x: percent(x),
+        lambda y: f"${y:.3g}",
+        marks,
+        top,
+    )
 
 
 def _leading(rivals: Sequence[Rival]) -> list[Rival]:
@@ -179,8 +258,9 @@ def _leading(rivals: Sequence[Rival]) -> list[Rival]:
 
 
 def _in_words(rivals: Sequence[Rival]) -> str:
-    return "; ".join(f"{r.kind} at {r.source} ${r.source.usd_chip_h:.2f}, break-even at {_share(r.utilisation)}"
-                     for r in rivals)
+    return "; ".join(
+        f"{r.kind} at {r.source} ${r.source.usd_chip_h:.2f}, break-even at {_share(r.utilisation)}" for r in rivals
+    )
 
 
 def _share(utilisation: float) -> str:
@@ -188,20 +268,41 @@ def _share(utilisation: float) -> str:
 
 
 def _rivals(rivals: Sequence[Rival]) -> Table:
-    rows = tuple((r.kind, str(r.source), f"${r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}", r.source.date,
-                  _share(r.utilisation)) for r in sorted(rivals, key=lambda r: (r.utilisation, str(r.source))))
+    rows = tuple(
+        (
+            r.kind,
+            str(r.source),
+            f"${r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}",
+            r.source.date,
+            _share(r.utilisation),
+        )
+        for r in sorted(rivals, key=lambda r: (r.utilisation, str(r.source)))
+    )
     headers = ("terms", "whose", "$/chip-h", "dated", "break-even")
-    return Table("Share of hours used from which owning is cheaper", headers, rows,
-                 frozenset({"terms", "whose", "dated"}))
+    return Table(
+        "Share of hours used from which owning is cheaper", headers, rows, frozenset({"terms", "whose", "dated"})
+    )
 
 
 def _commitments(s: Statement) -> Table:
-    rows = tuple((f"{b.commitment.years} year{'s' if b.commitment.years > 1 else ''}", b.commitment.cloud,
-                  b.commitment.region or "–", f"${b.commitment.usd_h:.2f}{'*' if b.stale else ''}",
-                  f"${b.ondemand_usd_h:.2f}", b.against, _share(b.utilisation)) for b in s.commitments)
-    return Table("Share of hours used from which a commitment is cheaper than paying by the hour",
-                 ("term", "cloud", "region", "$/chip-h", "on demand", "of", "break-even"), rows,
-                 frozenset({"term", "cloud", "region", "of"}))
+    rows = tuple(
+        (
+            f"{b.commitment.years} year{'s' if b.commitment.years > 1 else ''}",
+            b.commitment.cloud,
+            b.commitment.region or "–",
+            f"${b.commitment.usd_h:.2f}{'*' if b.stale else ''}",
+            f"${b.ondemand_usd_h:.2f}",
+            b.against,
+            _share(b.utilisation),
+        )
+        for b in s.commitments
+    )
+    return Table(
+        "Share of hours used from which a commitment is cheaper than paying by the hour",
+        ("term", "cloud", "region", "$/chip-h", "on demand", "of", "break-even"),
+        rows,
+        frozenset({"term", "cloud", "region", "of"}),
+    )
 
 
 def tornado_part(s: Statement) -> Figure | None:
@@ -210,16 +311,26 @@ def tornado_part(s: Statement) -> Figure | None:
     if best is None or not best.tornado:
         return None
     ranked = [w for w in sorted(best.tornado, key=lambda w: -w.swing) if w.swing > SEEN * best.total][:MOST_SWINGS]
-    rows = [charts.Swing(_plain(w.name), w.usd_low, w.usd_high, charts.amount(w.usd_low), charts.amount(w.usd_high))
-            for w in ranked]
+    rows = [
+        charts.Swing(_plain(w.name), w.usd_low, w.usd_high, charts.amount(w.usd_low), charts.amount(w.usd_high))
+        for w in ranked
+    ]
     if not rows:
         return None
-    words = "; ".join(f"{_plain(w.name)} from {number(w.low)} to {number(w.high)}: {format_money(w.usd_low)} to "
-                      f"{format_money(w.usd_high)}" for w in ranked)
+    words = "; ".join(
+        f"{_plain(w.name)} from {number(w.low)} to {number(w.high)}: {format_money(w.usd_low)} to "
+        f"{format_money(w.usd_high)}"
+        for w in ranked
+    )
     return charts.tornado(
-        "fig-tornado", f"What moves the total of {FOR[s.basis]} on {s.accelerators}, {best.kind}: each input from its "
-        f"10th to its 90th percentile, the others at their median ({format_money(best.total)})", words, best.total,
-        rows, f"US dollars for {FOR[s.basis]}")
+        "fig-tornado",
+        f"What moves the total of {FOR[s.basis]} on {s.accelerators}, {best.kind}: each input from its "
+        f"10th to its 90th percentile, the others at their median ({format_money(best.total)})",
+        words,
+        best.total,
+        rows,
+        f"US dollars for {FOR[s.basis]}",
+    )
 
 
 def assumption_parts(s: Statement) -> tuple[Part, ...]:
@@ -227,12 +338,18 @@ def assumption_parts(s: Statement) -> tuple[Part, ...]:
     rows: list[tuple[Cell, ...]] = []
     for a in s.used:
         ends = "given" if a.low == a.high else f"{_value(a.low)} to {_value(a.high)}"
-        rows.append((_plain(a.name), _value(a.value), ends, a.unit, Link(a.source, a.source), a.date,
-                     a.note or "–"))
+        rows.append((_plain(a.name), _value(a.value), ends, a.unit, Link(a.source, a.source), a.date, a.note or "–"))
     words = frozenset({"assumption", "unit", "source", "dated", "note"})
     headers = ("assumption", "value", "range", "unit", "source", "dated", "note")
-    parts: list[Part] = [Table("Assumptions behind the bills", headers, tuple(rows), words,
-                               notes=("Ranges hold the true value nine times in ten, as assumed or sourced.",))]
+    parts: list[Part] = [
+        Table(
+            "Assumptions behind the bills",
+            headers,
+            tuple(rows),
+            words,
+            notes=("Ranges hold the true value nine times in ten, as assumed or sourced.",),
+        )
+    ]
     said = (*s.notes, *(f"port: {reason}" for reason in s.port.reasons))
     if said:
         parts.insert(0, Points("Said of the bills", said))

@@ -16,8 +16,14 @@ from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Pr
 from chipwise.report.shown import dollars, number, percent, plural, spread
 from chipwise.units import format_bytes, format_money, format_rate, format_seconds
 
-TERMS = {"ondemand": "on demand", "spot": "spot", "year1": "1-year commitment", "year3": "3-year commitment",
-         "owned": "bought", "existing": "there already"}
+TERMS = {
+    "ondemand": "on demand",
+    "spot": "spot",
+    "year1": "1-year commitment",
+    "year3": "3-year commitment",
+    "owned": "bought",
+    "existing": "there already",
+}
 MOST_LAYERS = 8  # supplies with a colour of their own
 
 
@@ -27,22 +33,38 @@ def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | Non
         return _infeasible(title, answer, made, asked)
     plan = answer.plan
     periods = plan.problem.periods
-    about = (f"Fleet plan from {periods[0].name} to {periods[-1].name}: "
-             f"{plural(len(plan.problem.services), 'service')} and {plural(len(plan.problem.runs), 'training run')}, "
-             f"{plural(len(plan.problem.supplies), 'candidate offer')}")
-    sections = [_plan(plan), _where(plan), _advice(answer), _costs(answer, plan), _limits(answer),
-                _sensitivity(answer, plan), _evidence(asked), _assumptions(answer, asked)]
+    about = (
+        f"Fleet plan from {periods[0].name} to {periods[-1].name}: "
+        f"{plural(len(plan.problem.services), 'service')} and {plural(len(plan.problem.runs), 'training run')}, "
+        f"{plural(len(plan.problem.supplies), 'candidate offer')}"
+    )
+    sections = [
+        _plan(plan),
+        _where(plan),
+        _advice(answer),
+        _costs(answer, plan),
+        _limits(answer),
+        _sensitivity(answer, plan),
+        _evidence(asked),
+        _assumptions(answer, asked),
+    ]
     return Report(title, about, made, _decision(answer, plan), tuple(s for s in sections if s.parts))
 
 
 def _infeasible(title: str, answer: FleetAnswer, made: date, asked: Asked | None) -> Report:
     relax = tuple(r.words for r in answer.relax)
     proved = all(r.proved for r in answer.relax)
-    which = "The fewest constraints that would have" if proved else (
-        "The time ran out: fewer may do than these constraints that would have")
-    decision = Decision("No plan meets this demand",
-                        f"The demand and the limits contradict each other. {which} to give way, below.",
-                        (), (Points("What has to give way", relax),))
+    which = (
+        "The fewest constraints that would have"
+        if proved
+        else ("The time ran out: fewer may do than these constraints that would have")
+    )
+    decision = Decision(
+        "No plan meets this demand",
+        f"The demand and the limits contradict each other. {which} to give way, below.",
+        (),
+        (Points("What has to give way", relax),),
+    )
     sections = (_evidence(asked), _assumptions(answer, asked))
     return Report(title, "Fleet plan", made, decision, tuple(s for s in sections if s.parts))
 
@@ -58,22 +80,39 @@ def _decision(answer: FleetAnswer, plan: FleetPlan) -> Decision:
     more = f"; and {len(used) - 4} more" if len(used) > 4 else ""
     mix = sorted(plan.mix().items(), key=lambda pair: -pair[1])
     tiles = [
-        Tile("Cost of the plan", format_money(plan.usd), f"no plan costs less than {format_money(plan.bound)}",
-             f"proved by the solver to within {percent(plan.gap, 2)}"),
-        Tile("Mix", " + ".join(chip for chip, _ in mix[:3]), ", ".join(f"{chip} {percent(s)}" for chip, s in mix[:4]),
-             "of the chip-hours paid for"),
+        Tile(
+            "Cost of the plan",
+            format_money(plan.usd),
+            f"no plan costs less than {format_money(plan.bound)}",
+            f"proved by the solver to within {percent(plan.gap, 2)}",
+        ),
+        Tile(
+            "Mix",
+            " + ".join(chip for chip, _ in mix[:3]),
+            ", ".join(f"{chip} {percent(s)}" for chip, s in mix[:4]),
+            "of the chip-hours paid for",
+        ),
         Tile("Utilisation", percent(plan.utilisation()), "", "of the chip-hours paid for are at work"),
         Tile("Power", f"{max(plan.kw(), default=0.0):,.0f} kW", "", "at its most"),
         Tile("Carbon", f"{sum(plan.kg()) / 1e3:,.0f} t CO2", "", "over the plan"),
     ]
-    answers = [Points("Why this mix", tuple(_against(plan, a) for a in answer.alternatives if a.plan is not plan)),
-               Points("What would save most", tuple(s.words for s in answer.shadows if s.saves > 0)[:3]),
-               Points("If demand, prices or speeds differ", tuple(f"{s.name}: {_became(plan, s.plan, s.why)}."
-                                                          for s in answer.sensitivity))]
+    answers = [
+        Points("Why this mix", tuple(_against(plan, a) for a in answer.alternatives if a.plan is not plan)),
+        Points("What would save most", tuple(s.words for s in answer.shadows if s.saves > 0)[:3]),
+        Points(
+            "If demand, prices or speeds differ",
+            tuple(f"{s.name}: {_became(plan, s.plan, s.why)}." for s in answer.sensitivity),
+        ),
+    ]
     if plan.timed_out:
         answers.append(Points("Caution", ("The solver ran out of time: the gap says how much may be left.",)))
-    return Decision(f"{_verb(plan)} {_listed([chip for chip, _ in mix])} for {format_money(plan.usd)}",
-                    f"{most}{more}.", tuple(tiles), tuple(a for a in answers if a.items), _by_period(plan))
+    return Decision(
+        f"{_verb(plan)} {_listed([chip for chip, _ in mix])} for {format_money(plan.usd)}",
+        f"{most}{more}.",
+        tuple(tiles),
+        tuple(a for a in answers if a.items),
+        _by_period(plan),
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -121,27 +160,70 @@ def _layers(plan: FleetPlan) -> dict[str, list[float]]:
 
 def _by_period(plan: FleetPlan) -> Figure:
     names, layers = [p.name for p in plan.problem.periods], _layers(plan)
-    words = "; ".join(f"{label}: {number(v[0])} at first, {number(max(v))} at most, {number(v[-1])} at last"
-                      for label, v in layers.items())
-    return charts.over_time("fig-plan", "Chips by period and terms, the most at once",
-                            f"Chips held and rented: {words}", names, layers, "chips", number)
+    words = "; ".join(
+        f"{label}: {number(v[0])} at first, {number(max(v))} at most, {number(v[-1])} at last"
+        for label, v in layers.items()
+    )
+    return charts.over_time(
+        "fig-plan",
+        "Chips by period and terms, the most at once",
+        f"Chips held and rented: {words}",
+        names,
+        layers,
+        "chips",
+        number,
+    )
 
 
 def _plan(plan: FleetPlan) -> Section:
     used, layers = sorted(plan.used(), key=lambda s: -sum(_chips(plan, s))), _layers(plan)
-    orders = [(plan.problem.periods[h.period].name, h.supply, f"{h.started:,}",
-               f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,}")
-              for h in sorted(plan.holdings, key=lambda h: (h.period, h.supply)) if h.started]
+    orders = [
+        (
+            plan.problem.periods[h.period].name,
+            h.supply,
+            f"{h.started:,}",
+            f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,}",
+        )
+        for h in sorted(plan.holdings, key=lambda h: (h.period, h.supply))
+        if h.started
+    ]
     parts: list[Part] = [_capacity(plan)]
     if orders:
-        parts.append(Table("What to sign or order, and when", ("period", "supply", "units", "chips"), tuple(orders),
-                           frozenset({"period", "supply"})))
-    parts.append(Table("What the plan uses", ("supply", "chip", "terms", "chips at most", "chip-hours", "paid"),
-                       tuple(_supply_cells(plan, s) for s in used), frozenset({"supply", "chip", "terms"})))
-    rows = tuple((p.name, *(f"{v[t]:,.0f}" for v in layers.values()), dollars(plan.by_period()[t]),
-                  _use(plan, t), f"{plan.kw()[t]:,.0f}") for t, p in enumerate(plan.problem.periods))
-    parts.append(Table("Chips by period, the most at once", ("period", *layers, "paid", "used", "kW"), rows,
-                       frozenset({"period"}), notes=("Used: the share of the chip-hours paid for that are at work.",)))
+        parts.append(
+            Table(
+                "What to sign or order, and when",
+                ("period", "supply", "units", "chips"),
+                tuple(orders),
+                frozenset({"period", "supply"}),
+            )
+        )
+    parts.append(
+        Table(
+            "What the plan uses",
+            ("supply", "chip", "terms", "chips at most", "chip-hours", "paid"),
+            tuple(_supply_cells(plan, s) for s in used),
+            frozenset({"supply", "chip", "terms"}),
+        )
+    )
+    rows = tuple(
+        (
+            p.name,
+            *(f"{v[t]:,.0f}" for v in layers.values()),
+            dollars(plan.by_period()[t]),
+            _use(plan, t),
+            f"{plan.kw()[t]:,.0f}",
+        )
+        for t, p in enumerate(plan.problem.periods)
+    )
+    parts.append(
+        Table(
+            "Chips by period, the most at once",
+            ("period", *layers, "paid", "used", "kW"),
+            rows,
+            frozenset({"period"}),
+            notes=("Used: the share of the chip-hours paid for that are at work.",),
+        )
+    )
     return Section("plan", "Fleet plan", tuple(parts))
 
 
@@ -150,8 +232,14 @@ def _supply_cells(plan: FleetPlan, supply: str) -> tuple[str, ...]:
     pool = plan.problem.pool(s.pool)
     hours = sum(h.unit_hours for h in plan.holdings if h.supply == supply) * pool.chips
     paid = sum(c.usd for c in plan.costs if c.supply == supply and c.period is not None)
-    return (supply, pool.chip, TERMS.get(s.terms, s.terms), f"{max(_chips(plan, supply)):,.0f}", f"{hours:,.0f}",
-            dollars(paid))
+    return (
+        supply,
+        pool.chip,
+        TERMS.get(s.terms, s.terms),
+        f"{max(_chips(plan, supply)):,.0f}",
+        f"{hours:,.0f}",
+        dollars(paid),
+    )
 
 
 def _use(plan: FleetPlan, period: int) -> str:
@@ -171,11 +259,20 @@ def _capacity(plan: FleetPlan) -> Figure:
         layers.setdefault(f"{pool.chip} paid for", [0.0] * len(periods))[u.period] += u.paid_hours * pool.chips / hours
         work[u.period] += u.used_hours * pool.chips / hours
     layers = dict(sorted(layers.items(), key=lambda pair: -sum(pair[1])))
-    words = "; ".join(f"{p.name}: {number(work[t])} of {number(sum(v[t] for v in layers.values()))} chips at work"
-                      for t, p in enumerate(periods))
-    return charts.over_time("fig-capacity", "Demand against capacity: chips paid for and chips at work, means over "
-                            "each period", words, [p.name for p in periods], layers, "chips", number,
-                            {"at work": work})
+    words = "; ".join(
+        f"{p.name}: {number(work[t])} of {number(sum(v[t] for v in layers.values()))} chips at work"
+        for t, p in enumerate(periods)
+    )
+    return charts.over_time(
+        "fig-capacity",
+        "Demand against capacity: chips paid for and chips at work, means over each period",
+        words,
+        [p.name for p in periods],
+        layers,
+        "chips",
+        number,
+        {"at work": work},
+    )
 
 
 def _where(plan: FleetPlan) -> Section:
@@ -186,14 +283,28 @@ def _where(plan: FleetPlan) -> Section:
         for s in plan.serving:
             if s.units:
                 most.setdefault((s.service, s.pool), []).append(s.units)
-        rows = tuple((service, plan.problem.pool(pool).chip, pool, _between(min(units), max(units)))
-                     for (service, pool), units in sorted(most.items()))
-        parts.append(Table("Services: units at work over the plan", ("service", "chip", "pool", "units"), rows,
-                           frozenset({"service", "chip", "pool"})))
+        rows = tuple(
+            (service, plan.problem.pool(pool).chip, pool, _between(min(units), max(units)))
+            for (service, pool), units in sorted(most.items())
+        )
+        parts.append(
+            Table(
+                "Services: units at work over the plan",
+                ("service", "chip", "pool", "units"),
+                rows,
+                frozenset({"service", "chip", "pool"}),
+            )
+        )
     if plan.running:
         ordered = sorted(plan.running, key=lambda r: (r.run, r.period))
-        parts.append(Table("Training runs", ("run", "chip", "on", "period", "units", "hours"),
-                           tuple(_run_cells(plan, r) for r in ordered), frozenset({"run", "chip", "on", "period"})))
+        parts.append(
+            Table(
+                "Training runs",
+                ("run", "chip", "on", "period", "units", "hours"),
+                tuple(_run_cells(plan, r) for r in ordered),
+                frozenset({"run", "chip", "on", "period"}),
+            )
+        )
     return Section("where", "What runs where", tuple(parts))
 
 
@@ -204,24 +315,43 @@ def _between(least: int, most: int) -> str:
 def _run_cells(plan: FleetPlan, r: Running) -> tuple[str, ...]:
     option = r.option
     on = option.supply if option.supply else f"held units of {option.pool}"
-    return (r.run, plan.problem.pool(option.pool).chip, on, plan.problem.periods[r.period].name, f"{option.units:,}",
-            number(r.hours))
+    return (
+        r.run,
+        plan.problem.pool(option.pool).chip,
+        on,
+        plan.problem.periods[r.period].name,
+        f"{option.units:,}",
+        number(r.hours),
+    )
 
 
 def _advice(answer: FleetAnswer) -> Section:
     """Interconnect and storage of what runs where."""
     rows = tuple(
-        (a.workload, a.pool, f"{a.accelerators}, {a.split}", format_rate(a.network.needed * 8, "b/s"),
-         format_rate(a.network.has * 8, "b/s") + ("" if a.network.network != "usual" else " (usual)"),
-         "yes" if a.network.enough else "NO", format_bytes(a.storage.checkpoint) if a.storage.checkpoint else "–")
-        for a in answer.advice if a.network.crosses)
+        (
+            a.workload,
+            a.pool,
+            f"{a.accelerators}, {a.split}",
+            format_rate(a.network.needed * 8, "b/s"),
+            format_rate(a.network.has * 8, "b/s") + ("" if a.network.network != "usual" else " (usual)"),
+            "yes" if a.network.enough else "NO",
+            format_bytes(a.storage.checkpoint) if a.storage.checkpoint else "–",
+        )
+        for a in answer.advice
+        if a.network.crosses
+    )
     parts: list[Part] = []
     if rows:
         words = frozenset({"workload", "on", "chips and split", "enough"})
-        parts.append(Table("Networks that the work needs between nodes, and what is there",
-                           ("workload", "on", "chips and split", "a node needs", "it has", "enough", "checkpoint"),
-                           rows, words, notes=("Usual: the network of the offer is not known, that of most such nodes "
-                                               "is assumed.",)))
+        parts.append(
+            Table(
+                "Networks that the work needs between nodes, and what is there",
+                ("workload", "on", "chips and split", "a node needs", "it has", "enough", "checkpoint"),
+                rows,
+                words,
+                notes=("Usual: the network of the offer is not known, that of most such nodes is assumed.",),
+            )
+        )
     parts += [Points(f"{a.workload} on {a.pool}", a.words) for a in answer.advice]
     return Section("interconnect", "Interconnect and storage", tuple(parts))
 
@@ -229,13 +359,22 @@ def _advice(answer: FleetAnswer) -> Section:
 def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
     periods = plan.problem.periods
     kinds = list(plan.by_kind())
-    layers = {kind: [sum(c.usd for c in plan.costs if c.kind == kind and c.period == t) for t in range(len(periods))]
-              for kind in kinds}
+    layers = {
+        kind: [sum(c.usd for c in plan.costs if c.kind == kind and c.period == t) for t in range(len(periods))]
+        for kind in kinds
+    }
     words = "; ".join(f"{kind} {dollars(usd)}" for kind, usd in plan.by_kind().items())
     parts: list[Part] = [
-        charts.over_time("fig-paid", "What is paid in each period, by kind", f"Over the plan: {words}",
-                         [p.name for p in periods], {k: v for k, v in layers.items() if any(v)}, "US dollars",
-                         charts.money)]
+        charts.over_time(
+            "fig-paid",
+            "What is paid in each period, by kind",
+            f"Over the plan: {words}",
+            [p.name for p in periods],
+            {k: v for k, v in layers.items() if any(v)},
+            "US dollars",
+            charts.money,
+        )
+    ]
     found = [a for a in answer.alternatives if a.plan is not None]
     if len(found) > 1:
         parts.append(_alternatives(plan, found))
@@ -243,15 +382,29 @@ def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
     plans = [a.plan for a in found if a.plan] or [plan]
     every = [kind for kind in COSTS if any(kind in p.by_kind() for p in plans)]
     rows = [(kind, *(dollars(p.by_kind().get(kind, 0.0)) for p in plans)) for kind in every]
-    rows += [("total", *(format_money(p.usd) for p in plans)), ("proved gap", *(percent(p.gap, 2) for p in plans)),
-             ("utilisation", *(percent(p.utilisation()) for p in plans)),
-             ("most kW", *(f"{max(p.kw(), default=0.0):,.0f}" for p in plans)),
-             ("t CO2", *(f"{sum(p.kg()) / 1e3:,.0f}" for p in plans))]
-    parts.append(Table("Cost of the plans side by side", ("kind", *names), tuple(rows), frozenset({"kind"}),
-                       frozenset({len(every)})))
+    rows += [
+        ("total", *(format_money(p.usd) for p in plans)),
+        ("proved gap", *(percent(p.gap, 2) for p in plans)),
+        ("utilisation", *(percent(p.utilisation()) for p in plans)),
+        ("most kW", *(f"{max(p.kw(), default=0.0):,.0f}" for p in plans)),
+        ("t CO2", *(f"{sum(p.kg()) / 1e3:,.0f}" for p in plans)),
+    ]
+    parts.append(
+        Table(
+            "Cost of the plans side by side",
+            ("kind", *names),
+            tuple(rows),
+            frozenset({"kind"}),
+            frozenset({len(every)}),
+        )
+    )
     if plan.after():
-        parts.append(Prose(f"{dollars(plan.after())} of the total fall after the plan's end: what commitments still "
-                           "ask for, less what purchases are then worth."))
+        parts.append(
+            Prose(
+                f"{dollars(plan.after())} of the total fall after the plan's end: what commitments still "
+                "ask for, less what purchases are then worth."
+            )
+        )
     why = tuple(f"{a.name}: {a.why}" for a in answer.alternatives if a.plan is None)
     if why:
         parts.append(Points("Plans that do not exist", why))
@@ -259,22 +412,43 @@ def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
 
 
 def _alternatives(plan: FleetPlan, found: Sequence[Alternative]) -> Figure:
-    bars = [charts.Bar(a.name, a.plan.usd, min(a.plan.bound, a.plan.usd), a.plan.usd, a.plan.usd == plan.usd)
-            for a in found if a.plan]
+    bars = [
+        charts.Bar(a.name, a.plan.usd, min(a.plan.bound, a.plan.usd), a.plan.usd, a.plan.usd == plan.usd)
+        for a in found
+        if a.plan
+    ]
     words = "; ".join(f"{b.label} {format_money(b.value)}" for b in bars)
-    return charts.bars("fig-alternatives", "Cost of the plan with all chips allowed and with some left out; lines "
-                       "reach down to what no plan can undercut", f"Cost of the plans: {words}", bars,
-                       "US dollars over the plan")
+    return charts.bars(
+        "fig-alternatives",
+        "Cost of the plan with all chips allowed and with some left out; lines reach down to what no plan can undercut",
+        f"Cost of the plans: {words}",
+        bars,
+        "US dollars over the plan",
+    )
 
 
 def _limits(answer: FleetAnswer) -> Section:
-    rows = tuple((s.limit, f"{number(s.amount)} {s.unit}".strip(), format_money(s.saves) if s.saves > 0 else "–",
-                  "yes" if s.proved else "no", s.words) for s in answer.shadows)
+    rows = tuple(
+        (
+            s.limit,
+            f"{number(s.amount)} {s.unit}".strip(),
+            format_money(s.saves) if s.saves > 0 else "–",
+            "yes" if s.proved else "no",
+            s.words,
+        )
+        for s in answer.shadows
+    )
     parts: tuple[Part, ...] = ()
     if rows:
-        parts = (Table("What loosening one limit would save", ("limit", "more", "saves", "proved", "in words"), rows,
-                       frozenset({"limit", "proved", "in words"}),
-                       notes=("Each was solved anew. Proved: the saving is larger than what the gaps leave open.",)),)
+        parts = (
+            Table(
+                "What loosening one limit would save",
+                ("limit", "more", "saves", "proved", "in words"),
+                rows,
+                frozenset({"limit", "proved", "in words"}),
+                notes=("Each was solved anew. Proved: the saving is larger than what the gaps leave open.",),
+            ),
+        )
     return Section("limits", "Limits that cost money", parts)
 
 
@@ -285,12 +459,24 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
         bars = [charts.Bar("as planned", plan.usd, plan.usd, plan.usd, True)]
         bars += [charts.Bar(s.name, s.plan.usd, s.plan.usd, s.plan.usd) for s in solved if s.plan]
         words = "; ".join(f"{b.label} {format_money(b.value)}" for b in bars)
-        parts.append(charts.bars("fig-sensitivity", "Cost of the best plan when demand, prices or speeds differ",
-                                 f"Cost of the best plan: {words}", bars, "US dollars over the plan"))
+        parts.append(
+            charts.bars(
+                "fig-sensitivity",
+                "Cost of the best plan when demand, prices or speeds differ",
+                f"Cost of the best plan: {words}",
+                bars,
+                "US dollars over the plan",
+            )
+        )
     if answer.sensitivity:
-        parts.append(Table("The plan solved anew", ("change", "cost", "what changes"),
-                           tuple((s.name, _became(plan, s.plan, s.why), s.change or "–") for s in answer.sensitivity),
-                           frozenset({"change", "what changes"})))
+        parts.append(
+            Table(
+                "The plan solved anew",
+                ("change", "cost", "what changes"),
+                tuple((s.name, _became(plan, s.plan, s.why), s.change or "–") for s in answer.sensitivity),
+                frozenset({"change", "what changes"}),
+            )
+        )
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
@@ -299,16 +485,28 @@ def _evidence(asked: Asked | None) -> Section:
     if asked is None or not asked.placed:
         return Section("evidence", "Evidence and error bars", ())
     placed = list(asked.placed.values())
-    rows = tuple((p.work, str(p.accelerators), p.layout, *_pace(p), p.estimate.evidence, p.estimate.because or "–")
-                 for p in placed)
+    rows = tuple(
+        (p.work, str(p.accelerators), p.layout, *_pace(p), p.estimate.evidence, p.estimate.because or "–")
+        for p in placed
+    )
     kinds = [kind for kind, some in (("training", asked.problem.runs), ("inference", asked.problem.services)) if some]
     dates = {"training": in_use().date, "inference": taught().date}
     words = ("work", "chips", "split", "evidence", "because")
-    return Section("evidence", "Evidence and error bars", (
-        Prose(INTERVALS), *(part for kind in kinds for part in coverage(kind, dates[kind])),
-        Table("What each workload takes on each chip",
-              ("work", "chips", "split", "takes or carries", "90 %", "evidence", "because"), rows, frozenset(words)),
-        meanings(p.estimate for p in placed)))
+    return Section(
+        "evidence",
+        "Evidence and error bars",
+        (
+            Prose(INTERVALS),
+            *(part for kind in kinds for part in coverage(kind, dates[kind])),
+            Table(
+                "What each workload takes on each chip",
+                ("work", "chips", "split", "takes or carries", "90 %", "evidence", "because"),
+                rows,
+                frozenset(words),
+            ),
+            meanings(p.estimate for p in placed),
+        ),
+    )
 
 
 def _pace(p: Placed) -> tuple[str, str]:
@@ -323,13 +521,27 @@ def _price_rows(asked: Asked) -> Table:
     for s in asked.problem.supplies:
         o = asked.origins[s.id]
         price = f"${o.usd_chip_h:.2f}" if o.usd_chip_h else f"{format_money(s.capex)} a server" if s.capex else "–"
-        rows.append((s.id, o.cloud or "own", o.region or "–", o.instance or "–", price,
-                     f"{o.date} stale" if o.stale else o.date or "–", Link(o.source, o.source)))
+        rows.append(
+            (
+                s.id,
+                o.cloud or "own",
+                o.region or "–",
+                o.instance or "–",
+                price,
+                f"{o.date} stale" if o.stale else o.date or "–",
+                Link(o.source, o.source),
+            )
+        )
     stale = sum(asked.origins[s.id].stale for s in asked.problem.supplies)
     notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(rows)}.",) if stale else ()
     words = frozenset({"supply", "cloud", "region", "instance", "dated", "source"})
-    return Table("Prices used", ("supply", "cloud", "region", "instance", "$/chip-h", "dated", "source"), tuple(rows),
-                 words, notes=notes)
+    return Table(
+        "Prices used",
+        ("supply", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
+        tuple(rows),
+        words,
+        notes=notes,
+    )
 
 
 def _assumptions(answer: FleetAnswer, asked: Asked | None) -> Section:

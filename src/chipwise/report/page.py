@@ -35,14 +35,26 @@ def page(report: Report) -> str:
         *(line for i, section in numbered for line in _section(i, section, figures)),
         "</main>",
     ]
-    return "\n".join([
-        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
-        f'<meta name="generator" content="chipwise {__version__}">',
-        f"<title>{escape(report.title)}: decision report</title>",
-        '<link rel="icon" href="data:,">',
-        f"<style>\n{_style(report)}</style>", "</head>", "<body>", *body, "</body>", "</html>", ""])
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+            f'<meta name="generator" content="chipwise {__version__}">',
+            f"<title>{escape(report.title)}: decision report</title>",
+            '<link rel="icon" href="data:,">',
+            f"<style>\n{_style(report)}</style>",
+            "</head>",
+            "<body>",
+            *body,
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
 
 
 def _style(report: Report) -> str:
@@ -53,7 +65,8 @@ def _style(report: Report) -> str:
         "@page { size: A4; margin: 16mm 16mm 18mm;\n"
         f'  @bottom-left {{ content: "{title}"; font: 7.5pt Arial, sans-serif; color: #4d5a63; }}\n'
         f'  @bottom-right {{ content: "{report.made} · page " counter(page) " of " counter(pages);'
-        " font: 7.5pt Arial, sans-serif; color: #4d5a63; } }\n")
+        " font: 7.5pt Arial, sans-serif; color: #4d5a63; } }\n"
+    )
 
 
 def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
@@ -130,27 +143,35 @@ def _list(items: tuple[str, ...]) -> str:
 def _figure(figure: Figure, figures: dict[str, int]) -> str:
     described = f'<svg role="img" aria-label="{escape(figure.description)}"'
     drawing = figure.svg.replace("<svg", described, 1)
-    return (f'<figure id="{escape(figure.name)}"><div class="scroll" tabindex="0" role="group" '
-            f'aria-label="{escape(figure.caption)}">{drawing}</div>'
-            f"<figcaption><b>Figure {figures[figure.name]}.</b> {_text(figure.caption)}</figcaption></figure>")
+    return (
+        f'<figure id="{escape(figure.name)}"><div class="scroll" tabindex="0" role="group" '
+        f'aria-label="{escape(figure.caption)}">{drawing}</div>'
+        f"<figcaption><b>Figure {figures[figure.name]}.</b> {_text(figure.caption)}</figcaption></figure>"
+    )
 
 
 def _table(table: Table) -> str:
     kinds = ["words" if header in table.left else "number" for header in table.headers]
-    head = "".join(f'<th scope="col" class="{_class(header, kind)}">{_text(header)}</th>'
-                   for header, kind in zip(table.headers, kinds, strict=True))
+    head = "".join(
+        f'<th scope="col" class="{_class(header, kind)}">{_text(header)}</th>'
+        for header, kind in zip(table.headers, kinds, strict=True)
+    )
     rows = []
     for i, row in enumerate(table.rows):
         cells = [f'<th scope="row" class="{_class(row[0], kinds[0])}">{_cell(row[0], kinds[0])}</th>']
-        cells += [f'<td class="{_class(cell, kind)}">{_cell(cell, kind)}</td>'
-                  for cell, kind in zip(row[1:], kinds[1:], strict=True)]
+        cells += [
+            f'<td class="{_class(cell, kind)}">{_cell(cell, kind)}</td>'
+            for cell, kind in zip(row[1:], kinds[1:], strict=True)
+        ]
         mark = ' class="strong"' if i in table.strong else ""
         rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
     notes = f'<p class="notes">{" ".join(_text(note) for note in table.notes)}</p>' if table.notes else ""
     short = ' class="short"' if len(rows) <= SHORT else ""
-    return (f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
-            f"<caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
-            f'<tbody>{"".join(rows)}</tbody></table></div>{notes}')
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
+        f"<caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{notes}"
+    )
 
 
 def _class(cell: Cell, kind: str) -> str:

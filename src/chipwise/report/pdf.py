@@ -13,11 +13,27 @@ from pathlib import Path
 from chipwise.errors import ChipwiseError, InputError
 
 VARIABLE = "CHIPWISE_BROWSER"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
-            "microsoft-edge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+    "microsoft-edge",
+)
 LIMIT_S = 120.0
-FLAGS = ("--headless", "--disable-gpu", "--disable-extensions", "--disable-background-networking", "--disable-sync",
-         "--no-first-run", "--no-default-browser-check", "--no-pdf-header-footer", "--disable-dev-shm-usage")
+FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-pdf-header-footer",
+    "--disable-dev-shm-usage",
+)
 
 
 def browser() -> str:
@@ -32,8 +48,10 @@ def browser() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    raise ChipwiseError("a PDF is printed by a browser and none was found; install one with: apt-get install chromium, "
-                        f"or name one in {VARIABLE}; -o report.html needs none")
+    raise ChipwiseError(
+        "a PDF is printed by a browser and none was found; install one with: apt-get install chromium, "
+        f"or name one in {VARIABLE}; -o report.html needs none"
+    )
 
 
 def print_pdf(html: str, program: str | None = None, limit_s: float = LIMIT_S) -> bytes:
@@ -42,8 +60,14 @@ def print_pdf(html: str, program: str | None = None, limit_s: float = LIMIT_S) -
     with tempfile.TemporaryDirectory(prefix="chipwise-print-", ignore_cleanup_errors=True) as folder:
         source, target = Path(folder) / "report.html", Path(folder) / "report.pdf"
         source.write_text(html, encoding="utf-8")
-        line = [program, *FLAGS, *(["--no-sandbox"] if _root() else []), f"--user-data-dir={folder}/profile",
-                f"--print-to-pdf={target}", source.as_uri()]
+        line = [
+            program,
+            *FLAGS,
+            *(["--no-sandbox"] if _root() else []),
+            f"--user-data-dir={folder}/profile",
+            f"--print-to-pdf={target}",
+            source.as_uri(),
+        ]
         status, said = _run(line, folder, limit_s)
         if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
             why = f": {said[-1][:200]}" if said else ""
@@ -55,8 +79,14 @@ def _run(line: list[str], folder: str, limit_s: float) -> tuple[int, list[str]]:
     """Exit status and complaints; a browser that takes too long is ended with every process it started."""
     home = {"XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}  # crash reports and caches go there too
     try:
-        started = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   env={**os.environ, **home}, start_new_session=True)
+        started = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **home},
+            start_new_session=True,
+        )
     except OSError as error:
         raise ChipwiseError(f"{line[0]} could not be run: {error.strerror or error}") from None
     with started:

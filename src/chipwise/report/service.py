@@ -33,8 +33,12 @@ def service_report(c: ServingComparison, made: date, statements: Sequence[Statem
         sections += [cost_section(statements), break_even_section(statements[0])]
     weighed = [Weighed(str(r.accelerators), r.ondemand.usd_h, r.seconds, r is c.pick) for r in c.rows if r.ondemand]
     what = "to finish the job" if c.market.demand.kind == "job" else "of a whole answer, median"
-    sections += [front_section(weighed, " an hour", what), flip_section(c.flips, c.words.flip, statements),
-                 _evidence(c), _assumptions(c, statements)]
+    sections += [
+        front_section(weighed, " an hour", what),
+        flip_section(c.flips, c.words.flip, statements),
+        _evidence(c),
+        _assumptions(c, statements),
+    ]
     tiles = _tiles(c.pick, statements) if c.pick else []
     first = decision(c, c.pick.load if c.pick else None, tiles, statements, _bars(c))
     return Report(c.workload.name, about(c), made, first, tuple(sections))
@@ -49,8 +53,10 @@ def about(c: ServingComparison) -> str:
         work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else " without a deadline"
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if c.rows[0].writes else ""
     promise = f"; promised: {', '.join(map(str, s.slo))}" if s.slo else "; no promise of latency"
-    return (f"Serving of {c.workload.model.name}: {work}{lengths}, {s.precision}{promise}; "
-            f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
+    return (
+        f"Serving of {c.workload.model.name}: {work}{lengths}, {s.precision}{promise}; "
+        f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}"
+    )
 
 
 def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
@@ -58,13 +64,20 @@ def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
     tiles = [Tile("Cost on demand", "no public price")]
     if r.ondemand:
         usd = r.ondemand.usd_h
-        tiles = [Tile("Cost on demand", f"{format_money(usd.value)} an hour", ends(usd, format_money),
-                      str(r.ondemand.price))]
+        tiles = [
+            Tile("Cost on demand", f"{format_money(usd.value)} an hour", ends(usd, format_money), str(r.ondemand.price))
+        ]
     tiles += [tile for s in statements[:1] if (tile := cost_tile(s))]
     if million is not None:
         tiles.append(Tile(f"Cost of a million {_unit(r)}", format_money(million.value), ends(million, format_money)))
-    tiles.append(Tile("Chips", f"{r.accelerators.count:,} × {r.accelerators.chip.id}", r.accelerators.chip.name,
-                      f"{r.fleet.engines:,} engines of {r.split}; {r.served.service.place.stack.name}"))
+    tiles.append(
+        Tile(
+            "Chips",
+            f"{r.accelerators.count:,} × {r.accelerators.chip.id}",
+            r.accelerators.chip.name,
+            f"{r.fleet.engines:,} engines of {r.split}; {r.served.service.place.stack.name}",
+        )
+    )
     tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in promised(r)[:2]]
     if r.headroom is not None:
         tiles.append(Tile("Room above the demand", percent(r.headroom.value), _room(r.headroom), f"until {r.limit}"))
@@ -85,8 +98,11 @@ def _bars(c: ServingComparison) -> Figure:
     if not rows:
         by = "time"
         rows = [Ranked(str(r.accelerators), r.seconds, False) for r in c.rows]
-    axis = {"cost": f"US dollars a million {unit}, on demand" if job else "US dollars an hour, on demand",
-            "time": "{} for the job" if job else "{} a request, median", "energy": f"joules of one of the {unit}"}[by]
+    axis = {
+        "cost": f"US dollars a million {unit}, on demand" if job else "US dollars an hour, on demand",
+        "time": "{} for the job" if job else "{} a request, median",
+        "energy": f"joules of one of the {unit}",
+    }[by]
     what = {"cost": "Cost on demand", "time": "Time", "energy": "Energy"}[by]
     return ranked_bars(rows, by, what, axis)
 
@@ -94,13 +110,28 @@ def _bars(c: ServingComparison) -> Figure:
 def _comparison(c: ServingComparison) -> Section:
     first = c.rows[0]
     names = [name for name, _ in promised(first)]
-    headers = ("chips", "engines", *names, f"{_unit(first)}/s", "room", "$/h", f"$/M {_unit(first)}", "$/h on spot",
-               "evidence")
+    headers = (
+        "chips",
+        "engines",
+        *names,
+        f"{_unit(first)}/s",
+        "room",
+        "$/h",
+        f"$/M {_unit(first)}",
+        "$/h on spot",
+        "evidence",
+    )
     table = Table(
-        f"All chips that carry it, ranked by {c.terms.objective}", headers, tuple(_cells(r, names) for r in c.rows),
-        frozenset({"chips", "engines", "evidence"}), frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
-        ("The pick is highlighted. * marks prices older than 90 days. Room is what the engines carry beyond the "
-         "demand.",))
+        f"All chips that carry it, ranked by {c.terms.objective}",
+        headers,
+        tuple(_cells(r, names) for r in c.rows),
+        frozenset({"chips", "engines", "evidence"}),
+        frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
+        (
+            "The pick is highlighted. * marks prices older than 90 days. Room is what the engines carry beyond the "
+            "demand.",
+        ),
+    )
     parts: list[Part] = [Points("What decides this workload", tuple(what_decides_serving(c.workload))), table]
     if c.refused:
         parts.append(refused_table(c.refused))
@@ -112,11 +143,17 @@ def _cells(r: ServingRow, names: list[str]) -> tuple[str, ...]:
     times = [f"{format_seconds(by[n].value)} ({spread(by[n])})" if n in by and by[n].value else "–" for n in names]
     million = r.per_million(r.ondemand)
     rate = r.unit_rate.value
-    return (str(r.accelerators), f"{r.fleet.engines:,} of {r.split}", *times,
-            f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
-            "–" if r.headroom is None else f"{percent(r.headroom.value)} ({_room(r.headroom)})",
-            _usd(r.ondemand, "no public price"), "–" if million is None else format_money(million.value),
-            _usd(r.spot, "–"), r.evidence)
+    return (
+        str(r.accelerators),
+        f"{r.fleet.engines:,} of {r.split}",
+        *times,
+        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
+        "–" if r.headroom is None else f"{percent(r.headroom.value)} ({_room(r.headroom)})",
+        _usd(r.ondemand, "no public price"),
+        "–" if million is None else format_money(million.value),
+        _usd(r.spot, "–"),
+        r.evidence,
+    )
 
 
 def _usd(rent: Rent | None, missing: str) -> str:
@@ -126,8 +163,9 @@ def _usd(rent: Rent | None, missing: str) -> str:
 def _evidence(c: ServingComparison) -> Section:
     chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
     families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
-    return evidence_section("inference", c.market.taught.date, families, chips,
-                            [(str(r.accelerators), r.load) for r in c.rows])
+    return evidence_section(
+        "inference", c.market.taught.date, families, chips, [(str(r.accelerators), r.load) for r in c.rows]
+    )
 
 
 def _assumptions(c: ServingComparison, statements: Sequence[Statement]) -> Section:

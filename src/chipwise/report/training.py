@@ -25,8 +25,11 @@ from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload import metrics_that_matter
 
 WORDS = frozenset({"chips", "layout", "evidence"})
-WHAT = {"cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
-        "time": ("Time to train", "{} to train"), "energy": ("Energy of the run", "kWh of the chips for the whole run")}
+WHAT = {
+    "cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
+    "time": ("Time to train", "{} to train"),
+    "energy": ("Energy of the run", "kWh of the chips for the whole run"),
+}
 
 
 def training_report(c: Comparison, calibration: str, made: date, statements: Sequence[Statement] = ()) -> Report:
@@ -37,10 +40,15 @@ def training_report(c: Comparison, calibration: str, made: date, statements: Seq
     sections = [_comparison(c)]
     if statements:
         sections += [cost_section(statements), break_even_section(statements[0])]
-    weighed = [Weighed(str(r.accelerators), r.ondemand.usd, r.prediction.duration, r is c.pick)
-               for r in c.rows if r.ondemand]
-    sections += [front_section(weighed, "", "to train"), flip_section(c.flips, c.words.flip, statements),
-                 _evidence(c, calibration), _assumptions(c, statements)]
+    weighed = [
+        Weighed(str(r.accelerators), r.ondemand.usd, r.prediction.duration, r is c.pick) for r in c.rows if r.ondemand
+    ]
+    sections += [
+        front_section(weighed, "", "to train"),
+        flip_section(c.flips, c.words.flip, statements),
+        _evidence(c, calibration),
+        _assumptions(c, statements),
+    ]
     tiles = _tiles(c.pick, statements) if c.pick else []
     first = decision(c, c.pick.prediction.step if c.pick else None, tiles, statements, _bars(c))
     return Report(c.workload.name, about(c), made, first, tuple(sections))
@@ -49,21 +57,39 @@ def training_report(c: Comparison, calibration: str, made: date, statements: Seq
 def about(c: Comparison) -> str:
     """The run in a line."""
     t = c.workload.train
-    run = (f"{format_count(t.samples)} images" if t.samples_unit == "images"
-           else f"{format_count(t.tokens)} tokens in sequences of {t.sequence:,}")
-    return (f"Training of {c.workload.model.name}: {run}, global batch {t.global_batch:,}, {t.precision}; "
-            f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}")
+    run = (
+        f"{format_count(t.samples)} images"
+        if t.samples_unit == "images"
+        else f"{format_count(t.tokens)} tokens in sequences of {t.sequence:,}"
+    )
+    return (
+        f"Training of {c.workload.model.name}: {run}, global batch {t.global_batch:,}, {t.precision}; "
+        f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}"
+    )
 
 
 def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
     p, acc = row.prediction, row.accelerators
     cheapest = cost_tile(statements[0]) if statements else None
-    cost = (Tile("Cost on demand", format_money(row.ondemand.usd.value), ends(row.ondemand.usd, format_money),
-                 str(row.ondemand.price)) if row.ondemand else Tile("Cost on demand", "no public price"))
+    cost = (
+        Tile(
+            "Cost on demand",
+            format_money(row.ondemand.usd.value),
+            ends(row.ondemand.usd, format_money),
+            str(row.ondemand.price),
+        )
+        if row.ondemand
+        else Tile("Cost on demand", "no public price")
+    )
     return [
-        cost, *([cheapest] if cheapest else []),
-        Tile("Time to train", format_seconds(p.duration.value), time_ends(p.duration),
-             f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}"),
+        cost,
+        *([cheapest] if cheapest else []),
+        Tile(
+            "Time to train",
+            format_seconds(p.duration.value),
+            time_ends(p.duration),
+            f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}",
+        ),
         Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, f"{p.layout}; {p.stack.name}"),
         *([] if cheapest else [Tile("Energy", kwh(p.kwh.value), ends(p.kwh, kwh), f"{p.watts:,.0f} W a chip")]),
         Tile("Evidence", p.step.evidence, "", EVIDENCE.get(p.step.evidence, "")),
@@ -83,10 +109,16 @@ def _comparison(c: Comparison) -> Section:
     rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
     headers = ("chips", "layout", "step", "90 %", rate, "MFU", "time", "energy", "on demand", "spot", "evidence")
     table = Table(
-        f"All chips that can run it, ranked by {c.terms.objective}", headers, tuple(_cells(r) for r in c.rows), WORDS,
+        f"All chips that can run it, ranked by {c.terms.objective}",
+        headers,
+        tuple(_cells(r) for r in c.rows),
+        WORDS,
         frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
-        ("The pick is highlighted. * marks prices older than 90 days. A layout says how the work is split: dp "
-         "replicas, tp tensor, pp pipeline, zero or fsdp sharding of state, mbs the micro-batch.",))
+        (
+            "The pick is highlighted. * marks prices older than 90 days. A layout says how the work is split: dp "
+            "replicas, tp tensor, pp pipeline, zero or fsdp sharding of state, mbs the micro-batch.",
+        ),
+    )
     parts: list[Part] = [Points("What decides this workload", tuple(metrics_that_matter(c.workload))), table]
     if c.refused:
         parts.append(refused_table(c.refused))
@@ -95,9 +127,19 @@ def _comparison(c: Comparison) -> Section:
 
 def _cells(r: Row) -> tuple[str, ...]:
     p, rate = r.prediction, r.tokens_per_s_per_chip.value
-    return (str(r.accelerators), str(p.layout), format_seconds(p.step.value), spread(p.step),
-            f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", percent(p.mfu), format_seconds(p.duration.value),
-            kwh(p.kwh.value), _usd(r.ondemand, "no public price"), _usd(r.spot, "–"), p.step.evidence)
+    return (
+        str(r.accelerators),
+        str(p.layout),
+        format_seconds(p.step.value),
+        spread(p.step),
+        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
+        percent(p.mfu),
+        format_seconds(p.duration.value),
+        kwh(p.kwh.value),
+        _usd(r.ondemand, "no public price"),
+        _usd(r.spot, "–"),
+        p.step.evidence,
+    )
 
 
 def _usd(q: Quote | None, missing: str) -> str:

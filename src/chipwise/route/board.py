@@ -22,14 +22,47 @@ from chipwise.route.view import Floats, Ints, View
 LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 # by job: what is kept, and what an empty row holds
 BY_JOB: dict[str, Any] = {
-    "arrival": 0.0, "weight": 1.0, "deadline": inf, "confidence": 0.9, "budget": inf, "restartable": False,
-    "again": 0.0, "at": -1, "since": np.nan, "done": 0.0, "base": 0.0, "every": inf, "restart": 0.0, "known": 0.0,
-    "had": 0.0, "fresh": False, "ahead": 0.0, "where": -1, "behind": 0.0, "warming": 0.0}
+    "arrival": 0.0,
+    "weight": 1.0,
+    "deadline": inf,
+    "confidence": 0.9,
+    "budget": inf,
+    "restartable": False,
+    "again": 0.0,
+    "at": -1,
+    "since": np.nan,
+    "done": 0.0,
+    "base": 0.0,
+    "every": inf,
+    "restart": 0.0,
+    "known": 0.0,
+    "had": 0.0,
+    "fresh": False,
+    "ahead": 0.0,
+    "where": -1,
+    "behind": 0.0,
+    "warming": 0.0,
+}
 # by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
-    "seconds": inf, "low": inf, "high": inf, "usd": inf, "joules": inf, "chips": 0, "rank": 0, "barred": False,
-    "served": 0.0, "before": 0.0, "all_seconds": inf, "all_low": inf, "all_high": inf, "usd_hour": 1.0,
-    "usd_once": 0.0, "watts": 1.0, "late": 0.0}
+    "seconds": inf,
+    "low": inf,
+    "high": inf,
+    "usd": inf,
+    "joules": inf,
+    "chips": 0,
+    "rank": 0,
+    "barred": False,
+    "served": 0.0,
+    "before": 0.0,
+    "all_seconds": inf,
+    "all_low": inf,
+    "all_high": inf,
+    "usd_hour": 1.0,
+    "usd_once": 0.0,
+    "watts": 1.0,
+    "late": 0.0,
+}
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
 Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
@@ -157,8 +190,14 @@ class Board:
         a["known"][j] = now
         self._scale(np.array([j]))
 
-    def stopped(self, job: str, now: float, done: float | None = None, spent: float | None = None,
-                barred: tuple[str, str] | None = None) -> None:
+    def stopped(
+        self,
+        job: str,
+        now: float,
+        done: float | None = None,
+        spent: float | None = None,
+        barred: tuple[str, str] | None = None,
+    ) -> None:
         """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
@@ -184,9 +223,16 @@ class Board:
         """How a job would run in a pool: the first of its options there that did not fail last."""
         return self._chosen[self._row[job]][self._column[pool]]
 
-    def view(self, now: float, free: Mapping[str, int] | Ints, total: Mapping[str, int] | Ints, *,
-             start: Mapping[str, float] | Floats | None = None, weights: Mapping[str, float] | None = None,
-             shares: Floats | None = None) -> View:
+    def view(
+        self,
+        now: float,
+        free: Mapping[str, int] | Ints,
+        total: Mapping[str, int] | Ints,
+        *,
+        start: Mapping[str, float] | Floats | None = None,
+        weights: Mapping[str, float] | None = None,
+        shares: Floats | None = None,
+    ) -> View:
         """Everything as it is now.
 
         `start`: when full pools have room again, as their engines say, by pool or by job and pool; where nothing is
@@ -195,9 +241,15 @@ class Board:
         at = self.moment(now, free, total, start=start, weights=weights)
         return self.part(at, None, shares)
 
-    def moment(self, now: float, free: Mapping[str, int] | Ints, total: Mapping[str, int] | Ints, *,
-               start: Mapping[str, float] | Floats | None = None,
-               weights: Mapping[str, float] | None = None) -> Moment:
+    def moment(
+        self,
+        now: float,
+        free: Mapping[str, int] | Ints,
+        total: Mapping[str, int] | Ints,
+        *,
+        start: Mapping[str, float] | Floats | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Moment:
         """Bring running jobs up to now, and find when pools have room; the arguments are those of `view`."""
         rooms, chips = self._by_pool(free), self._by_pool(total)
         running = self.running()
@@ -227,13 +279,24 @@ class Board:
         for array in shown.values():
             array.flags.writeable = False
         held = shares if rows is None or shares is None else shares[rows]
-        return View(now=at.now, jobs=names, pools=self.pools, free=at.free, total=at.total,
-                    usd_chip_hour=self._price, interruptions=self._interruptions, weights=at.weights, shares=held,
-                    shares_since=nan, shared=None, **shown)
+        return View(
+            now=at.now,
+            jobs=names,
+            pools=self.pools,
+            free=at.free,
+            total=at.total,
+            usd_chip_hour=self._price,
+            interruptions=self._interruptions,
+            weights=at.weights,
+            shares=held,
+            shares_since=nan,
+            shared=None,
+            **shown,
+        )
 
     def running(self) -> Ints:
         """The rows of jobs that run."""
-        return np.flatnonzero(self._arrays["at"][:len(self._candidates)] >= 0)
+        return np.flatnonzero(self._arrays["at"][: len(self._candidates)] >= 0)
 
     def rows(self, jobs: Sequence[str]) -> Ints:
         """The rows of these jobs, as far as they are on the board."""
@@ -241,7 +304,7 @@ class Board:
 
     def column(self, name: str) -> NDArray[Any]:
         """One number of every job, by row: not to be written to. `had`: the seconds that it has run."""
-        return self._arrays[name][:len(self._candidates)]
+        return self._arrays[name][: len(self._candidates)]
 
     def ids(self, rows: Ints) -> list[str]:
         """The jobs of these rows."""
@@ -279,7 +342,7 @@ class Board:
                 kind = {bool: np.bool_, int: np.int64}.get(type(empty), np.float64)
                 array: NDArray[Any] = np.full(shape, empty, dtype=kind)
                 if name in self._arrays:
-                    array[:len(self._arrays[name])] = self._arrays[name]
+                    array[: len(self._arrays[name])] = self._arrays[name]
                 self._arrays[name] = array
 
     def _tell(self, j: int, candidate: Candidate) -> None:
@@ -306,33 +369,64 @@ class Board:
         if chosen:
             pools, taken = np.array(list(chosen)), list(chosen.values())
             a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
-            for name, values in (("chips", [o.chips for _, o, _ in taken]),
-                                 ("all_seconds", [o.seconds.value for _, o, _ in taken]),
-                                 ("all_low", [o.seconds.low for _, o, _ in taken]),
-                                 ("all_high", [o.seconds.high for _, o, _ in taken]),
-                                 ("usd_hour", [o.usd_hour for _, o, _ in taken]),
-                                 ("usd_once", [o.usd_once for _, o, _ in taken]),
-                                 ("watts", [o.watts for _, o, _ in taken])):
+            for name, values in (
+                ("chips", [o.chips for _, o, _ in taken]),
+                ("all_seconds", [o.seconds.value for _, o, _ in taken]),
+                ("all_low", [o.seconds.low for _, o, _ in taken]),
+                ("all_high", [o.seconds.high for _, o, _ in taken]),
+                ("usd_hour", [o.usd_hour for _, o, _ in taken]),
+                ("usd_once", [o.usd_once for _, o, _ in taken]),
+                ("watts", [o.watts for _, o, _ in taken]),
+            ):
                 a[name][j, pools] = values
         self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
         told = self._candidates[j]
-        a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable,
-                                   told.restart)
+        a["late"][j] = late_spread(
+            a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable, told.restart
+        )
         self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
         self._scale(np.array([j]))
 
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        _rest(rows, a["done"], a["all_seconds"], a["all_low"], a["all_high"], a["usd_hour"], a["usd_once"], a["watts"],
-              a["seconds"], a["low"], a["high"], a["usd"], a["joules"])
+        _rest(
+            rows,
+            a["done"],
+            a["all_seconds"],
+            a["all_low"],
+            a["all_high"],
+            a["usd_hour"],
+            a["usd_once"],
+            a["watts"],
+            a["seconds"],
+            a["low"],
+            a["high"],
+            a["usd"],
+            a["joules"],
+        )
         a["fresh"][rows] = False
 
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        _age(rows, now, a["at"], a["base"], a["known"], a["since"], a["every"], a["restart"], a["warming"],
-             a["all_seconds"], a["before"], a["done"], a["served"], a["had"], a["again"])
+        _age(
+            rows,
+            now,
+            a["at"],
+            a["base"],
+            a["known"],
+            a["since"],
+            a["every"],
+            a["restart"],
+            a["warming"],
+            a["all_seconds"],
+            a["before"],
+            a["done"],
+            a["served"],
+            a["had"],
+            a["again"],
+        )
         self._scale(rows)
 
     def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
@@ -340,8 +434,9 @@ class Board:
             return np.array([given.get(name, 0) for name in self.pools], dtype=np.int64)
         return np.asarray(given, dtype=np.int64)
 
-    def _table(self, now: float, free: Ints, total: Ints, rows: Ints,
-               given: Mapping[str, float] | Floats | None) -> Floats:
+    def _table(
+        self, now: float, free: Ints, total: Ints, rows: Ints, given: Mapping[str, float] | Floats | None
+    ) -> Floats:
         """When so many chips of each pool are free, nobody in front."""
         a, at = self._arrays, self._arrays["at"][rows]
         ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
@@ -379,7 +474,7 @@ def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, end
                         table[p, have] = last
                         have += 1
         table[p, have:] = last
-        table[p, min(max(total[p], -1), width - 1) + 1:] = np.inf
+        table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
 
 
 @entry
@@ -391,8 +486,21 @@ def _look_up(table: Any, chips: Any, start: Any) -> None:
 
 
 @entry
-def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, usd_hour: Any, usd_once: Any, watts: Any,
-          seconds: Any, low: Any, high: Any, usd: Any, joules: Any) -> None:
+def _rest(
+    rows: Any,
+    done: Any,
+    all_seconds: Any,
+    all_low: Any,
+    all_high: Any,
+    usd_hour: Any,
+    usd_once: Any,
+    watts: Any,
+    seconds: Any,
+    low: Any,
+    high: Any,
+    usd: Any,
+    joules: Any,
+) -> None:
     """What is still to come of some rows' runs."""
     for k in range(rows.shape[0]):
         j = rows[k]
@@ -411,8 +519,23 @@ def _rest(rows: Any, done: Any, all_seconds: Any, all_low: Any, all_high: Any, u
 
 
 @entry
-def _age(rows: Any, now: float, at: Any, base: Any, known: Any, since: Any, every: Any, restart: Any, warming: Any,
-         all_seconds: Any, before: Any, done: Any, served: Any, had: Any, again: Any) -> None:
+def _age(
+    rows: Any,
+    now: float,
+    at: Any,
+    base: Any,
+    known: Any,
+    since: Any,
+    every: Any,
+    restart: Any,
+    warming: Any,
+    all_seconds: Any,
+    before: Any,
+    done: Any,
+    served: Any,
+    had: Any,
+    again: Any,
+) -> None:
     """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
     for k in range(rows.shape[0]):
         j = rows[k]

@@ -32,8 +32,9 @@ BURIED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
 
 
-def environment(job: Job, variant: Variant, pool: Pool, option: Option, attempt: str, number: int,
-                folder: Path) -> dict[str, str]:
+def environment(
+    job: Job, variant: Variant, pool: Pool, option: Option, attempt: str, number: int, folder: Path
+) -> dict[str, str]:
     """The variables that a program finds: the variant's own, its flags, and what it needs to know of its place."""
     told = {
         "CHIPWISE_ATTEMPT": attempt,
@@ -106,10 +107,17 @@ def launch_file(launch: Launch, grace: float | None = None) -> bytes:
         raise EngineRefused("the name of a variable is empty or has a '=' in it")
     if not launch.variant.command:
         raise EngineRefused(f"variant {launch.variant.name!r} has no command")
-    return json.dumps({
-        "attempt": launch.attempt, "argv": list(launch.variant.command), "environment": environment,
-        "cwd": launch.pool.at("cwd") or str(launch.folder), "time_limit": launch.time_limit, "grace": grace,
-    }, indent=1).encode("ascii")
+    return json.dumps(
+        {
+            "attempt": launch.attempt,
+            "argv": list(launch.variant.command),
+            "environment": environment,
+            "cwd": launch.pool.at("cwd") or str(launch.folder),
+            "time_limit": launch.time_limit,
+            "grace": grace,
+        },
+        indent=1,
+    ).encode("ascii")
 
 
 def write_launch(launch: Launch, grace: float | None = None) -> None:
@@ -179,10 +187,18 @@ def claim_of(folder: Path) -> Claim | None:
         return None
     try:
         chips = tuple(int(each) for each in str(found.get("chips") or "").split(",") if each)
-        return Claim(str(found["by"]), float(found["at"]), int(found.get("pid", 0)), int(found.get("start", 0)),
-                     str(found.get("boot", "")), str(found.get("host", "")),
-                     str(found.get("pool", "")), chips, int(found.get("restarts", 0)),
-                     str(found.get("space", "")))
+        return Claim(
+            str(found["by"]),
+            float(found["at"]),
+            int(found.get("pid", 0)),
+            int(found.get("start", 0)),
+            str(found.get("boot", "")),
+            str(found.get("host", "")),
+            str(found.get("pool", "")),
+            chips,
+            int(found.get("restarts", 0)),
+            str(found.get("space", "")),
+        )
     except (KeyError, TypeError, ValueError):
         return Claim("?", 0.0)
 
@@ -193,8 +209,14 @@ def end_of(folder: Path) -> End | None:
     if found is None:
         return None
     try:
-        return End(str(found["by"]), int(found["exit_code"]), float(found["started"]), float(found["ended"]),
-                   int(found.get("told", 0)), str(found.get("reason", "")))
+        return End(
+            str(found["by"]),
+            int(found["exit_code"]),
+            float(found["started"]),
+            float(found["ended"]),
+            int(found.get("told", 0)),
+            str(found.get("reason", "")),
+        )
     except (KeyError, TypeError, ValueError):
         return End("?", None, None, None, reason=f"{folder / 'end'} can't be read")
 

@@ -18,8 +18,20 @@ BEGINNINGS = ("SLURM_", "SBATCH_", "CHIPWISE_", "LD_")
 RESERVED = frozenset({"PATH", "IFS", "ENV", "BASH_ENV"})
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words of a variable's name that mean its value is a secret; PATH and FILE at the end mean it only says where one lies
-WORDS = frozenset({"PASSWORD", "PASSWD", "PGPASSWORD", "PASSPHRASE", "SECRET", "SECRETS", "TOKEN", "CREDENTIAL",
-                   "CREDENTIALS", "APIKEY"})
+WORDS = frozenset(
+    {
+        "PASSWORD",
+        "PASSWD",
+        "PGPASSWORD",
+        "PASSPHRASE",
+        "SECRET",
+        "SECRETS",
+        "TOKEN",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "APIKEY",
+    }
+)
 KEYS = frozenset({"API", "ACCESS", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "SSH", "ACCOUNT", "SERVICE"})  # ..._KEY
 WHERE = frozenset({"PATH", "FILE", "DIR", "FOLDER", "NAME", "URL", "ID"})
 
@@ -33,8 +45,7 @@ def named_secret(name: str) -> bool:
     words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
     if words[-1] in WHERE or name == "GOOGLE_APPLICATION_CREDENTIALS":  # that one holds a path
         return False
-    return bool(WORDS & set(words)) or any(
-        word == "KEY" and words[i - 1] in KEYS for i, word in enumerate(words) if i)
+    return bool(WORDS & set(words)) or any(word == "KEY" and words[i - 1] in KEYS for i, word in enumerate(words) if i)
 
 
 def reserved(name: str) -> bool:
@@ -61,8 +72,9 @@ def may_be_handed(pool: Pool, names: Sequence[str]) -> None:
         return
     if pool.engine == "kubernetes":  # the keys of an object that the pool names
         if not pool.at("secret"):
-            raise Refusal(f"the job asks for {', '.join(names)}, and the pool names no Secret",
-                          f"secret: NAME {_where(pool)}")
+            raise Refusal(
+                f"the job asks for {', '.join(names)}, and the pool names no Secret", f"secret: NAME {_where(pool)}"
+            )
         return
     never = next((name for name in names if reserved(name)), None)
     if never is not None:

@@ -176,9 +176,18 @@ def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float,
 
 def _lightest(of: Service, requests: Requests) -> float:
     """A rate at which requests hardly meet."""
-    alone = at_load(of, replace(requests, arrival_s=requests.arrival_s[:40], input=requests.input[:40],
-                                output=requests.output[:40], shared=requests.shared[:40],
-                                group=requests.group[:40]), 1e-3)
+    alone = at_load(
+        of,
+        replace(
+            requests,
+            arrival_s=requests.arrival_s[:40],
+            input=requests.input[:40],
+            output=requests.output[:40],
+            shared=requests.shared[:40],
+            group=requests.group[:40],
+        ),
+        1e-3,
+    )
     return 0.05 / max(alone.e2e.mean.value, 1e-6)
 
 
@@ -189,19 +198,25 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     low = high = load
     if interval and load > 0 and requests.kind != "offline":
         by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
-        ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0]
-                for e in (max(by.high, 0.0), min(by.low, 0.0))]
+        ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0] for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
     elif interval:
         low, high = served.request_rate.low, served.request_rate.high
     many = of.replicas // one.replicas
     by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
-    return Capacity(of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why,
-                    tuple(tried))
+    return Capacity(
+        of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why, tuple(tried)
+    )
 
 
-def search(at: Place, chips: int, seed: int = 0, tune: bool = True, progress: Progress | None = None,
-           only: Sequence[Split] | None = None) -> Search:
+def search(
+    at: Place,
+    chips: int,
+    seed: int = 0,
+    tune: bool = True,
+    progress: Progress | None = None,
+    only: Sequence[Split] | None = None,
+) -> Search:
     """Every split of engines over these chips, each with its largest load; the best one's knobs tuned."""
     requests = trial_requests(at, seed)
     model = at.workload.model
@@ -284,8 +299,11 @@ def impossible(at: Place, tried: Iterable[Capacity]) -> Refusal:
     broken = [(bound, best) for bound, best in parts.items() if best > bound.seconds]
     if not broken:
         return Refusal(f"no load on {at.chip.id} keeps every part of the promise at once", "relax one of them")
-    words = ", ".join(f"{bound.metric} p{bound.percentile:g} of {bound.seconds * 1e3:g} ms can't be met: the nearest "
-                      f"is {_up(best) * 1e3:g} ms" for bound, best in broken)
+    words = ", ".join(
+        f"{bound.metric} p{bound.percentile:g} of {bound.seconds * 1e3:g} ms can't be met: the nearest "
+        f"is {_up(best) * 1e3:g} ms"
+        for bound, best in broken
+    )
     return Refusal(f"on {at.chip.id} {words}", "relax it, use a faster chip or a smaller precision")
 
 

@@ -43,8 +43,9 @@ class Coefficients:
 NAMES = tuple(f.name for f in fields(Coefficients))
 
 
-def labels(chip: Chip, stack: Stack | None, model: Model, precision: str, release: float | None = None,
-           load: str = "online") -> dict[str, float]:
+def labels(
+    chip: Chip, stack: Stack | None, model: Model, precision: str, release: float | None = None, load: str = "online"
+) -> dict[str, float]:
     """The labels, with weights, whose effects add up to the coefficients of a stack on a chip in a precision.
 
     `load` is ``online`` (a server with clients), ``offline`` (a job as fast as it goes) or ``batch`` (one at a time).
@@ -54,8 +55,13 @@ def labels(chip: Chip, stack: Stack | None, model: Model, precision: str, releas
     arch = architecture(chip)
     precision += "-experts" if only_experts(model, precision) else ""
     names = {
-        "base": 1.0, f"family:{chip.family}": 1.0, f"arch:{arch}": 1.0, f"dtype:{precision}": 1.0,
-        f"stack:{name}": 1.0, f"stack:{name}/dtype:{precision}": 1.0, f"arch:{arch}/dtype:{precision}": 1.0,
+        "base": 1.0,
+        f"family:{chip.family}": 1.0,
+        f"arch:{arch}": 1.0,
+        f"dtype:{precision}": 1.0,
+        f"stack:{name}": 1.0,
+        f"stack:{name}/dtype:{precision}": 1.0,
+        f"arch:{arch}/dtype:{precision}": 1.0,
         "release": max(-OLDEST, min(OLDEST, when - RELEASE)),
     }
     return names | {f"{label}@{load}": weight for label, weight in names.items()}

@@ -35,14 +35,16 @@ class Correction:
     def time(self, seconds: float) -> Estimate:
         """A time corrected."""
         value = seconds * self.factor
-        return Estimate(value, value * exp(min(self.low, 0.0)), value * exp(max(self.high, 0.0)), self.evidence,
-                        self.because)
+        return Estimate(
+            value, value * exp(min(self.low, 0.0)), value * exp(max(self.high, 0.0)), self.evidence, self.because
+        )
 
     def rate(self, per_s: float) -> Estimate:
         """A rate corrected: what takes longer gives less."""
         value = per_s / self.factor
-        return Estimate(value, value * exp(-max(self.high, 0.0)), value * exp(-min(self.low, 0.0)), self.evidence,
-                        self.because)
+        return Estimate(
+            value, value * exp(-max(self.high, 0.0)), value * exp(-min(self.low, 0.0)), self.evidence, self.because
+        )
 
 
 def correction(taught: Taught, metric: str, mode: str, family: str, at: Point, language: bool = True) -> Correction:
@@ -60,8 +62,11 @@ def correction(taught: Taught, metric: str, mode: str, family: str, at: Point, l
     if found is None or not _design_seen(table, at[2]):
         low, high = found or (-1.0, 1.0)
         return Correction(size, low, high, "bounded", f"no published {metric} of {design} chips under such a load")
-    why = f"{seen} published figures of this model on this stack and design" if seen else \
-        f"errors of published {metric} figures on models left out"
+    why = (
+        f"{seen} published figures of this model on this stack and design"
+        if seen
+        else f"errors of published {metric} figures on models left out"
+    )
     return Correction(size, found[0], found[1], "modelled", why)
 
 

@@ -9,8 +9,16 @@ from chipwise.errors import PrecisionMissing
 from chipwise.workload.model import Model
 
 # stored bytes of a weight with its scales: 4-bit formats keep a scale for 16 (NVFP4) or 32 to 128 weights
-WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.53,
-                "fp4": 0.5625}
+WEIGHT_BYTES = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "int8w": 1.0,
+    "int4": 0.53,
+    "fp4": 0.5625,
+}
 KV_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 ARITHMETIC = {"fp8": "fp8", "int8": "int8", "fp4": "fp4", "fp32": "fp32"}  # the others: 16 bits
 
@@ -60,8 +68,12 @@ def formats(chip: Chip, model: Model, precision: str, kv_precision: str) -> Form
     base = Format(wide, act, act, wide)
     wanted = ARITHMETIC.get(precision, wide)
     fallback = wanted not in chip.peak and wanted != wide
-    low = Format(wide if fallback else wanted, WEIGHT_BYTES[precision],
-                 act if fallback or wanted == wide else WEIGHT_BYTES[precision], precision)
+    low = Format(
+        wide if fallback else wanted,
+        WEIGHT_BYTES[precision],
+        act if fallback or wanted == wide else WEIGHT_BYTES[precision],
+        precision,
+    )
     return Formats(base, base if only_experts(model, precision) else low, low, KV_BYTES[kv_precision], act, fallback)
 
 
@@ -69,8 +81,10 @@ def in_words(chip: Chip, model: Model, precision: str) -> str:
     """What a precision means where that isn't what its name says; "" where it is."""
     fmt = formats(chip, model, precision, "bf16")
     if fmt.fallback:
-        return (f"{chip.id} has no {precision} arithmetic: weights are stored in {precision}, products run in "
-                f"{fmt.experts.arithmetic}")
+        return (
+            f"{chip.id} has no {precision} arithmetic: weights are stored in {precision}, products run in "
+            f"{fmt.experts.arithmetic}"
+        )
     if precision in ("bf16", "fp16") and fmt.base.stored != precision:
         return f"{chip.id} has no {precision} arithmetic: {fmt.base.stored} stands in for it"
     if only_experts(model, precision):

@@ -45,8 +45,9 @@ class Points:
         return Points(self.sizes[some], self.models[some], self.places[some])
 
 
-def point(model: Model, chip: Chip, split: Split, stack: Stack | None, precision: str,
-          load: Load) -> tuple[list[float], str, str]:
+def point(
+    model: Model, chip: Chip, split: Split, stack: Stack | None, precision: str, load: Load
+) -> tuple[list[float], str, str]:
     """Sizes, model and place of one prediction."""
     e = model.experts
     shape = f"{model.layers}x{model.d_model}x{model.heads}x{e.count if e else 0}"
@@ -67,8 +68,9 @@ def load_of(place: str) -> str:
 
 def points(of: Sequence[tuple[list[float], str, str]]) -> Points:
     """Many of them."""
-    return Points(np.array([p[0] for p in of]).reshape(len(of), -1), np.array([p[1] for p in of]),
-                  np.array([p[2] for p in of]))
+    return Points(
+        np.array([p[0] for p in of]).reshape(len(of), -1), np.array([p[1] for p in of]), np.array([p[2] for p in of])
+    )
 
 
 def covariance(metric: str, a: Points, b: Points) -> Array:

@@ -125,8 +125,15 @@ def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:
     gaps = (done.finish_s - done.first_s)[answers > 1] / (answers[answers > 1] - 1)
     counted = slice(int(load.count) if load.warm and load.rounds > 1 else 0, None)
     wait = float(np.mean((done.first_s - done.arrival_s)[counted]))
-    shown = (c.stream * seconds(c, decode_terms(replica, min(load.count, 256.0), load.input + load.output / 2))
-             + c.request_s) * replica.factor if load.kind == "closed" else 0.0
+    shown = (
+        (
+            c.stream * seconds(c, decode_terms(replica, min(load.count, 256.0), load.input + load.output / 2))
+            + c.request_s
+        )
+        * replica.factor
+        if load.kind == "closed"
+        else 0.0
+    )
     tpot = float(np.mean(gaps)) if len(gaps) else 0.0
     total = float(answers.sum()) / done.end_s
     return Outcome(wait + shown, tpot, total)

@@ -117,9 +117,7 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
         settled=_settled(run),
         busy=min(float(busy[prefills:].mean()) / seconds, 1.0),
         busy_prefill=min(float(busy[:prefills].mean()) / seconds, 1.0) if prefills else 0.0,
-        kv_use=min(
-            float(_within(run, run.totals.kv_block_s)[prefills:].mean()) / (seconds * run.fleet.kv_blocks), 1.0
-        ),
+        kv_use=min(float(_within(run, run.totals.kv_block_s)[prefills:].mean()) / (seconds * run.fleet.kv_blocks), 1.0),
         kv_peak=float(run.peak_blocks[prefills:].max()) / run.fleet.kv_blocks,
         queue=float(_within(run, run.totals.wait_s).sum()) / seconds,
         batch=float(_within(run, run.totals.sequence_s)[prefills:].sum()) / max(float(busy[prefills:].sum()), 1e-9),

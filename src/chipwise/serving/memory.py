@@ -97,13 +97,23 @@ def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]
     return each * (model.layers - local) / split.pp, each * local / split.pp
 
 
-def room(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, most_tokens: int = 8192,
-         of_free: bool = False) -> Room:
+def room(
+    model: Model,
+    chip: Chip,
+    split: Split,
+    precision: str,
+    kv_precision: str,
+    most_tokens: int = 8192,
+    of_free: bool = False,
+) -> Room:
     """What fits on each chip; a `DoesNotFit` where the weights alone don't. `of_free`: a share of what is left."""
     fmt = formats(chip, model, precision, kv_precision)
     weights = weight_bytes(model, fmt, split)
-    widest = max(model.d_ff if model.dense_layers else 0, model.experts.d_ff * model.experts.per_token
-                 if model.experts else 0, model.d_model)
+    widest = max(
+        model.d_ff if model.dense_layers else 0,
+        model.experts.d_ff * model.experts.per_token if model.experts else 0,
+        model.d_model,
+    )
     activations = most_tokens * fmt.act_bytes * (4 * model.d_model + 3 * widest / split.tp) + WORKSPACE
     usable = chip.usable_bytes * (1.0 if of_free else SHARE)
     free = (usable - weights - activations) * (SHARE if of_free else 1.0)
@@ -113,6 +123,7 @@ def room(model: Model, chip: Chip, split: Split, precision: str, kv_precision: s
         raise DoesNotFit(
             f"{model.name} in {precision} needs {need} on each of {split.chips} {chip.id}, before any request; "
             f"{format_bytes(usable)} of it can be used",
-            "more chips per replica, or a smaller precision, would hold it")
+            "more chips per replica, or a smaller precision, would hold it",
+        )
     state = model.mixer == "linear"
     return Room(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))

@@ -37,8 +37,15 @@ class Requests:
     def with_users(self, users: int) -> Requests:
         """The same requests from so many users, over and over until each has sent several."""
         turn = np.arange(max(len(self), ROUNDS * users)) % len(self)
-        return replace(self, arrival_s=self.arrival_s[turn], input=self.input[turn], output=self.output[turn],
-                       shared=self.shared[turn], group=self.group[turn], users=users)
+        return replace(
+            self,
+            arrival_s=self.arrival_s[turn],
+            input=self.input[turn],
+            output=self.output[turn],
+            shared=self.shared[turn],
+            group=self.group[turn],
+            users=users,
+        )
 
     def at_rate(self, rate: float) -> Requests:
         """The same requests, closer together or further apart: all that two rates differ in."""

@@ -108,7 +108,6 @@ class Service:
         apart = self.prefill.slower(factor) if self.prefill is not None else None
         return replace(self, replica=self.replica.slower(factor), prefill=apart)
 
-
     @property
     def mean_tokens(self) -> float:
         """Tokens that a request stores, on average."""
@@ -147,14 +146,26 @@ def engine(at: Place, split: Split, knobs: Knobs | None = None) -> tuple[Replica
     w, serve = at.workload, at.workload.serve
     longest = serve.input.most + serve.output.most
     offline = serve.arrival.kind == "offline"
-    made = set_up(w.model, at.chip, split, serve.precision, serve.kv_precision, at.stack, at.calibration, at.taught,
-                  knobs, load="offline" if offline else "online", longest=longest,
-                  typical=serve.input.mean + serve.output.mean / 2)
+    made = set_up(
+        w.model,
+        at.chip,
+        split,
+        serve.precision,
+        serve.kv_precision,
+        at.stack,
+        at.calibration,
+        at.taught,
+        knobs,
+        load="offline" if offline else "online",
+        longest=longest,
+        typical=serve.input.mean + serve.output.mean / 2,
+    )
     if made.room.sequences(longest) < 1:
         raise DoesNotFit(
             f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
             f"request needs {longest:,.0f}",
-            "more chips per replica, a smaller cache precision or shorter requests would do")
+            "more chips per replica, a smaller cache precision or shorter requests would do",
+        )
     found = corrections(at, split, OFFLINE if offline else USUAL)
     return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
 
@@ -167,12 +178,20 @@ def corrections(at: Place, split: Split, count: float) -> dict[str, Correction]:
     here = point(model, at.chip, split, at.stack, serve.precision, near)
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
-    return {name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
-            for name, metric in metrics.items()}
+    return {
+        name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
+        for name, metric in metrics.items()
+    }
 
 
-def service(at: Place, split: Split, replicas: int = 1, router: str = "least_loaded", knobs: Knobs | None = None,
-            disaggregate: tuple[int, int] | None = None) -> Service:
+def service(
+    at: Place,
+    split: Split,
+    replicas: int = 1,
+    router: str = "least_loaded",
+    knobs: Knobs | None = None,
+    disaggregate: tuple[int, int] | None = None,
+) -> Service:
     """Engines behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
     made, found = engine(at, split, knobs)
     if disaggregate is None:
@@ -209,8 +228,16 @@ def settled(of: Service, served: Served) -> Service:
     return replace(of.slower(change), corrections=found)
 
 
-def run(of: Service, requests: Requests | None = None, *, count: int = 0, seed: int = 0, rate: float | None = None,
-        users: int | None = None, settle: bool = False) -> Served:
+def run(
+    of: Service,
+    requests: Requests | None = None,
+    *,
+    count: int = 0,
+    seed: int = 0,
+    rate: float | None = None,
+    users: int | None = None,
+    settle: bool = False,
+) -> Served:
     """Serve the workload's requests (or these); `settle`: and again with what is known at the load they made."""
     if settle:
         before = run(of, requests, count=count, seed=seed, rate=rate, users=users)
@@ -227,8 +254,10 @@ def run(of: Service, requests: Requests | None = None, *, count: int = 0, seed: 
     kind = done.requests.kind  # only in closed loops and jobs does speed set the rate
     stay = m.e2e.mean.value  # in the engine: users of a closed loop wait for the way in and the stream as well
     back = stay / (stay + of.shown_s) if kind == "closed" else 1.0
-    rates = [_rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
-             for r in (m.token_rate, m.request_rate)]
+    rates = [
+        _rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
+        for r in (m.token_rate, m.request_rate)
+    ]
     return Served(of, done, m, first, later, gaps, whole, *rates)
 
 
@@ -244,13 +273,18 @@ def _told(m: Measures, slo: tuple[Bound, ...], of: Service) -> Measures:
     """Measures whose bounds are those of the users again."""
     scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
     shift = {"ttft": of.shown_s, "e2e": of.shown_s}
-    return replace(m, kept=tuple(
-        Kept(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
-        for bound, k in zip(slo, m.kept, strict=True)))
+    return replace(
+        m,
+        kept=tuple(
+            Kept(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
+            for bound, k in zip(slo, m.kept, strict=True)
+        ),
+    )
 
 
 def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread:
     """A spread of latencies shifted and scaled, with the model's interval on top of the run's."""
+
     def one(e: Estimate) -> Estimate:
         low, value, high = ((x + shift) * scale for x in (e.low, e.value, e.high))
         model = Correction(1.0, by.low, by.high, by.evidence, by.because)

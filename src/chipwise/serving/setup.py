@@ -59,8 +59,14 @@ class Replica:
         read = 0.0 if self.slot else c.context * p.context_s
         sequence = c.sequence_s + c.context * (p.window_s + self.slot * p.context_s)
         pair = c.prompt * p.pair_s * (1.0 if self.model.causal else 2.0)  # the schedule counts masked pairs
-        return Pace(whole, read * self.factor, pair * self.factor, sequence * self.factor,
-                    self.chip.idle_w * each, watts(self.chip, 1.0) * each)
+        return Pace(
+            whole,
+            read * self.factor,
+            pair * self.factor,
+            sequence * self.factor,
+            self.chip.idle_w * each,
+            watts(self.chip, 1.0) * each,
+        )
 
     def slower(self, factor: float) -> Replica:
         """The replica with every time multiplied."""
@@ -72,11 +78,15 @@ def terms(p: Parts) -> dict[str, Array]:
     one = np.ones_like(p.tokens)
     large = np.clip((np.log2(p.tokens) - SMALL) / (LARGE - SMALL), 0.0, 1.0)
     return {
-        "products": p.products * (1 - large) + p.head, "experts": p.experts * (1 - large),
+        "products": p.products * (1 - large) + p.head,
+        "experts": p.experts * (1 - large),
         "collectives": p.collectives * (1 - large),
         "prompt": (p.products + p.experts + p.collectives + p.window_pair_s * p.tokens) * large,
-        "layer_s": p.layers * one, "layer_moe_s": p.moe_layers * one, "layer_latent_s": p.latent_layers * one,
-        "layer_linear_s": p.linear_layers * one, "host_s": one,
+        "layer_s": p.layers * one,
+        "layer_moe_s": p.moe_layers * one,
+        "layer_latent_s": p.latent_layers * one,
+        "layer_linear_s": p.linear_layers * one,
+        "host_s": one,
         "expert_token_s": p.moe_layers * np.minimum(p.tokens, MOVED),
         "eager_s": np.where(p.tokens > CAPTURED, p.layers, 0.0),
     }
@@ -128,10 +138,21 @@ def check_split(model: Model, split: Split) -> None:
             raise NoLayout(f"ep({split.ep}) does not divide tp({split.tp}) x dp({split.dp})", "choose a divisor")
 
 
-def set_up(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, stack: Stack,
-           calibration: Calibration, taught: Taught, knobs: Knobs | None = None,
-           release: float | None = None, load: str = "online", longest: float = 0.0,
-           typical: float = inf) -> Replica:
+def set_up(
+    model: Model,
+    chip: Chip,
+    split: Split,
+    precision: str,
+    kv_precision: str,
+    stack: Stack,
+    calibration: Calibration,
+    taught: Taught,
+    knobs: Knobs | None = None,
+    release: float | None = None,
+    load: str = "online",
+    longest: float = 0.0,
+    typical: float = inf,
+) -> Replica:
     """A replica; a `Refusal` where the split is not legal or nothing fits.
 
     `longest` is the longest request, `typical` the mean context, in tokens.
@@ -139,11 +160,23 @@ def set_up(model: Model, chip: Chip, split: Split, precision: str, kv_precision:
     check_split(model, split)
     knobs = knobs or knobs_of(stack)
     held = room(model, chip, split, precision, kv_precision, knobs.most_tokens, stack.id in OF_FREE)
-    made = parts(model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release),
-                 typical)
-    return Replica(model, chip, split, precision, kv_precision, stack, made,
-                   coefficients(taught.effects, labels(chip, stack, model, precision, release, load)), held, knobs,
-                   slot=longest if stack.id in STATIC else 0.0, typical=typical)
+    made = parts(
+        model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release), typical
+    )
+    return Replica(
+        model,
+        chip,
+        split,
+        precision,
+        kv_precision,
+        stack,
+        made,
+        coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
+        held,
+        knobs,
+        slot=longest if stack.id in STATIC else 0.0,
+        typical=typical,
+    )
 
 
 def recalibrated(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:

@@ -229,14 +229,19 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
     sections["cut"] = cuts
     slots = int(pools["sequences"].max())
     return core.State(
-        requests=asked, replicas=each, pools=pools,
+        requests=asked,
+        replicas=each,
+        pools=pools,
         running=np.zeros((replicas, slots), np.int64),
         growing=np.zeros((replicas, int(pools["block"].max())), np.int64),
         groups=np.zeros((replicas, max(int(requests.group.max()) + 1, 1)), np.int64),
         joining=np.zeros(slots, np.int64),
         pace=pace,
-        totals=np.zeros((len(cuts), replicas), core.TOTAL), gaps=np.zeros((len(cuts), core.BINS, 2)),
-        events=np.zeros(count + 1, core.EVENT), sections=sections, counts=np.zeros(1, core.COUNTS),
+        totals=np.zeros((len(cuts), replicas), core.TOTAL),
+        gaps=np.zeros((len(cuts), core.BINS, 2)),
+        events=np.zeros(count + 1, core.EVENT),
+        sections=sections,
+        counts=np.zeros(1, core.COUNTS),
     )
 
 
@@ -253,14 +258,19 @@ def _simulation(requests: Requests, fleet: Fleet, state: State, warm: int) -> Si
     shift = fleet.prefill.replicas if fleet.prefill is not None else 0
     alone = asked["replica"] < shift  # answered where its prompt was
     return Simulation(
-        requests=requests, fleet=fleet,
-        arrival_s=asked["arrival"].copy(), start_s=asked["start"].copy(),
-        first_s=asked["first"].copy(), finish_s=asked["finish"].copy(),
+        requests=requests,
+        fleet=fleet,
+        arrival_s=asked["arrival"].copy(),
+        start_s=asked["start"].copy(),
+        first_s=asked["first"].copy(),
+        finish_s=asked["finish"].copy(),
         replica=np.where(alone, -1, asked["replica"] - shift),
         prefilled_by=np.where(alone, asked["replica"], asked["prefilled_by"]),
         preempted=asked["preempted"].copy(),
         totals=Totals(**{each.name: state.totals[each.name].copy() for each in fields(Totals)}),
         peak_blocks=state.replicas["peak"].copy(),
-        gaps=state.gaps[:, :, 0].copy(), gap_s=state.gaps[:, :, 1].copy(),
-        warm=warm, marks=np.append(state.sections["mark"], asked["finish"].max()),
+        gaps=state.gaps[:, :, 0].copy(),
+        gap_s=state.gaps[:, :, 1].copy(),
+        warm=warm,
+        marks=np.append(state.sections["mark"], asked["finish"].max()),
     )

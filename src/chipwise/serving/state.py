@@ -38,7 +38,8 @@ POOL = _fields(
     "context_s pair_s sequence_s transfer_s latency_s",
 )
 TOTAL = _fields(
-    "", "busy_s iterations kv_block_s prompt_tokens decode_tokens preemptions use_s stay_s wait_s sequence_s",
+    "",
+    "busy_s iterations kv_block_s prompt_tokens decode_tokens preemptions use_s stay_s wait_s sequence_s",
 )
 EVENT = _fields("request", "when")
 SECTION = _fields("cut", "mark")  # the first request of a section, and when it came

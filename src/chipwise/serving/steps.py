@@ -51,8 +51,17 @@ class Parts:
     window_pair_s: float  # prompt attention of layers with a window, for each new token
 
 
-def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: str, calibration: Calibration,
-          tokens: Array, old_kernels: bool = False, typical: float = inf) -> Parts:
+def parts(
+    model: Model,
+    chip: Chip,
+    split: Split,
+    precision: str,
+    kv_precision: str,
+    calibration: Calibration,
+    tokens: Array,
+    old_kernels: bool = False,
+    typical: float = inf,
+) -> Parts:
     """The parts of iterations with these numbers of tokens. `old_kernels`: the cache is read for every query head.
 
     `typical` is the context that sequences have on average: a shorter one does not fill a window.
@@ -73,8 +82,16 @@ def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: 
             experts = experts + _experts(op, batch, split, fmt.experts, engines[fmt.experts.arithmetic])
         elif op.place == "head":
             n = op.n / split.tp if op.split == "n" else op.n
-            head = head + matmul_seconds(high, np.minimum(rows, SCORED), _one(n), _one(op.k), 1.0, fmt.base.in_bytes,
-                                         fmt.base.weight_bytes, fmt.act_bytes)
+            head = head + matmul_seconds(
+                high,
+                np.minimum(rows, SCORED),
+                _one(n),
+                _one(op.k),
+                1.0,
+                fmt.base.in_bytes,
+                fmt.base.weight_bytes,
+                fmt.act_bytes,
+            )
         else:
             products = products + _product(op, rows, split, fmt, engines)
     for s in ops.streams:
@@ -87,11 +104,20 @@ def parts(model: Model, chip: Chip, split: Split, precision: str, kv_precision: 
     apart = 0 if model.mixer == "window" else model.windowed_layers
     wires_s = _collectives(model, split, rows, batch, fmt, links) + _sends(model, split, rows, fmt, links)
     return Parts(
-        tokens, products, experts, head, wires_s, float(model.layers), float(model.moe_layers),
-        float(model.layers if model.latent else 0), float(apart), context_seconds(model, split, fmt, high, old_kernels),
+        tokens,
+        products,
+        experts,
+        head,
+        wires_s,
+        float(model.layers),
+        float(model.moe_layers),
+        float(model.layers if model.latent else 0),
+        float(apart),
+        context_seconds(model, split, fmt, high, old_kernels),
         _window(model, split, fmt, high, kept),
         pair_seconds(model, split, high, fmt.base.arithmetic == "fp32"),
-        _window_pair(model, split, high, min(kept, typical / 2)))
+        _window_pair(model, split, high, min(kept, typical / 2)),
+    )
 
 
 def slice_around(chip: Chip, chips: int) -> Accelerators:
@@ -116,8 +142,9 @@ def _product(op: Matmul, rows: Array, split: Split, fmt: Formats, engines: dict[
     f = fmt.dense if op.quantised else fmt.base
     n = op.n / split.tp if op.split == "n" else op.n
     k = op.k / split.tp if op.split == "k" else op.k
-    each = matmul_seconds(engines[f.arithmetic], rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes,
-                          fmt.act_bytes)
+    each = matmul_seconds(
+        engines[f.arithmetic], rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes, fmt.act_bytes
+    )
     return np.asarray(op.count * each)
 
 

@@ -13,8 +13,16 @@ FRAMEWORKS = ("torch", "jax")
 _ELSEWHERE = {"hk": "h", "count": "params", "devices": "n"}
 _TRUE = {"1", "true", "yes", "t"}
 _FALSE = {"", "0", "false", "no", "f", "nan", "none"}
-_ALIASES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16", "float": "fp32",
-            "float8_e4m3fn": "fp8", "fp8_e4m3": "fp8", "fp8e4m3": "fp8"}
+_ALIASES = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "half": "fp16",
+    "float": "fp32",
+    "float8_e4m3fn": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8e4m3": "fp8",
+}
 
 
 def number(row: Mapping[str, str], name: str) -> float | None:

@@ -24,8 +24,10 @@ def learnt_of(chip: Chip, framework: str) -> Learnt:
     """What was measured of a chip; a refusal with what would unlock it where nothing was."""
     found = kept(chip.id, framework)
     if found is None:
-        raise Refusal(f"{chip.id} was never measured with {framework}",
-                      "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`")
+        raise Refusal(
+            f"{chip.id} was never measured with {framework}",
+            "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`",
+        )
     return found
 
 
@@ -41,15 +43,26 @@ def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
 
     by_kind = {kind: of([row for row in scored if row["kind"] == kind]) for kind in kinds}
     if peaks:
-        by_kind[PEAK] = summary(len(peaks), [
-            Pair(row["peak_observed"], Estimate(row["peak_predicted"], row["peak_low"], row["peak_high"], "modelled"))
-            for row in peaks])
+        by_kind[PEAK] = summary(
+            len(peaks),
+            [
+                Pair(
+                    row["peak_observed"], Estimate(row["peak_predicted"], row["peak_low"], row["peak_high"], "modelled")
+                )
+                for row in peaks
+            ],
+        )
     return {
         "calibration": ", ".join(dict.fromkeys(each.date for each in used.values())),
-        "evidence": "measured and modelled", "chip": chip.id, "framework": ", ".join(used),
-        "source": ", ".join(dict.fromkeys(each.source for each in used.values())), "rows_read": len(rows),
-        "not_eligible": {}, "summary": of(scored),
-        "refusals": dict(Counter(row["refusal"] for row in scored if row["refusal"])), "by_kind": by_kind,
+        "evidence": "measured and modelled",
+        "chip": chip.id,
+        "framework": ", ".join(used),
+        "source": ", ".join(dict.fromkeys(each.source for each in used.values())),
+        "rows_read": len(rows),
+        "not_eligible": {},
+        "summary": of(scored),
+        "refusals": dict(Counter(row["refusal"] for row in scored if row["refusal"])),
+        "by_kind": by_kind,
         "rows": scored,
     }
 
@@ -61,9 +74,20 @@ def _pair(row: Mapping[str, Any]) -> Pair:
 def _row(index: int, row: Mapping[str, str], chip: Chip, learnt: Learnt) -> dict[str, Any]:
     """One row against its prediction; what can't be read or predicted says why."""
     out: dict[str, Any] = {
-        "id": row.get("id") or str(index), "kind": kind_of(row), "unit": "s", "observed": None,
-        "predicted": None, "low": None, "high": None, "evidence": None, "peak_observed": None, "peak_predicted": None,
-        "peak_low": None, "peak_high": None, "refusal": None}
+        "id": row.get("id") or str(index),
+        "kind": kind_of(row),
+        "unit": "s",
+        "observed": None,
+        "predicted": None,
+        "low": None,
+        "high": None,
+        "evidence": None,
+        "peak_observed": None,
+        "peak_predicted": None,
+        "peak_low": None,
+        "peak_high": None,
+        "refusal": None,
+    }
     try:
         point, seconds = point_of(row), number(row, "seconds")
         if seconds is None:

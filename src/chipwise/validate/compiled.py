@@ -83,13 +83,20 @@ class CompiledRow:
         """Where the seconds go, and both memories, for JSON."""
         return {
             "by_kind_seconds": {k: v for k, v in self.step.timing.by_kind.items() if v},
-            "between_slices_seconds": self.step.between_slices, "compiler_bytes": self.compiler_bytes,
-            "modelled_bytes": self.modelled_bytes, "versions": dict(self.versions),
+            "between_slices_seconds": self.step.between_slices,
+            "compiler_bytes": self.compiler_bytes,
+            "modelled_bytes": self.modelled_bytes,
+            "versions": dict(self.versions),
         }
 
 
-def compiled_row(row: TrainingRow, text: Mapping[str, str], calibration: Calibration,
-                 compile_missing: Compile | None = compile_now, again: bool = False) -> CompiledRow:
+def compiled_row(
+    row: TrainingRow,
+    text: Mapping[str, str],
+    calibration: Calibration,
+    compile_missing: Compile | None = compile_now,
+    again: bool = False,
+) -> CompiledRow:
     """The row's step by its compiled schedule; raises a `Refusal` with the reason where there is none."""
     job = job_of(row, text)
     made: Compiled | Refused | None = None if again else stored(job)
@@ -101,8 +108,12 @@ def compiled_row(row: TrainingRow, text: Mapping[str, str], calibration: Calibra
         raise Refusal(f"the compiler refused it: {made.reason}")
     acc = slice_for(row.chip, row.chips, row.slices)
     step = compiled_step(Schedule.from_json(made.schedule), acc, calibration, row.workload)
-    return CompiledRow(step, compiler_bytes(made, acc.chip),
-                       modelled_bytes(row, job.spec.data["recompute"], calibration), made.versions)
+    return CompiledRow(
+        step,
+        compiler_bytes(made, acc.chip),
+        modelled_bytes(row, job.spec.data["recompute"], calibration),
+        made.versions,
+    )
 
 
 def compiler_bytes(made: Compiled, chip: Chip) -> float:
@@ -122,9 +133,14 @@ def modelled_bytes(row: TrainingRow, recompute: Mapping[str, Any], calibration: 
     model, train = row.workload.model, row.workload.train
     whole = replace(row.layout, micro_batch=train.global_batch / row.layout.dp)
     total = float(bench_of(row, calibration).memory(Layouts.of([whole])).total[0])
-    widths = {"query_proj": model.heads * model.head_dim, "key_proj": model.kv_heads * model.head_dim,
-              "value_proj": model.kv_heads * model.head_dim, "context": model.heads * model.head_dim,
-              "out_proj": model.d_model, "mlpwo": model.d_model}
+    widths = {
+        "query_proj": model.heads * model.head_dim,
+        "key_proj": model.kv_heads * model.head_dim,
+        "value_proj": model.kv_heads * model.head_dim,
+        "context": model.heads * model.head_dim,
+        "out_proj": model.d_model,
+        "mlpwo": model.d_model,
+    }
     stays = row.layout.recompute == "offload" and "decoder_layer_input" not in recompute["offload"]
     tokens = whole.micro_batch * train.sequence / row.layout.tp
     width = sum(widths.get(name, 0) for name in recompute["keep"]) + stays * model.d_model
@@ -134,5 +150,8 @@ def modelled_bytes(row: TrainingRow, recompute: Mapping[str, Any], calibration: 
 def memory_summary(rows: Sequence[CompiledRow]) -> dict[str, float | int | None]:
     """How far the bookkeeping is from the compiler's own memory."""
     errors = [abs(r.modelled_bytes / r.compiler_bytes - 1) for r in rows]
-    return {"programs": len(errors), "median_difference": median(errors) if errors else None,
-            "mean_difference": mean(errors) if errors else None}
+    return {
+        "programs": len(errors),
+        "median_difference": median(errors) if errors else None,
+        "mean_difference": mean(errors) if errors else None,
+    }

@@ -14,9 +14,14 @@ from chipwise.validate.training_rows import TrainingRow
 
 # MaxText's names of saved tensors, as its tables write them
 _NAMES = {
-    "decoder_layer_input": ("decoder_layer_input",), "query_proj": ("query_proj",), "key_proj": ("key_proj",),
-    "value_proj": ("value_proj",), "qkv": ("query_proj", "key_proj", "value_proj"),
-    "q/k/v": ("query_proj", "key_proj", "value_proj"), "out_proj": ("out_proj",), "mlpwo": ("mlpwo",),
+    "decoder_layer_input": ("decoder_layer_input",),
+    "query_proj": ("query_proj",),
+    "key_proj": ("key_proj",),
+    "value_proj": ("value_proj",),
+    "qkv": ("query_proj", "key_proj", "value_proj"),
+    "q/k/v": ("query_proj", "key_proj", "value_proj"),
+    "out_proj": ("out_proj",),
+    "mlpwo": ("mlpwo",),
     "context": ("context",),
 }
 
@@ -44,7 +49,7 @@ def recompute_of(text: str) -> Recompute:
     if not marked:
         goes = offload if "offload" in low else keep
         for word, names in _NAMES.items():
-            if word in low and "remat" not in low[low.index(word):low.index(word) + len(word) + 6]:
+            if word in low and "remat" not in low[low.index(word) : low.index(word) + len(word) + 6]:
                 goes.extend(n for n in names if n not in goes)
     return Recompute(keep=tuple(keep), offload=tuple(offload))
 

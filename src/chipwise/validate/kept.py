@@ -41,8 +41,16 @@ def kept_text(result: Mapping[str, Any]) -> str:
         rows += [(group, name, some) for key, group in GROUPS.items() for name, some in part.get(key, {}).items()]
         for group, name, some in rows:
             if some["predicted"]:
-                writer.writerow((result["calibration"], kind, group, name, some["predicted"],
-                                 *(f"{some[key]:.4f}" for key in ("median_ape", "bias", "coverage90"))))
+                writer.writerow(
+                    (
+                        result["calibration"],
+                        kind,
+                        group,
+                        name,
+                        some["predicted"],
+                        *(f"{some[key]:.4f}" for key in ("median_ape", "bias", "coverage90")),
+                    )
+                )
     return out.getvalue()
 
 
@@ -51,6 +59,15 @@ def kept_scores() -> tuple[KeptScore, ...]:
     """What was kept when this version was scored."""
     text = (files("chipwise.validate") / "data" / "scores.csv").read_text(encoding="utf-8")
     return tuple(
-        KeptScore(row["calibration"], row["kind"], row["group"], row["name"], int(row["figures"]),
-                  float(row["median_error"]), float(row["bias"]), float(row["covers90"]))
-        for row in csv.DictReader(io.StringIO(text)))
+        KeptScore(
+            row["calibration"],
+            row["kind"],
+            row["group"],
+            row["name"],
+            int(row["figures"]),
+            float(row["median_error"]),
+            float(row["bias"]),
+            float(row["covers90"]),
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    )

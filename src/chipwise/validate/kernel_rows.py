@@ -19,9 +19,7 @@ from chipwise.catalog import Chip, find_chip
 from chipwise.errors import ChipwiseError, InputError, Refusal
 from chipwise.predict.kernel import Kernel, attention_flops
 
-COLUMNS = frozenset(
-    {"id", "source_repo", "accelerator", "chips", "op", "M", "N", "K", "bytes", "time_ms", "gb_per_s"}
-)
+COLUMNS = frozenset({"id", "source_repo", "accelerator", "chips", "op", "M", "N", "K", "bytes", "time_ms", "gb_per_s"})
 
 _RATES = ("time_ms", "tflops", "gb_per_s")
 _OPS = (  # first match wins: words of the row's `op` in lower case, our name

@@ -15,5 +15,6 @@ def predict_kernel_row(row: KernelRow, calibration: Calibration) -> Estimate:
     seconds = predict_kernel(row.kernel, row.chip, calibration)
     table = calibration.intervals["kernels"]
     low, high = table.get(row.kernel.op, table["any"])
-    return Estimate(seconds, seconds * exp(low), seconds * exp(high), "modelled",
-                    f"errors on published {row.kernel.op} rows")
+    return Estimate(
+        seconds, seconds * exp(low), seconds * exp(high), "modelled", f"errors on published {row.kernel.op} rows"
+    )

@@ -49,18 +49,28 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("--rows", str(path), "a CSV file with a header; this one is empty")
-    kinds = (("training", training_rows.COLUMNS), ("kernel", kernel_rows.COLUMNS), (FLAT, bench_rows.COLUMNS),
-             (SERVED, serving_rows.INFERENCE), (SERVED, serving_rows.CLOSED))
+    kinds = (
+        ("training", training_rows.COLUMNS),
+        ("kernel", kernel_rows.COLUMNS),
+        (FLAT, bench_rows.COLUMNS),
+        (SERVED, serving_rows.INFERENCE),
+        (SERVED, serving_rows.CLOSED),
+    )
     for kind, columns in kinds:
         if columns <= header:
             return kind, [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     missing = sorted(training_rows.COLUMNS - header)
-    raise BrokenFile("--rows", str(path), "the columns of training, inference, serving, kernel or flat rows "
-                     "(kind, dtype, seconds); missing for training: " + ", ".join(missing))
+    raise BrokenFile(
+        "--rows",
+        str(path),
+        "the columns of training, inference, serving, kernel or flat rows "
+        "(kind, dtype, seconds); missing for training: " + ", ".join(missing),
+    )
 
 
-def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
-              compiling: Compiling | None = None) -> Scored | None:
+def score_row(
+    kind: str, row: Mapping[str, str], calibration: Calibration, compiling: Compiling | None = None
+) -> Scored | None:
     """One row scored, or None where it isn't eligible.
 
     A row that taught the calibration is predicted by the refit that left its group out.
@@ -81,8 +91,9 @@ def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
             compiled = compiled_row(known, row, calibration.leaving_out_compiled(known.group), *compiling)
             mine = other = compiled.step.estimate
         elif kind == "training":
-            mine, other = predict_row(known, (calibration.leaving_out_group(known.group),
-                                              calibration.leaving_out(known.source)))
+            mine, other = predict_row(
+                known, (calibration.leaving_out_group(known.group), calibration.leaving_out(known.source))
+            )
         else:
             mine = predict_kernel_row(known, calibration)
             other = predict_kernel_row(known, calibration.leaving_out_kernels(known.source))
@@ -91,17 +102,26 @@ def score_row(kind: str, row: Mapping[str, str], calibration: Calibration,
     return Scored(*base, mine, other, "", compiled)
 
 
-def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
-          calibration: Calibration | None = None, ids: Sequence[str] = (),
-          compiling: Compiling | None = None) -> dict[str, Any]:
+def score(
+    paths: Sequence[Path] | None = None,
+    progress: Progress | None = None,
+    calibration: Calibration | None = None,
+    ids: Sequence[str] = (),
+    compiling: Compiling | None = None,
+) -> dict[str, Any]:
     """Score the rows of these files (the published ones by default); everything `validate -o json` prints.
 
     `ids` names the only rows to score; `compiling` scores TPU training rows by their compiled schedules.
     """
     calibration = calibration or shipped(refits=True)
     known = taught(refits=True)
-    work = [(kind, row) for path in paths or published() for kind, rows in [read_rows(path)] for row in rows
-            if not ids or row.get("id") in ids]
+    work = [
+        (kind, row)
+        for path in paths or published()
+        for kind, rows in [read_rows(path)]
+        for row in rows
+        if not ids or row.get("id") in ids
+    ]
     for name in ids:
         if all(row.get("id") != name for _, row in work):
             raise InputError("--row", name, "the id of a row in the files scored")
@@ -123,13 +143,22 @@ def score(paths: Sequence[Path] | None = None, progress: Progress | None = None,
     served = [s for s in scored if s.kind == SERVED]
     kinds = {kind for kind, _ in work}
     main = training if "training" in kinds else served if SERVED in kinds else kernels
-    out = {"calibration": calibration.date, "evidence": "modelled" if compiling is None else "compiled",
-           "rows_read": len(work), "not_eligible": dict(left.most_common()), **sections(main)}
+    out = {
+        "calibration": calibration.date,
+        "evidence": "modelled" if compiling is None else "compiled",
+        "rows_read": len(work),
+        "not_eligible": dict(left.most_common()),
+        **sections(main),
+    }
     if kernels:
-        of = split([row for kind, row in work if kind == "kernel"],
-                   lambda ids: summary([s for s in kernels if s.id in ids]))
-        out["kernels"] = {**sections(kernels), "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6]),
-                          **of}
+        of = split(
+            [row for kind, row in work if kind == "kernel"], lambda ids: summary([s for s in kernels if s.id in ids])
+        )
+        out["kernels"] = {
+            **sections(kernels),
+            "over_20us": summary([s for s in kernels if (s.observed or 0) > 20e-6]),
+            **of,
+        }
     if served and main is not served:
         out["inference"] = sections(served)
     if compiling is not None:

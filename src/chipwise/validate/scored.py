@@ -37,13 +37,19 @@ class Scored:
         """The row for JSON."""
         e, other = self.estimate, self.left_out
         return {
-            "id": self.id, "kind": self.kind, "source": self.source, "chip": self.chip, "family": self.family,
-            "unit": "tokens/s" if self.metric == "throughput" else "s", "observed": self.observed,
+            "id": self.id,
+            "kind": self.kind,
+            "source": self.source,
+            "chip": self.chip,
+            "family": self.family,
+            "unit": "tokens/s" if self.metric == "throughput" else "s",
+            "observed": self.observed,
             "predicted": e.value if e else None,
-            "low": e.low if e else None, "high": e.high if e else None,
-            "evidence": e.evidence if e else None, "refusal": self.refusal or None,
-            "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high}
-            if other else None,
+            "low": e.low if e else None,
+            "high": e.high if e else None,
+            "evidence": e.evidence if e else None,
+            "refusal": self.refusal or None,
+            "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high} if other else None,
             **({"compiled": self.compiled.as_dict()} if self.compiled else {}),
             **({"metric": self.metric, "mode": self.mode} if self.metric else {}),
         }
@@ -52,7 +58,8 @@ class Scored:
 def sections(scored: Sequence[Scored]) -> dict[str, Any]:
     """Summary of rows in all and by their fields, and the same with each row's source left out."""
     return {
-        "summary": summary(scored), "refusals": dict(Counter(s.refusal for s in scored if s.refusal)),
+        "summary": summary(scored),
+        "refusals": dict(Counter(s.refusal for s in scored if s.refusal)),
         **_split(scored, left_out=False),
         "leave_one_source_out": {"summary": summary(scored, left_out=True), **_split(scored, left_out=True)},
     }
@@ -60,8 +67,10 @@ def sections(scored: Sequence[Scored]) -> dict[str, Any]:
 
 def _split(scored: Sequence[Scored], left_out: bool) -> dict[str, Any]:
     fields = SERVED if any(s.metric for s in scored) else FIELDS
-    return {name: {key: summary(some, left_out) for key, some in _by(scored, field).items()}
-            for name, field in fields.items()}
+    return {
+        name: {key: summary(some, left_out) for key, some in _by(scored, field).items()}
+        for name, field in fields.items()
+    }
 
 
 def _by(scored: Iterable[Scored], field: str) -> dict[str, list[Scored]]:
@@ -74,5 +83,11 @@ def _by(scored: Iterable[Scored], field: str) -> dict[str, list[Scored]]:
 
 def summary(scored: Sequence[Scored], left_out: bool = False) -> dict[str, float | int | None]:
     """Counts and errors of these rows."""
-    return rated(len(scored), [Pair(s.observed, e) for s in scored if s.observed is not None
-                               and (e := s.left_out if left_out else s.estimate) is not None])
+    return rated(
+        len(scored),
+        [
+            Pair(s.observed, e)
+            for s in scored
+            if s.observed is not None and (e := s.left_out if left_out else s.estimate) is not None
+        ],
+    )

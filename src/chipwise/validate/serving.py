@@ -39,8 +39,21 @@ def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Rep
     knobs = knobs_of(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
         knobs = replace(knobs, most_sequences=4096)
-    return set_up(row.model, row.chip, row.split, row.precision, row.kv_precision, stack, calibration, taught, knobs,
-                  row.release, LABELLED[row.load], row.longest, row.input + row.output / 2)
+    return set_up(
+        row.model,
+        row.chip,
+        row.split,
+        row.precision,
+        row.kv_precision,
+        stack,
+        calibration,
+        taught,
+        knobs,
+        row.release,
+        LABELLED[row.load],
+        row.longest,
+        row.input + row.output / 2,
+    )
 
 
 def model_key(model: Model) -> str:
@@ -54,11 +67,15 @@ def point_of(row: ServingRow) -> tuple[list[float], str, str]:
     return point(row.model, row.chip, row.split, stack_of(row), row.precision, load_of(row))
 
 
-def predict_serving_row(row: ServingRow, calibration: Calibration, taught: Taught,
-                        replica: Replica | None = None) -> dict[str, Estimate]:
+def predict_serving_row(
+    row: ServingRow, calibration: Calibration, taught: Taught, replica: Replica | None = None
+) -> dict[str, Estimate]:
     """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
-    made = replica_of(row, calibration, taught) if replica is None else recalibrated(
-        replica, taught, row.release, LABELLED[row.load])
+    made = (
+        replica_of(row, calibration, taught)
+        if replica is None
+        else recalibrated(replica, taught, row.release, LABELLED[row.load])
+    )
     found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
@@ -78,10 +95,16 @@ def score_serving_row(row: Mapping[str, str], calibration: Calibration, taught: 
     base = (known.id, "inference", known.source, known.chip.id, known.chip.family)
     try:
         replica = replica_of(known, calibration, taught)
-        mine, other = (predict_serving_row(known, calibration, taught.leaving_out(name), replica)
-                       for name in (model_key(known.model), known.source))
+        mine, other = (
+            predict_serving_row(known, calibration, taught.leaving_out(name), replica)
+            for name in (model_key(known.model), known.source)
+        )
     except ChipwiseError as error:
-        return [Scored(*base, value, None, None, str(error), metric=metric, mode=known.mode)
-                for metric, value in known.observed.items()]
-    return [Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=known.mode)
-            for metric, value in known.observed.items()]
+        return [
+            Scored(*base, value, None, None, str(error), metric=metric, mode=known.mode)
+            for metric, value in known.observed.items()
+        ]
+    return [
+        Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=known.mode)
+        for metric, value in known.observed.items()
+    ]

@@ -155,8 +155,17 @@ def precision_of(text: str) -> str:
     t = text.lower()
     if "int8" in t:
         return "int8w" if "weight" in t else "int8"
-    for word, name in (("fp4", "fp4"), ("int4", "int4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"),
-                       ("bfloat16", "bf16"), ("fp16", "fp16"), ("float16", "fp16"), ("fp32", "fp32")):
+    for word, name in (
+        ("fp4", "fp4"),
+        ("int4", "int4"),
+        ("fp8", "fp8"),
+        ("float8", "fp8"),
+        ("bf16", "bf16"),
+        ("bfloat16", "bf16"),
+        ("fp16", "fp16"),
+        ("float16", "fp16"),
+        ("fp32", "fp32"),
+    ):
         if word in t:
             return name
     raise InputError("precision", text, "a text naming fp32, bf16, fp16, fp8, int8, int4 or fp4")
@@ -230,18 +239,43 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
     drawn = 0.0 if load != "closed" else DRAWN if nominal else DRIFTED
     source = row.get("source_repo", "")
     return ServingRow(
-        row.get("id", ""), source, f"{source}|{row['model']}|{chip.id}|{row.get('framework', '')}|{precision}",
-        "fixed_batch" if fixed else "scheduled", load, chip, chips, split, stack,
-        _released(row, stack), model, precision, _kv(row.get("kv_cache_precision", ""), precision), batch, slots,
-        length, answer, drawn, ROUNDS, load == "closed" and not nominal, longest, observed)
+        row.get("id", ""),
+        source,
+        f"{source}|{row['model']}|{chip.id}|{row.get('framework', '')}|{precision}",
+        "fixed_batch" if fixed else "scheduled",
+        load,
+        chip,
+        chips,
+        split,
+        stack,
+        _released(row, stack),
+        model,
+        precision,
+        _kv(row.get("kv_cache_precision", ""), precision),
+        batch,
+        slots,
+        length,
+        answer,
+        drawn,
+        ROUNDS,
+        load == "closed" and not nominal,
+        longest,
+        observed,
+    )
 
 
 def _requests(tokens: float) -> int:
     return next(count for most, count in BENCHED if tokens <= most)
 
 
-SYSTEMS = {"a100_sxm": "a100-80gb", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-           "rtx_pro_6000_server": "rtx-pro-6000"}
+SYSTEMS = {
+    "a100_sxm": "a100-80gb",
+    "h100_sxm": "h100",
+    "h200_sxm": "h200",
+    "b200_sxm": "b200",
+    "b300_sxm": "b300",
+    "rtx_pro_6000_server": "rtx-pro-6000",
+}
 CLOSED_SOURCE = "ai-dynamo/aiconfigurator"
 # State of a linear-attention layer, in tokens of its cache: Qwen3-Next and Qwen3.5 keep 32 x 128 x 128 numbers in
 # fp32, read and written each step, beside 2 x 2 x 256 of a token in 16 bits (their config.json, 2025-2026)
@@ -255,8 +289,13 @@ def _closed_model(row: Mapping[str, str]) -> Model:
     experts = None
     count = int(_number(row, "experts"))
     if count > 1:
-        experts = Experts(count, int(_some(row, "experts_per_token")), int(_some(row, "moe_d_ff")),
-                          int(_number(row, "shared_expert_d_ff")), int(_number(row, "first_dense_layers")))
+        experts = Experts(
+            count,
+            int(_some(row, "experts_per_token")),
+            int(_some(row, "moe_d_ff")),
+            int(_number(row, "shared_expert_d_ff")),
+            int(_number(row, "first_dense_layers")),
+        )
     head = int(_number(row, "head_dim")) or d // heads
     latent, window, every, mixer = None, 0, 1, "window"
     if "mla" in attention:
@@ -271,9 +310,21 @@ def _closed_model(row: Mapping[str, str]) -> Model:
         found = re.search(r"window (\d+)", attention)
         window, every = int(found[1]) if found else 128, 2
     return Model(
-        row["model"], "decoder", int(_some(row, "layers")), d, heads, int(_number(row, "kv_heads")) or heads, head,
-        int(_number(row, "d_ff")) or int(_number(row, "moe_d_ff")), int(_some(row, "vocab")), experts=experts,
-        latent=latent, window=window, global_every=every, mixer=mixer)
+        row["model"],
+        "decoder",
+        int(_some(row, "layers")),
+        d,
+        heads,
+        int(_number(row, "kv_heads")) or heads,
+        head,
+        int(_number(row, "d_ff")) or int(_number(row, "moe_d_ff")),
+        int(_some(row, "vocab")),
+        experts=experts,
+        latent=latent,
+        window=window,
+        global_every=every,
+        mixer=mixer,
+    )
 
 
 def _read_closed(row: Mapping[str, str]) -> ServingRow:
@@ -290,10 +341,29 @@ def _read_closed(row: Mapping[str, str]) -> ServingRow:
     nominal = {length, answer} <= set(NOMINAL)
     release = version_date(row["framework"], row.get("version", ""), row.get("measured", ""))
     return ServingRow(
-        row.get("id", ""), source, f"{row['model']}|{chip.id}|{row['framework']}|{precision}", "scheduled", "closed",
-        chip, split.chips, split, stack, release, model, precision, _kv("", precision), _users(row, dp), 0,
-        length, answer, DRAWN if nominal else DRIFTED, ROUNDS, not nominal, length + answer,
-        {"ttft": _some(row, "ttft_ms") / 1e3, "tpot": _some(row, "tpot_ms") / 1e3})
+        row.get("id", ""),
+        source,
+        f"{row['model']}|{chip.id}|{row['framework']}|{precision}",
+        "scheduled",
+        "closed",
+        chip,
+        split.chips,
+        split,
+        stack,
+        release,
+        model,
+        precision,
+        _kv("", precision),
+        _users(row, dp),
+        0,
+        length,
+        answer,
+        DRAWN if nominal else DRIFTED,
+        ROUNDS,
+        not nominal,
+        length + answer,
+        {"ttft": _some(row, "ttft_ms") / 1e3, "tpot": _some(row, "tpot_ms") / 1e3},
+    )
 
 
 def _users(row: Mapping[str, str], dp: int) -> float:
@@ -304,10 +374,29 @@ def _users(row: Mapping[str, str], dp: int) -> float:
 
 # When releases came out (their pages on PyPI and GitHub), in years; a version is read by its longest match
 RELEASES = {
-    "tensorrt-llm": {"0.5": 2023.8, "0.6": 2023.93, "0.7": 2023.98, "0.8": 2024.15, "0.9": 2024.28, "0.17": 2025.1,
-                     "0.20": 2025.45, "1.0": 2025.65, "1.1": 2025.8, "1.2": 2025.95, "1.3": 2026.15},
-    "vllm": {"0.11": 2025.8, "0.12": 2025.93, "0.14": 2026.03, "0.15": 2026.08, "0.16": 2026.12, "0.17": 2026.18,
-             "0.18": 2026.23, "0.19": 2026.28},
+    "tensorrt-llm": {
+        "0.5": 2023.8,
+        "0.6": 2023.93,
+        "0.7": 2023.98,
+        "0.8": 2024.15,
+        "0.9": 2024.28,
+        "0.17": 2025.1,
+        "0.20": 2025.45,
+        "1.0": 2025.65,
+        "1.1": 2025.8,
+        "1.2": 2025.95,
+        "1.3": 2026.15,
+    },
+    "vllm": {
+        "0.11": 2025.8,
+        "0.12": 2025.93,
+        "0.14": 2026.03,
+        "0.15": 2026.08,
+        "0.16": 2026.12,
+        "0.17": 2026.18,
+        "0.18": 2026.23,
+        "0.19": 2026.28,
+    },
     "sglang": {"0.5.6": 2025.93, "0.5.8": 2026.05, "0.5.9": 2026.13, "0.5.10": 2026.27},
 }
 

@@ -21,8 +21,10 @@ def summary(eligible: int, pairs: Sequence[Pair]) -> dict[str, float | int | Non
     """Counts and errors as fractions; `bias` is the mean of log(predicted / observed)."""
     errors = [abs(e.value / observed - 1) for observed, e in pairs]
     return {
-        "eligible": eligible, "predicted": len(pairs),
-        "median_ape": median(errors) if errors else None, "mape": mean(errors) if errors else None,
+        "eligible": eligible,
+        "predicted": len(pairs),
+        "median_ape": median(errors) if errors else None,
+        "mape": mean(errors) if errors else None,
         "bias": mean(log(e.value / observed) for observed, e in pairs) if errors else None,
         "coverage90": mean(float(e.low <= observed <= e.high) for observed, e in pairs) if errors else None,
     }

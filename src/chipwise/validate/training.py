@@ -37,7 +37,9 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Setup:
     return Setup(
         build(w.model, w.train.sequence),
         site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
-        spent, float(w.train.global_batch), effects,
+        spent,
+        float(w.train.global_batch),
+        effects,
         partial(learnt_factors, calibration, w, acc, row.stack, row.release),
     )
 
@@ -74,6 +76,5 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.step, _labels(row)))
         factor = float(learnt_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
-        out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip,
-                                 row.workload, row.stack, c))
+        out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip, row.workload, row.stack, c))
     return out

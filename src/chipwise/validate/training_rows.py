@@ -20,8 +20,14 @@ COLUMNS = frozenset({"id", "accelerator", "chips", "layers", "d_model", "seq_len
 NEEDED = ("chips", "layers", "d_model", "heads", "d_ff", "seq_len", "global_batch", "precision")
 RATES = ("step_time_s", "tokens_per_s_per_chip", "samples_per_s")
 # Beyond these a number is a slip, not a model or a machine
-LARGEST = {"chips": 1_000_000, "layers": 10_000, "d_model": 1_000_000, "heads": 100_000, "seq_len": 100_000_000,
-           "global_batch": 100_000_000}
+LARGEST = {
+    "chips": 1_000_000,
+    "layers": 10_000,
+    "d_model": 1_000_000,
+    "heads": 100_000,
+    "seq_len": 100_000_000,
+    "global_batch": 100_000_000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,17 @@ def precision_of(text: str) -> str:
     """
     t = text.lower()
     head = t.split("(")[0]
-    for word, name in (("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("int8", "int8"), ("bf16", "bf16"),
-                       ("fp16", "fp16"), ("float16", "fp16"), ("fp32", "fp32"), ("tf32", "tf32")):
+    for word, name in (
+        ("fp4", "fp4"),
+        ("fp8", "fp8"),
+        ("float8", "fp8"),
+        ("int8", "int8"),
+        ("bf16", "bf16"),
+        ("fp16", "fp16"),
+        ("float16", "fp16"),
+        ("fp32", "fp32"),
+        ("tf32", "tf32"),
+    ):
         if word in head:
             return name
     if "fp16" in t or "amp" in t or "mixed" in t:
@@ -89,8 +104,11 @@ def _positive(row: Mapping[str, str], key: str) -> int:
     return int(value)
 
 
-_PLAIN = re.compile(r"gpt[ -]?(2|3|l\d|\d)|\bmpt|bert|opt[_ -]|gpt2|gpt3|maxtext gpt|falcon|bloom|pythia|"
-                    r"megatron", re.I)
+_PLAIN = re.compile(
+    r"gpt[ -]?(2|3|l\d|\d)|\bmpt|bert|opt[_ -]|gpt2|gpt3|maxtext gpt|falcon|bloom|pythia|"
+    r"megatron",
+    re.I,
+)
 _PLAIN_ARCH = re.compile(r"relu|2 matmuls|d_ff ?= ?4", re.I)
 _MLA = re.compile(r"deepseek|kimi", re.I)
 
@@ -111,17 +129,30 @@ def model_of(row: Mapping[str, str]) -> Model:
     if kv_heads > heads:
         raise InputError("kv_heads", kv_heads, f"at most the row's {heads} heads")
     m = Model(
-        name=name, family="encoder" if encoder else "decoder", layers=layers, d_model=d, heads=heads,
+        name=name,
+        family="encoder" if encoder else "decoder",
+        layers=layers,
+        d_model=d,
+        heads=heads,
         kv_heads=kv_heads,
         head_dim=int(_number(row, "head_dim")) or d // heads,
-        d_ff=_dense_ff(row, name), vocab=vocab, gated=not old, bias=old and not maxtext,
-        norm_params=2 if old and not maxtext else 1, causal=not encoder,
+        d_ff=_dense_ff(row, name),
+        vocab=vocab,
+        gated=not old,
+        bias=old and not maxtext,
+        norm_params=2 if old and not maxtext else 1,
+        causal=not encoder,
         tied=old or bool(re.search(r"gemma", name, re.I)),
         learned_positions=int(_number(row, "seq_len")) if old and not maxtext else 0,
-        parallel_block=maxtext, norms_per_layer=1 if maxtext else 2, pooler=encoder, token_types=2 if encoder else 0,
-        experts=experts, latent=latent,
+        parallel_block=maxtext,
+        norms_per_layer=1 if maxtext else 2,
+        pooler=encoder,
+        token_types=2 if encoder else 0,
+        experts=experts,
+        latent=latent,
         mtp_layers=1 if "mtp" in name.lower() else 0,
-        window=_window(name), global_every=_global_every(name),
+        window=_window(name),
+        global_every=_global_every(name),
     )
     stated = _number(row, "params")
     if stated and not old and experts is None and not encoder:  # the count tells gated from plain
@@ -187,11 +218,25 @@ def _global_every(name: str) -> int:
 
 _AXIS = re.compile(r"([A-Za-z_*()]+) ?= ?(-?\d+)")
 _AXIS_NAMES = {
-    "fsdp": "fsdp", "fsdp_transpose": "fsdp", "ici_fsdp_parallelism": "fsdp", "dp": "dp",
-    "ici_fsdp_transpose_parallelism": "fsdp", "ici_data_parallelism": "dp", "dcn_data_parallelism": "dp",
-    "dcn_fsdp_parallelism": "fsdp", "ici_tensor_parallelism": "tp", "tp": "tp", "pp": "pp", "cp": "cp",
-    "ep": "ep", "ici_expert_parallelism": "ep", "vp": "vpp", "vpp": "vpp", "sp": "sp",
-    "ici_context_parallelism": "cp", "dcn_pipeline_parallelism": "pp",
+    "fsdp": "fsdp",
+    "fsdp_transpose": "fsdp",
+    "ici_fsdp_parallelism": "fsdp",
+    "dp": "dp",
+    "ici_fsdp_transpose_parallelism": "fsdp",
+    "ici_data_parallelism": "dp",
+    "dcn_data_parallelism": "dp",
+    "dcn_fsdp_parallelism": "fsdp",
+    "ici_tensor_parallelism": "tp",
+    "tp": "tp",
+    "pp": "pp",
+    "cp": "cp",
+    "ep": "ep",
+    "ici_expert_parallelism": "ep",
+    "vp": "vpp",
+    "vpp": "vpp",
+    "sp": "sp",
+    "ici_context_parallelism": "cp",
+    "dcn_pipeline_parallelism": "pp",
 }
 
 
@@ -238,8 +283,9 @@ def layout_of(row: Mapping[str, str], chip: Chip, stack: Stack | None) -> Layout
     if (dp * cp) % ep:  # expert groups may reach over the tensor axis: what fits in dp x cp is kept
         ep = max(d for d in range(1, dp * cp + 1) if (dp * cp) % d == 0 and d <= ep)
     remat, known = recompute_of(row.get("remat", ""))
-    return Layout(dp, tp, pp, cp, ep, max(axes.get("vpp", 1), 1) if pp > 1 else 1, mbs, zero, shard,
-                  remat if known else "none")
+    return Layout(
+        dp, tp, pp, cp, ep, max(axes.get("vpp", 1), 1) if pp > 1 else 1, mbs, zero, shard, remat if known else "none"
+    )
 
 
 def _sharding(text: str, fsdp: int, dp: int, stack: Stack | None) -> tuple[int, int]:
@@ -281,16 +327,33 @@ def recompute_of(text: str) -> tuple[str, bool]:
 
 # When sources that name no release measured: by the dates of their tables, papers or revisions
 PUBLISHED = {
-    "VIA-Research/vTrain": 2022.5, "mosaicml/llm-foundry": 2023.4, "NVIDIA/DeepLearningExamples": 2021.8,
-    "sitar-lab/NeuSight": 2023.8, "calculon-ai/calculon": 2022.4, "AI-Hypercomputer/maxtext": 2023.9,
-    "AI-Hypercomputer/tpu-recipes": 2025.5, "AI-Hypercomputer/gpu-recipes": 2025.2, "NVIDIA/Megatron-LM": 2024.6,
+    "VIA-Research/vTrain": 2022.5,
+    "mosaicml/llm-foundry": 2023.4,
+    "NVIDIA/DeepLearningExamples": 2021.8,
+    "sitar-lab/NeuSight": 2023.8,
+    "calculon-ai/calculon": 2022.4,
+    "AI-Hypercomputer/maxtext": 2023.9,
+    "AI-Hypercomputer/tpu-recipes": 2025.5,
+    "AI-Hypercomputer/gpu-recipes": 2025.2,
+    "NVIDIA/Megatron-LM": 2024.6,
     "stas00/ml-engineering": 2026.3,
 }
 # MLPerf training rounds by the month of publication (mlcommons.org)
-_ROUNDS = {"0.7": 2020.6, "1.0": 2021.5, "3.0": 2023.5, "3.1": 2023.85, "4.0": 2024.45, "4.1": 2024.85,
-           "5.0": 2025.4, "5.1": 2025.85}
-_RELEASE = re.compile(r"(?:container|release|nemo|pytorch|nvidia) (2\d)\.(\d\d)"
-                      r"|(20\d\d)-?(0[1-9]|1[0-2])[_./ ]|\((20\d\d)\)", re.I)
+_ROUNDS = {
+    "0.7": 2020.6,
+    "1.0": 2021.5,
+    "3.0": 2023.5,
+    "3.1": 2023.85,
+    "4.0": 2024.45,
+    "4.1": 2024.85,
+    "5.0": 2025.4,
+    "5.1": 2025.85,
+}
+_RELEASE = re.compile(
+    r"(?:container|release|nemo|pytorch|nvidia) (2\d)\.(\d\d)"
+    r"|(20\d\d)-?(0[1-9]|1[0-2])[_./ ]|\((20\d\d)\)",
+    re.I,
+)
 
 
 def release_of(text: str) -> float:
@@ -334,8 +397,11 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     words = (row.get("workload", "") + " " + row.get("model", "")).lower()
     lora = "lora" in words
     train = Train(
-        global_batch=_positive(row, "global_batch"), sequence=_positive(row, "seq_len"), steps=1,
-        precision=precision_of(row["precision"]), lora_rank=16 if lora else 0,
+        global_batch=_positive(row, "global_batch"),
+        sequence=_positive(row, "seq_len"),
+        steps=1,
+        precision=precision_of(row["precision"]),
+        lora_rank=16 if lora else 0,
         state_precision="bf16" if "weight_dtype bfloat16" in row.get("notes", "") else "fp32",
     )
     layout = layout_of(row, chip, stack)
@@ -349,10 +415,19 @@ def read(row: Mapping[str, str]) -> TrainingRow:
     if dcn:
         slices = int(dcn.group(1))
     return TrainingRow(
-        id=row["id"], source=row.get("source_repo", ""), chip=chip, chips=chips, stack=stack,
-        framework=framework, workload=Workload(row["id"], model, train), layout=layout,
-        auto_recompute=not known, forward_backward_only="no optimizer" in words, slices=slices,
-        observed_s=observed_seconds(row), group="|".join((row.get("source_repo", ""), row["model"], chip.id)),
+        id=row["id"],
+        source=row.get("source_repo", ""),
+        chip=chip,
+        chips=chips,
+        stack=stack,
+        framework=framework,
+        workload=Workload(row["id"], model, train),
+        layout=layout,
+        auto_recompute=not known,
+        forward_backward_only="no optimizer" in words,
+        slices=slices,
+        observed_s=observed_seconds(row),
+        group="|".join((row.get("source_repo", ""), row["model"], chip.id)),
         release=release,
     )
 

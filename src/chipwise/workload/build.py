@@ -152,9 +152,7 @@ def check_model(m: Model, where: str = "model") -> None:
     if m.heads % m.kv_heads:
         raise InputError(f"{where}.kv_heads", m.kv_heads, f"a divisor of heads({m.heads})")
     if m.experts and m.experts.per_token > m.experts.count:
-        raise InputError(
-            f"{where}.experts.per_token", m.experts.per_token, f"at most experts.count({m.experts.count})"
-        )
+        raise InputError(f"{where}.experts.per_token", m.experts.per_token, f"at most experts.count({m.experts.count})")
     if m.experts and not m.moe_layers:
         raise InputError(
             f"{where}.experts.first_dense", m.experts.first_dense,

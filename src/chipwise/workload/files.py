@@ -56,8 +56,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def parse_yaml(text: str, name: str = "text", most: int = MAX_NODES,
-               such: str = "`model: llama-3.1-8b`") -> dict[str, Any]:
+def parse_yaml(
+    text: str, name: str = "text", most: int = MAX_NODES, such: str = "`model: llama-3.1-8b`"
+) -> dict[str, Any]:
     """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
 
     `most` entries are read, and no more. `such` is a key that the file may have, for who gave something else.

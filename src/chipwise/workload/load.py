@@ -260,9 +260,7 @@ def _sequence(spec: TrainSpec, model: Model) -> int:
     derived = model.image_tokens
     if derived:
         if spec.sequence not in (None, derived):
-            raise InputError(
-                "train.sequence", spec.sequence, f"nothing, or the {derived} tokens of one image"
-            )
+            raise InputError("train.sequence", spec.sequence, f"nothing, or the {derived} tokens of one image")
         return derived
     if spec.sequence is None:
         raise InputError("train.sequence", NOTHING, "a value: tokens per sequence")

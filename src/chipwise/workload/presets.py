@@ -87,9 +87,7 @@ def _index() -> Mapping[str, str]:
 def _entry(name: str) -> Preset:
     table = _tables()[name]
     fields = {k: v for k, v in table.items() if k not in _ENTRY}
-    fields.update(
-        published_params=float(table["published"]), source=table["source"], source_date=table["date"]
-    )
+    fields.update(published_params=float(table["published"]), source=table["source"], source_date=table["date"])
     return Preset(
         model=build_model(fields, name=name),
         aliases=tuple(table.get("aliases", ())),

@@ -40,8 +40,9 @@ def _tokens(workload: ServingWorkload) -> list[str]:
         " sequence in it, which sets the time per token"
     )
     flops = (
-        f"matrix FLOP/s at {_computed_in(s.precision)}: prefill takes"
-        f" {_FLOPS_PER_PARAM * active * fresh:.1e}".replace("e+", "e")
+        f"matrix FLOP/s at {_computed_in(s.precision)}: prefill takes {_FLOPS_PER_PARAM * active * fresh:.1e}".replace(
+            "e+", "e"
+        )
         + f" FLOPs for the {fresh:,.0f} new tokens of a mean prompt, which sets the time to the first token"
     )
     at_longest = f" and {format_bytes(kv_bytes(m, longest, element))} at {longest:,.0f}" if longest > usual else ""

@@ -66,9 +66,7 @@ class _Shape(Strict):
     heads: Dim | None = Field(None, description="Attention (query) heads.")
     kv_heads: Dim | None = Field(None, description="Key and value heads; as many as heads unless said.")
     head_dim: Dim | None = Field(None, description="Width of one head; d_model / heads unless said.")
-    d_ff: Dim | None = Field(
-        None, description="Inner width of the MLP; 4 x d_model unless said, or 8/3 when gated."
-    )
+    d_ff: Dim | None = Field(None, description="Inner width of the MLP; 4 x d_model unless said, or 8/3 when gated.")
     vocab: Dim | None = Field(None, description="Vocabulary, padding included.")
     gated: Flag | None = Field(None, description="Gated MLP: three matrices instead of two.")
     tied: Flag | None = Field(None, description="The output layer shares the embedding.")
@@ -168,9 +166,7 @@ class TrainSpec(Strict):
         "auto", description="Activations recomputed in the backward pass; auto: the least that fits."
     )
     lora: LoraSpec | None = Field(None, description="Train low-rank adapters, the base weights frozen.")
-    stack: StackName | None = Field(
-        None, description="Software stack, such as megatron, maxtext or torch-fsdp."
-    )
+    stack: StackName | None = Field(None, description="Software stack, such as megatron, maxtext or torch-fsdp.")
 
 
 def model_kind(value: Any) -> str:

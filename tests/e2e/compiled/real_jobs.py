@@ -30,8 +30,9 @@ def compile_together(cases, folder):
         asked[label] = case | {key: value for key, value in more.items() if key != "folder"}
     (folder / "cases.json").write_text(json.dumps(asked))
     line = [sys.executable, "-P", str(HERE / "outcomes.py"), str(folder / "cases.json"), str(folder / "results.json")]
-    done = subprocess.run(line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(
+        line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads((folder / "results.json").read_text())
     return {label: outcome_from_json(result) for label, result in results.items()}
-

@@ -157,7 +157,9 @@ def test_a_lock_is_free_once_its_holder_was_killed(cache, pids, monkeypatch):
 def _in_own_mounts(script):
     """Run a shell script where it may mount without touching the rest of the machine."""
     flags = ["-m"] if os.geteuid() == 0 else ["-Urm"]
-    return subprocess.run(["unshare", *flags, "sh", "-ec", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(
+        ["unshare", *flags, "sh", "-ec", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 def _may_mount(folder):
@@ -167,7 +169,9 @@ def _may_mount(folder):
         return False
 
 
-@pytest.mark.parametrize(("options", "said"), [("size=8k", "No space left on device"), ("size=1m,ro", "Read-only file system")])
+@pytest.mark.parametrize(
+    ("options", "said"), [("size=8k", "No space left on device"), ("size=1m,ro", "Read-only file system")]
+)
 def test_a_cache_folder_that_can_not_be_written_still_answers(tmp_path, options, said):
     folder = tmp_path / "cache"
     folder.mkdir()

@@ -30,7 +30,9 @@ ROUNDING = 1e-4
 def numbers(tmp_path_factory):
     results = tmp_path_factory.mktemp("numbers") / "results.json"
     line = [sys.executable, str(Path(__file__).parent / "cases" / "reference_numbers.py"), str(results)]
-    done = subprocess.run(line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(
+        line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(results.read_text())
 
@@ -125,7 +127,10 @@ def compiled(tmp_path_factory):
 def _cases(names):
     every = jobs()
     return {
-        name: (every[name].spec.name, {"kind": "workload", "data": dict(every[name].spec.data), "on": CHIPS, "mesh": dict(every[name].mesh)})
+        name: (
+            every[name].spec.name,
+            {"kind": "workload", "data": dict(every[name].spec.data), "on": CHIPS, "mesh": dict(every[name].mesh)},
+        )
         for name in names
     }
 
@@ -135,7 +140,9 @@ def test_reference_programs_compile_for_a_tpu(compiled, name):
     assert isinstance(compiled[name], Compiled), compiled[name]
 
 
-@pytest.mark.parametrize("name", ["dense", "prefill", "decode", "decode in int8", "windowed decode", "latent decode", "experts decode"])
+@pytest.mark.parametrize(
+    "name", ["dense", "prefill", "decode", "decode in int8", "windowed decode", "latent decode", "experts decode"]
+)
 def test_the_compiler_takes_the_arguments_we_count(compiled, numbers, name):
     assert compiled[name].memory["arguments"] == pytest.approx(numbers["arguments"][name], rel=0.01)
 

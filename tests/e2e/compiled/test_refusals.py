@@ -29,7 +29,12 @@ JAX = {
     "ends": ("import", "sys.exit(3)", "", "__main__"),
     "odd_block": ("trace", "Pallas block of (7, 5)", "_double", "multiples of 8 and 128"),
     "sort_kernel": ("trace", "sort can't be used inside a Pallas TPU kernel", "sort", "outside the kernel"),
-    "large_block": ("memory", "needs 32.0 MiB of on-chip memory (VMEM); 16.0 MiB", "jit(_large_block)/pallas_call", "smaller blocks"),
+    "large_block": (
+        "memory",
+        "needs 32.0 MiB of on-chip memory (VMEM); 16.0 MiB",
+        "jit(_large_block)/pallas_call",
+        "smaller blocks",
+    ),
     "large_scratch": ("memory", "needs 512 MiB of on-chip memory (VMEM); 128 MiB", "pallas_call", "smaller blocks"),
     "fft_complex128": ("compile", "complex128 has no fft", "fft", "complex64"),
     "indivisible": ("trace", "6 % 4 != 0", "", "multiple of 4"),
@@ -51,7 +56,16 @@ JAX = {
 # Neither the traceback nor the message leads to the line.
 UNPLACED = {
     *("sort_kernel", "indivisible", "two_meshes", "without_shapes", "not_callable"),
-    *("no_module", "no_attribute", "broken_syntax", "unknown_option", "option_value", "option_word", "option_needs", "mesh"),
+    *(
+        "no_module",
+        "no_attribute",
+        "broken_syntax",
+        "unknown_option",
+        "option_value",
+        "option_word",
+        "option_needs",
+        "mesh",
+    ),
     *("garbled_text", "garbled_bytes", "absent_file"),
 }
 SLICE = {"on": "v5e:2x2"}

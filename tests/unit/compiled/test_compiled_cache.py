@@ -37,7 +37,9 @@ def test_what_is_put_is_found(cache, module):
     assert not list(cache.root.glob("part-*"))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 1}', '{"schema": 0, "compiled": {}, "module_bytes": 0}', "\x00" * 50])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"schema": 1}', '{"schema": 0, "compiled": {}, "module_bytes": 0}', "\x00" * 50]
+)
 def test_a_broken_result_is_removed_and_said(cache, text):
     cache.put("key", outcome(), None)
     (cache.root / "entries" / "key" / RESULT).write_text(text)

@@ -58,7 +58,10 @@ def test_v4_is_asked_for_with_one_device_a_chip():
     assert topology_arguments(target_of(parse("v4:4")))["chip_config_name"] == "megacore"
 
 
-@pytest.mark.parametrize(("text", "said"), [("mi300x:8", "ROCm"), ("trainium2:16", "predict"), ("h100:12", "whole hosts"), ("v100:8", "Turing")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("mi300x:8", "ROCm"), ("trainium2:16", "predict"), ("h100:12", "whole hosts"), ("v100:8", "Turing")],
+)
 def test_chips_without_a_compiler_are_refused_with_what_is_accepted(text, said):
     with pytest.raises(InputError, match=said):
         target_of(parse(text))

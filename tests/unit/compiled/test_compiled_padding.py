@@ -23,16 +23,30 @@ def schedule(*ops):
     return Schedule("main", {"main": list(ops)})
 
 
-@pytest.mark.parametrize(("sizes", "width", "useful"), [
-    ((4096, 4096, 4096), 128, 1.0), ((4096, 4096, 64), 128, 0.5), ((4096, 4096, 64), 256, 0.25),
-    ((4, 4096, 4096), 128, 0.5), ((4096, 4, 4096), 128, 0.5), ((192, 192, 256), 256, 0.75)])
+@pytest.mark.parametrize(
+    ("sizes", "width", "useful"),
+    [
+        ((4096, 4096, 4096), 128, 1.0),
+        ((4096, 4096, 64), 128, 0.5),
+        ((4096, 4096, 64), 256, 0.25),
+        ((4, 4096, 4096), 128, 0.5),
+        ((4096, 4, 4096), 128, 0.5),
+        ((192, 192, 256), 256, 0.75),
+    ],
+)
 def test_share_of_the_array_that_does_work(sizes, width, useful):
     assert filled(*sizes, width)[0] == useful
 
 
 def test_the_narrowest_dimension_is_named_with_the_multiple_it_needs():
     (waste,) = padding(schedule(product(4096, 4096, 64)), V6E)
-    assert (waste.dimension, waste.size, waste.padded, waste.multiple, waste.share) == ("contraction", 64, 256, 256, 0.75)
+    assert (waste.dimension, waste.size, waste.padded, waste.multiple, waste.share) == (
+        "contraction",
+        64,
+        256,
+        256,
+        0.75,
+    )
     assert "multiple of 256" in waste.words
 
 
@@ -51,7 +65,9 @@ def test_a_product_bound_by_memory_loses_nothing_to_padding():
 
 
 def test_most_wasted_seconds_come_first():
-    rows = padding(schedule(product(4096, 4096, 100), replace(product(4096, 4096, 32, "dot.2"), source="other.py:1")), V5E)
+    rows = padding(
+        schedule(product(4096, 4096, 100), replace(product(4096, 4096, 32, "dot.2"), source="other.py:1")), V5E
+    )
     assert [each.seconds for each in rows] == sorted((each.seconds for each in rows), reverse=True)
 
 

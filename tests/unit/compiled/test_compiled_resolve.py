@@ -18,8 +18,17 @@ def test_a_name_or_a_yaml_file_is_a_workload(tmp_path):
     assert program_spec("work.yaml", tmp_path) is None
 
 
-@pytest.mark.parametrize(("text", "kind"), [("import torch\n", "torch"), ("import jax\n", "function"), ("import jax, torch\n", "function"),
-                                            ("from torch import nn\n", "torch"), ("x = 1\n", "function"), ("def (", "function")])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("import torch\n", "torch"),
+        ("import jax\n", "function"),
+        ("import jax, torch\n", "function"),
+        ("from torch import nn\n", "torch"),
+        ("x = 1\n", "function"),
+        ("def (", "function"),
+    ],
+)
 def test_imports_tell_pytorch_from_jax(tmp_path, text, kind):
     write(tmp_path, model=text)
     assert program_spec("model.py:make", tmp_path).kind == kind

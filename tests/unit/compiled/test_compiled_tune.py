@@ -30,7 +30,13 @@ def asking(effects, asked=None):
         if asked is not None:
             asked.append(chosen)
         made = Compiled("k", {}, 1.0, 1, {}, {"of": seconds})
-        return Row(question, made, Memory(1.0, 0.0, 0.0, 0.0, 10.0), seconds < 100, Estimate(seconds, seconds, seconds, "compiled"))
+        return Row(
+            question,
+            made,
+            Memory(1.0, 0.0, 0.0, 0.0, 10.0),
+            seconds < 100,
+            Estimate(seconds, seconds, seconds, "compiled"),
+        )
 
     return ask
 

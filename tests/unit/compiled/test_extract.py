@@ -63,8 +63,10 @@ def test_convolutions_count_every_tap_that_meets_the_image() -> None:
     total = sum(op.flops for op in found)
     # forward: 7x7x3x64 at 56x56, 3x3x64x128 at stride 2 (28x28), 1x1x128x256; backward of weights and inputs
     images = 64 // 8
-    first, second, third = (images * size**2 * taps * a * b * 2 for size, taps, a, b in
-                            ((56, 49, 3, 64), (28, 9, 64, 128), (28, 1, 128, 256)))
+    first, second, third = (
+        images * size**2 * taps * a * b * 2
+        for size, taps, a, b in ((56, 49, 3, 64), (28, 9, 64, 128), (28, 1, 128, 256))
+    )
     whole = 2 * first + 3 * second + 3 * third  # the image needs no gradient
     assert 0.8 * whole < total < 1.02 * whole  # taps beyond the edge are not counted
 

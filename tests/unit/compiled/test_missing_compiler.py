@@ -25,7 +25,9 @@ PROGRAMS = Path(__file__).parents[3] / "examples" / "programs"
 def without(monkeypatch):
     """Takes packages away."""
     real = versions.package_version
-    return lambda *gone: monkeypatch.setattr(versions, "package_version", lambda name: "" if name in gone else real(name))
+    return lambda *gone: monkeypatch.setattr(
+        versions, "package_version", lambda name: "" if name in gone else real(name)
+    )
 
 
 def question(on):
@@ -50,7 +52,9 @@ def test_a_platform_without_the_compiler_is_told_where_to_run(monkeypatch, syste
     monkeypatch.setattr(versions, "package_version", lambda name: "")
     monkeypatch.setattr(versions.platform, "system", lambda: system)
     monkeypatch.setattr(versions.platform, "machine", lambda: machine)
-    with pytest.raises(MissingCompiler, match=f"libtpu has wheels for Linux on x86_64 alone, this is {system} on {machine}") as caught:
+    with pytest.raises(
+        MissingCompiler, match=f"libtpu has wheels for Linux on x86_64 alone, this is {system} on {machine}"
+    ) as caught:
         versions.require("tpu", "function")
     assert "pip install" not in str(caught.value) and "docker run --platform linux/amd64" in str(caught.value)
     available = {each.toolchain.id: each.available for each in versions.installed()}
@@ -60,11 +64,15 @@ def test_a_platform_without_the_compiler_is_told_where_to_run(monkeypatch, syste
 @pytest.mark.compiler("cuda")
 def test_of_several_targets_those_with_a_compiler_are_answered(without, tmp_path):
     without("libtpu")
-    found = check("jax_mlp", "function", [question("v5e:2x2"), question("h100:4")], shipped(), cache=Cache(tmp_path / "cache"))
+    found = check(
+        "jax_mlp", "function", [question("v5e:2x2"), question("h100:4")], shipped(), cache=Cache(tmp_path / "cache")
+    )
     missing, compiled = found.rows
     assert not found.ok and compiled.ok and not missing.outcome.tried and "libtpu" in missing.outcome.reason
     told = report(found)
-    assert [row["compiles"] for row in told["rows"]] == [None, True] and told["rows"][0]["refused"]["stage"] == "compiler"
+    assert [row["compiles"] for row in told["rows"]] == [None, True] and told["rows"][0]["refused"][
+        "stage"
+    ] == "compiler"
     words = "\n".join(each.words for each in blocks(found, 3) if isinstance(each, Text))
     assert "not tried: XLA for TPU can't be used" in words and "v5e:2x2: see above; exit status 1" in words
 

@@ -26,14 +26,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(program: str) -> Job:
     variant = {"chips": 4, "program": f"examples/programs/{program}"}
-    [made] = jobs_of({"name": "x", "workload": "examples/bert-large-pretrain.yaml", "command": ["a"],
-                      "checkpoint": {"every": "1h"}, "variants": {"tpu": variant, "gpu": variant}}, ROOT, 0.0)
+    [made] = jobs_of(
+        {
+            "name": "x",
+            "workload": "examples/bert-large-pretrain.yaml",
+            "command": ["a"],
+            "checkpoint": {"every": "1h"},
+            "variants": {"tpu": variant, "gpu": variant},
+        },
+        ROOT,
+        0.0,
+    )
     return made
 
 
 @pytest.mark.parametrize("pool", BOTH)
-def test_what_the_compiler_refuses_runs_nowhere_and_that_is_remembered(monkeypatch: pytest.MonkeyPatch,
-                                                                      tmp_path: Path, pool: Pool) -> None:
+def test_what_the_compiler_refuses_runs_nowhere_and_that_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pool: Pool
+) -> None:
     dynamic = job("jax_dynamic.py:masked")
     [option], _ = estimator().options(dynamic, [pool])
     assert "was not checked" in option.note

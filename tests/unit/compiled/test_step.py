@@ -28,8 +28,11 @@ from chipwise.workload.presets import preset
 WORK = Workload("w", preset("llama-3.1-8b"), Train(256, 4096))
 ACC = parse("v5p:64")
 LAYOUT = Layout(dp=64, micro_batch=4, zero=3, shard=64, recompute="full")
-OPS = [Op("matmul", "m", cycles=1e6), Op("collective", "g", collective=Collective("gather", 1e8, 64, 1, 1)),
-       Op("stream", "s", hbm=1e8)]
+OPS = [
+    Op("matmul", "m", cycles=1e6),
+    Op("collective", "g", collective=Collective("gather", 1e8, 64, 1, 1)),
+    Op("stream", "s", hbm=1e8),
+]
 PLAIN = Schedule("main", {"main": OPS}, 64)
 
 
@@ -87,13 +90,16 @@ def test_what_the_compiler_refuses_is_a_refusal_of_its_kind() -> None:
         compiled_prediction(modelled, Refused("compile", "no such op"), shipped())
 
 
-@pytest.mark.parametrize(("layout", "axes"), [
-    (Layout(dp=64, zero=3, shard=64), {"data": 1, "fsdp": 64, "expert": 1, "tensor": 1}),
-    (Layout(dp=16, tp=4, zero=3, shard=16), {"data": 1, "fsdp": 16, "expert": 1, "tensor": 4}),
-    (Layout(dp=64, zero=3, shard=32), {"data": 2, "fsdp": 32, "expert": 1, "tensor": 1}),
-    (Layout(dp=64, ep=8, zero=3, shard=64), {"data": 1, "fsdp": 8, "expert": 8, "tensor": 1}),
-    (Layout(dp=64), {"data": 64, "fsdp": 1, "expert": 1, "tensor": 1}),
-])
+@pytest.mark.parametrize(
+    ("layout", "axes"),
+    [
+        (Layout(dp=64, zero=3, shard=64), {"data": 1, "fsdp": 64, "expert": 1, "tensor": 1}),
+        (Layout(dp=16, tp=4, zero=3, shard=16), {"data": 1, "fsdp": 16, "expert": 1, "tensor": 4}),
+        (Layout(dp=64, zero=3, shard=32), {"data": 2, "fsdp": 32, "expert": 1, "tensor": 1}),
+        (Layout(dp=64, ep=8, zero=3, shard=64), {"data": 1, "fsdp": 8, "expert": 8, "tensor": 1}),
+        (Layout(dp=64), {"data": 64, "fsdp": 1, "expert": 1, "tensor": 1}),
+    ],
+)
 def test_a_layout_becomes_mesh_axes(layout: Layout, axes: dict[str, int]) -> None:
     assert mesh_of(layout, ACC, 64) == axes
 
@@ -103,12 +109,15 @@ def test_two_devices_a_chip_share_its_batch() -> None:
     assert job.mesh["fsdp"] == 128 and job.spec.data["micro_batch"] == 2 and job.spec.data["accumulate"] == 1
 
 
-@pytest.mark.parametrize(("layout", "train", "said"), [
-    (Layout(dp=16, pp=4, micro_batch=1), {}, "pipeline"),
-    (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"precision": "fp8"}, "fp8"),
-    (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"lora_rank": 8}, "LoRA"),
-    (Layout(dp=64, micro_batch=1, zero=3, shard=64), {"global_batch": 96}, "whole samples"),
-])
+@pytest.mark.parametrize(
+    ("layout", "train", "said"),
+    [
+        (Layout(dp=16, pp=4, micro_batch=1), {}, "pipeline"),
+        (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"precision": "fp8"}, "fp8"),
+        (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"lora_rank": 8}, "LoRA"),
+        (Layout(dp=64, micro_batch=1, zero=3, shard=64), {"global_batch": 96}, "whole samples"),
+    ],
+)
 def test_what_no_reference_program_does_is_refused_with_the_reason(layout, train, said) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(Refusal, match=said):
         training_job(replace(WORK, train=replace(WORK.train, **train)), ACC, layout)

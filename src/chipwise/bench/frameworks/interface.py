@@ -71,4 +71,3 @@ class Framework(Protocol):
 
     def out_of_memory(self, error: Exception) -> bool:
         """Whether an exception means that memory ran out."""
-

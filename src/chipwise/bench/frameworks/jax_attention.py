@@ -65,10 +65,17 @@ def build_sdpa(point: Point, context: Context) -> Case:
     if point.kind == "sdpa_fwdbwd":
         shapes.append(queries)  # the gradient of the output
     set_bytes = sum(int(np.prod(shape)) for shape in shapes) * WIDTH[point.dtype]
-    sets = [tuple(normal(4 * i + j, shape, dtype) for j, shape in enumerate(shapes))
-            for i in range(sets_for(set_bytes, context.device))]
-    program = with_attention(point, context, lambda implementation: compiled(
-        _function(point, implementation), *sets[0], precision=precision_name(point.dtype), context=context))
+    sets = [
+        tuple(normal(4 * i + j, shape, dtype) for j, shape in enumerate(shapes))
+        for i in range(sets_for(set_bytes, context.device))
+    ]
+    program = with_attention(
+        point,
+        context,
+        lambda implementation: compiled(
+            _function(point, implementation), *sets[0], precision=precision_name(point.dtype), context=context
+        ),
+    )
 
     def check() -> float:
         results = program(*sets[0])
@@ -110,5 +117,9 @@ def attention64(q: Any, k: Any, v: Any, gradient: Any = None, *, causal: bool) -
     def grouped(x: Any) -> Any:
         return x.reshape(b, s, h // group, group, d).sum(axis=3)
 
-    return (out, np.einsum("bhqk,bkhd->bqhd", of_scores, k), grouped(np.einsum("bhqk,bqhd->bkhd", of_scores, q)),
-            grouped(np.einsum("bhqk,bqhd->bkhd", weights, gradient)))
+    return (
+        out,
+        np.einsum("bhqk,bkhd->bqhd", of_scores, k),
+        grouped(np.einsum("bhqk,bqhd->bkhd", of_scores, q)),
+        grouped(np.einsum("bhqk,bqhd->bkhd", weights, gradient)),
+    )

@@ -59,8 +59,10 @@ def _inputs(point: Point, context: Context, sharding: NamedSharding, elements: i
         with jax.default_device(context.local[index]):
             return normal(seed * count + index, (elements,), dtype)
 
-    return [jax.make_array_from_single_device_arrays((count * elements,), sharding, [shard(i, j) for j in range(count)])
-            for i in range(sets_for(point.sizes["bytes"], context.device))]
+    return [
+        jax.make_array_from_single_device_arrays((count * elements,), sharding, [shard(i, j) for j in range(count)])
+        for i in range(sets_for(point.sizes["bytes"], context.device))
+    ]
 
 
 def _function(kind: str) -> Callable[[Array], Array]:

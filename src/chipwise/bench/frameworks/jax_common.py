@@ -136,8 +136,13 @@ def integers(seed: int, shape: tuple[int, ...], count: int, low: int = 0, dtype:
     return made
 
 
-def compiled(function: Callable[..., Any], *args: Any, donate: tuple[int, ...] = (), precision: str = "default",
-             context: Context | None = None) -> Callable[..., Any]:
+def compiled(
+    function: Callable[..., Any],
+    *args: Any,
+    donate: tuple[int, ...] = (),
+    precision: str = "default",
+    context: Context | None = None,
+) -> Callable[..., Any]:
     """One program for these arguments; what XLA says it can't do is `Unsupported`."""
     try:
         with jax.default_matmul_precision(precision):
@@ -191,6 +196,7 @@ def small_model(point: Point) -> bool:
 
 def widened(tree: Any) -> Any:
     """The same values with every floating-point array in fp32."""
+
     def wide(x: Array) -> Array:
         return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x
 

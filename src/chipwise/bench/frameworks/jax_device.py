@@ -150,8 +150,15 @@ class JaxFramework:
         self._probed = probe(platform, index)
         limit = float(memory_stats(local[0]).get("bytes_limit", 0))
         name = host.processor() or host.machine() if platform == "cpu" else str(local[0].device_kind)
-        self.device = Device(platform, name, self._probed.memory_bytes or limit, len(local), index,
-                             self._probed.uuid, self._probed.cache_bytes)
+        self.device = Device(
+            platform,
+            name,
+            self._probed.memory_bytes or limit,
+            len(local),
+            index,
+            self._probed.uuid,
+            self._probed.cache_bytes,
+        )
         self._context: Context = Context(self.device, local)
 
     @property
@@ -162,8 +169,11 @@ class JaxFramework:
     def versions(self) -> Mapping[str, str]:
         """Packages, the runtime, the driver and the flags given to XLA."""
         found = {"python": host.python_version(), **installed(), "jax": self._jax.__version__}
-        others = {"runtime": runtime_version(self._context.local[0].client), "driver": self._probed.driver,
-                  "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+        others = {
+            "runtime": runtime_version(self._context.local[0].client),
+            "driver": self._probed.driver,
+            "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
+        }
         return found | {name: text for name, text in others.items() if text}
 
     def build(self, point: Point) -> Case:

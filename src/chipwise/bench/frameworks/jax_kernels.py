@@ -34,8 +34,13 @@ _STEP = 100.0  # of the bias correction in the kernel: late enough to be like an
 Reference = Callable[..., Any]
 
 
-def rotated(point: Point, context: Context, function: Callable[..., Array], sets: Sequence[tuple[Array, ...]],
-            reference: Reference) -> Case:
+def rotated(
+    point: Point,
+    context: Context,
+    function: Callable[..., Array],
+    sets: Sequence[tuple[Array, ...]],
+    reference: Reference,
+) -> Case:
     """A case that goes through its sets of inputs in turn and is checked on the first."""
     program = compiled(function, *sets[0], context=context)
 
@@ -56,8 +61,10 @@ def build_gemm(point: Point, context: Context) -> Case:
     dtype = fp8_dtype(context) if point.dtype == "fp8" else array_dtype(point)
     transposed = point.dtype in ("fp8", "int8")
     count = sets_for((m * k + k * n) * WIDTH[point.dtype], context.device)
-    sets = [(normal(2 * i, (m, k), dtype), normal(2 * i + 1, (n, k) if transposed else (k, n), dtype, k**-0.5))
-            for i in range(count)]
+    sets = [
+        (normal(2 * i, (m, k), dtype), normal(2 * i + 1, (n, k) if transposed else (k, n), dtype, k**-0.5))
+        for i in range(count)
+    ]
 
     def reference(a: Any, b: Any) -> Any:
         return a @ (b.T if transposed else b)
@@ -175,8 +182,13 @@ def build_adamw(point: Point, context: Context) -> Case:
     sets = sets_for(4 * count * WIDTH[point.dtype], context.device)
     gradients = [normal(4 * i, (count,), dtype, 0.01) for i in range(sets)]
     states: list[tuple[Array, ...]] = [
-        (normal(4 * i + 1, (count,), dtype, 0.02), normal(4 * i + 2, (count,), dtype, 0.01),
-         jnp.square(normal(4 * i + 3, (count,), dtype, 0.01))) for i in range(sets)]
+        (
+            normal(4 * i + 1, (count,), dtype, 0.02),
+            normal(4 * i + 2, (count,), dtype, 0.01),
+            jnp.square(normal(4 * i + 3, (count,), dtype, 0.01)),
+        )
+        for i in range(sets)
+    ]
 
     def update(weight: Array, mean: Array, square: Array, gradient: Array) -> tuple[Array, ...]:
         return adamw(weight, gradient, mean, square, _STEP)

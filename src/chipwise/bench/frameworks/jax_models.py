@@ -55,8 +55,12 @@ def init_decoder(sizes: Mapping[str, int], dtype: Any) -> Weights:
     shapes = {"q": (d, d), "k": (d, keys), "v": (d, keys), "o": (d, d), "gate": (d, f), "up": (d, f), "down": (f, d)}
     blocks = {name: seeded(f"block.{name}", (layers, *shape), dtype, 0.02) for name, shape in shapes.items()}
     norms = {name: seeded(f"block.{name}", (layers, d), dtype, 0.02, mean=1.0) for name in ("norm1", "norm2")}
-    return {"embedding": seeded("embedding", (vocab, d), dtype, 0.02), "blocks": blocks | norms,
-            "norm": seeded("norm", (d,), dtype, 0.02, mean=1.0), "head": seeded("head", (d, vocab), dtype, 0.02)}
+    return {
+        "embedding": seeded("embedding", (vocab, d), dtype, 0.02),
+        "blocks": blocks | norms,
+        "norm": seeded("norm", (d,), dtype, 0.02, mean=1.0),
+        "head": seeded("head", (d, vocab), dtype, 0.02),
+    }
 
 
 def rotary(positions: Array, width: int) -> tuple[Array, Array]:
@@ -84,8 +88,9 @@ def feed_forward(x: Array, w: Layer) -> Array:
     return x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
 
 
-def block(x: Array, w: Layer, turns: tuple[Array, Array], width: int,
-          implementation: Implementation) -> tuple[Array, tuple[Array, Array]]:
+def block(
+    x: Array, w: Layer, turns: tuple[Array, Array], width: int, implementation: Implementation
+) -> tuple[Array, tuple[Array, Array]]:
     """One layer over whole sequences; also gives its keys and values."""
     y = rms_norm(x, w["norm1"])
     q, k = rotate(heads(y, w["q"], width), turns), rotate(heads(y, w["k"], width), turns)
@@ -94,8 +99,9 @@ def block(x: Array, w: Layer, turns: tuple[Array, Array], width: int,
     return feed_forward(x + out.reshape(x.shape) @ w["o"], w), (k, v)
 
 
-def hidden_states(w: Weights, tokens: Array, width: int, implementation: Implementation, *, remat: bool = False,
-                  cache: bool = False) -> tuple[Array, Any]:
+def hidden_states(
+    w: Weights, tokens: Array, width: int, implementation: Implementation, *, remat: bool = False, cache: bool = False
+) -> tuple[Array, Any]:
     """Normalised states after the last layer, and every layer's keys and values where a cache is wanted."""
     turns = rotary(jnp.arange(tokens.shape[1]), width)
     layer = partial(block, turns=turns, width=width, implementation=implementation)
@@ -109,8 +115,9 @@ def hidden_states(w: Weights, tokens: Array, width: int, implementation: Impleme
     return rms_norm(x, w["norm"]), kept
 
 
-def loss_of(w: Weights, tokens: Array, targets: Array, *, width: int, implementation: Implementation,
-            remat: bool = False) -> Array:
+def loss_of(
+    w: Weights, tokens: Array, targets: Array, *, width: int, implementation: Implementation, remat: bool = False
+) -> Array:
     """Mean cross-entropy over the full vocabulary."""
     x, _ = hidden_states(w, tokens, width, implementation, remat=remat)
     return cross_entropy(x @ w["head"], targets)
@@ -125,9 +132,18 @@ def build_train(point: Point, context: Context) -> Case:
     weights = init_decoder(point.sizes, dtype)
     loss = partial(loss_of, width=width, remat=point.remat)
     reference = Reference(partial(loss, implementation="xla"))
-    return with_attention(point, context, lambda implementation: threaded(
-        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches,
-        reference))
+    return with_attention(
+        point,
+        context,
+        lambda implementation: threaded(
+            point,
+            context,
+            adamw_step(partial(loss, implementation=implementation)),
+            adamw_state(weights),
+            batches,
+            reference,
+        ),
+    )
 
 
 def prefill(w: Weights, tokens: Array, *, width: int, implementation: Implementation) -> tuple[Array, Any]:
@@ -142,20 +158,30 @@ def build_prefill(point: Point, context: Context) -> Case:
     weights = init_decoder(point.sizes, dtype)
     shape = (point.sizes["b"], point.sizes["s"])
     batches = [integers(i, shape, point.sizes["vocab"]) for i in range(BATCHES)]
-    program = with_attention(point, context, lambda implementation: compiled(
-        partial(prefill, width=width, implementation=implementation), weights, batches[0],
-        precision=precision_name(point.dtype), context=context))
+    program = with_attention(
+        point,
+        context,
+        lambda implementation: compiled(
+            partial(prefill, width=width, implementation=implementation),
+            weights,
+            batches[0],
+            precision=precision_name(point.dtype),
+            context=context,
+        ),
+    )
 
     def check() -> float:
-        wide = compiled(partial(prefill, width=width, implementation="xla"), widened(weights), batches[0],
-                        precision="highest")
+        wide = compiled(
+            partial(prefill, width=width, implementation="xla"), widened(weights), batches[0], precision="highest"
+        )
         return relative_error(program(weights, batches[0])[0], wide(widened(weights), batches[0])[0])
 
     return case(point, lambda i: program(weights, batches[i % BATCHES]), check if small_model(point) else None)
 
 
-def decode(w: Weights, cache: list[tuple[Array, Array]], tokens: Array, *, width: int,
-           implementation: Implementation) -> tuple[Array, list[tuple[Array, Array]]]:
+def decode(
+    w: Weights, cache: list[tuple[Array, Array]], tokens: Array, *, width: int, implementation: Implementation
+) -> tuple[Array, list[tuple[Array, Array]]]:
     """Logits of the next token for each sequence, whose own key and value take the cache's last place."""
     x = w["embedding"][tokens][:, None]
     position = cache[0][0].shape[1] - 1
@@ -186,9 +212,19 @@ def build_decode(point: Point, context: Context) -> Case:
     dtype, width = model_dtype(point, context), head_width(point.sizes)
     weights, cache = init_unrolled(point.sizes, dtype)
     batches = [integers(i, (point.sizes["b"],), point.sizes["vocab"]) for i in range(BATCHES)]
-    program = with_attention(point, context, lambda implementation: compiled(
-        partial(decode, width=width, implementation=implementation), weights, cache, batches[0], donate=(1,),
-        precision=precision_name(point.dtype), context=context))
+    program = with_attention(
+        point,
+        context,
+        lambda implementation: compiled(
+            partial(decode, width=width, implementation=implementation),
+            weights,
+            cache,
+            batches[0],
+            donate=(1,),
+            precision=precision_name(point.dtype),
+            context=context,
+        ),
+    )
     held = [cache]
 
     def call(i: int) -> object:

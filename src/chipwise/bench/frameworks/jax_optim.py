@@ -72,8 +72,14 @@ def copied(tree: Any) -> Any:
     return jax.jit(lambda arrays: jax.tree.map(jnp.copy, arrays))(tree)
 
 
-def threaded(point: Point, context: Context, step: Callable[..., tuple[Any, Array]], state: Any,
-             batches: Sequence[tuple[Array, ...]], reference: Reference) -> Case:
+def threaded(
+    point: Point,
+    context: Context,
+    step: Callable[..., tuple[Any, Array]],
+    state: Any,
+    batches: Sequence[tuple[Array, ...]],
+    reference: Reference,
+) -> Case:
     """A case whose state is donated to each call and given back by it; its output is the loss.
 
     On small models the first step of the very program that is timed is held against gradients in fp32: what they make

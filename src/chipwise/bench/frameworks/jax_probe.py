@@ -53,8 +53,12 @@ def _probe_cuda(index: int) -> Probed:
     cuda.cuDeviceGetAttribute(ctypes.byref(cache), _L2_CACHE_SIZE, device)
     known = not cuda.cuDeviceGetUuid(ctypes.byref(uuid), device)
     version = re.search(r"\d+\.\d+[.\d]*", _first_line(Path("/proc/driver/nvidia/version")))
-    return Probed(float(memory.value), float(cache.value), _gpu_uuid(bytes(uuid)) if known else "",
-                  version.group() if version else "")
+    return Probed(
+        float(memory.value),
+        float(cache.value),
+        _gpu_uuid(bytes(uuid)) if known else "",
+        version.group() if version else "",
+    )
 
 
 def _gpu_uuid(raw: bytes) -> str:

@@ -77,8 +77,9 @@ def init_resnet50(dtype: Any) -> tuple[Tree, Tree]:
 def conv(x: Array, weight: Array, stride: int = 1) -> Array:
     """A convolution padded so that a stride of 1 keeps the size."""
     pad = weight.shape[0] // 2
-    return lax.conv_general_dilated(x, weight, (stride, stride), ((pad, pad), (pad, pad)),
-                                    dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, weight, (stride, stride), ((pad, pad), (pad, pad)), dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 def bottleneck(x: Array, weights: Tree, norm: Normalise, name: str, stride: int) -> Array:
@@ -109,8 +110,9 @@ def _affine(x: Array, weights: Tree, name: str, mean: Array, var: Array) -> Arra
 
 def infer(weights: Tree, stats: Tree, images: Array) -> Array:
     """Class scores with the kept statistics."""
-    return logits_of(weights, images, lambda name, x: _affine(x, weights, name, stats[f"{name}.mean"],
-                                                              stats[f"{name}.var"]))
+    return logits_of(
+        weights, images, lambda name, x: _affine(x, weights, name, stats[f"{name}.mean"], stats[f"{name}.var"])
+    )
 
 
 def loss_of(weights: Tree, images: Array, labels: Array) -> tuple[Array, Tree]:
@@ -154,8 +156,12 @@ def build_resnet50(point: Point, context: Context) -> Case:
         return _build_infer(point, context, weights, stats, images)
     batches = [(batch, integers(i, (b,), CLASSES)) for i, batch in enumerate(images)]
     state = {"weights": weights, "momentum": zeros_like(weights), "stats": stats}
-    reference = Reference(lambda w, x, y: loss_of(w, x, y)[0], "momentum", lambda w, g: jax.tree.map(
-        lambda weight, gradient: gradient + WEIGHT_DECAY * weight, w, g), NORM_SLACK)
+    reference = Reference(
+        lambda w, x, y: loss_of(w, x, y)[0],
+        "momentum",
+        lambda w, g: jax.tree.map(lambda weight, gradient: gradient + WEIGHT_DECAY * weight, w, g),
+        NORM_SLACK,
+    )
     return threaded(point, context, sgd_step, state, batches, reference)
 
 

@@ -45,8 +45,15 @@ def init_vit(sizes: Mapping[str, int], dtype: Any) -> Tree:
     for name in ("norm1", "norm2"):
         blocks[name] = seeded(f"block.{name}", (layers, d), dtype, 0.02, mean=1.0)
         blocks[f"{name}.bias"] = seeded(f"block.{name}.bias", (layers, d), dtype, 0.02)
-    plain = {"patches": (3 * patch_side(sizes["s"]) ** 2, d), "patches.bias": (d,), "class": (d,),
-             "positions": (sizes["s"], d), "norm.bias": (d,), "head": (d, CLASSES), "head.bias": (CLASSES,)}
+    plain = {
+        "patches": (3 * patch_side(sizes["s"]) ** 2, d),
+        "patches.bias": (d,),
+        "class": (d,),
+        "positions": (sizes["s"], d),
+        "norm.bias": (d,),
+        "head": (d, CLASSES),
+        "head.bias": (CLASSES,),
+    }
     tree: Tree = {name: seeded(name, shape, dtype, 0.02) for name, shape in plain.items()}
     return tree | {"norm": seeded("norm", (d,), dtype, 0.02, mean=1.0), "blocks": blocks}
 
@@ -76,8 +83,9 @@ def block(x: Array, w: Layer, width: int, implementation: Implementation) -> Arr
     return x + jax.nn.gelu(y @ w["up"] + w["up.bias"]) @ w["down"] + w["down.bias"]
 
 
-def logits_of(w: Tree, images: Array, *, side: int, width: int, implementation: Implementation,
-              remat: bool = False) -> Array:
+def logits_of(
+    w: Tree, images: Array, *, side: int, width: int, implementation: Implementation, remat: bool = False
+) -> Array:
     """Class scores of images, from the class token."""
     x = tokens_of(images, side) @ w["patches"] + w["patches.bias"]
     first = jnp.broadcast_to(w["class"], (x.shape[0], 1, x.shape[2]))
@@ -102,15 +110,32 @@ def build_vit(point: Point, context: Context) -> Case:
 
     batches = [(batch, integers(i, (b,), CLASSES)) for i, batch in enumerate(images)]
     reference = Reference(partial(loss, implementation="xla"))
-    return with_attention(point, context, lambda implementation: threaded(
-        point, context, adamw_step(partial(loss, implementation=implementation)), adamw_state(weights), batches,
-        reference))
+    return with_attention(
+        point,
+        context,
+        lambda implementation: threaded(
+            point,
+            context,
+            adamw_step(partial(loss, implementation=implementation)),
+            adamw_state(weights),
+            batches,
+            reference,
+        ),
+    )
 
 
 def _build_infer(point: Point, context: Context, logits: Any, weights: Tree, images: list[Array]) -> Case:
-    program = with_attention(point, context, lambda implementation: compiled(
-        partial(logits, implementation=implementation), weights, images[0], precision=precision_name(point.dtype),
-        context=context))
+    program = with_attention(
+        point,
+        context,
+        lambda implementation: compiled(
+            partial(logits, implementation=implementation),
+            weights,
+            images[0],
+            precision=precision_name(point.dtype),
+            context=context,
+        ),
+    )
 
     def check() -> float:
         precise = widened((weights, images[0]))

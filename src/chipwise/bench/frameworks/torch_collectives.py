@@ -71,8 +71,11 @@ def _free_port() -> int:
 
 def _start(rank: int, count: int, port: int, point: Point, platform: str) -> subprocess.Popen[str]:
     words = [str(rank), str(count), str(port), point.kind, point.dtype, str(point.sizes["bytes"]), platform]
-    return subprocess.Popen([sys.executable, "-P", "-m", "chipwise.bench.frameworks.torch_collectives", *words],
-                            stdin=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "chipwise.bench.frameworks.torch_collectives", *words],
+        stdin=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _end(others: list[subprocess.Popen[str]]) -> None:
@@ -88,8 +91,9 @@ def _leave() -> None:
         dist.destroy_process_group()
 
 
-def join(rank: int, count: int, port: int, point: Point, platform: str) -> tuple[Callable[[], None],
-                                                                                  Callable[[], float]]:
+def join(
+    rank: int, count: int, port: int, point: Point, platform: str
+) -> tuple[Callable[[], None], Callable[[], float]]:
     """Enter the group: what does one collective, and what says how far the first device's result is from float64.
 
     Every device is fed numbers that each can compute of the others, so that the result can be checked.
@@ -98,8 +102,13 @@ def join(rank: int, count: int, port: int, point: Point, platform: str) -> tuple
     if platform != "cpu":
         torch.cuda.set_device(rank)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo" if platform == "cpu" else "nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank,
-                            world_size=count, timeout=WAIT)
+    dist.init_process_group(
+        "gloo" if platform == "cpu" else "nccl",
+        init_method=f"tcp://127.0.0.1:{port}",
+        rank=rank,
+        world_size=count,
+        timeout=WAIT,
+    )
     dtype = DTYPES[point.dtype]
     share = max(point.sizes["bytes"] // (dtype.itemsize * count), 1)
 
@@ -109,8 +118,11 @@ def join(rank: int, count: int, port: int, point: Point, platform: str) -> tuple
 
     given = fed(rank).to(where)
     wide = point.kind == "all_gather"
-    out = torch.empty(share * count * (count if wide else 1) // (count if point.kind == "reduce_scatter" else 1),
-                      dtype=dtype, device=where)
+    out = torch.empty(
+        share * count * (count if wide else 1) // (count if point.kind == "reduce_scatter" else 1),
+        dtype=dtype,
+        device=where,
+    )
 
     # PyTorch 2.13 gave both new names
     gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -134,9 +146,12 @@ def join(rank: int, count: int, port: int, point: Point, platform: str) -> tuple
 
     def check() -> float:
         parts = torch.stack([fed(each).double() for each in range(count)])
-        reference = {"all_reduce": parts.sum(0) * count ** (UNIT - 1),  # summed over and over in a call
-                     "all_gather": parts.ravel(), "reduce_scatter": parts.sum(0)[:share],
-                     "all_to_all": parts[:, :share].ravel()}[point.kind]
+        reference = {
+            "all_reduce": parts.sum(0) * count ** (UNIT - 1),  # summed over and over in a call
+            "all_gather": parts.ravel(),
+            "reduce_scatter": parts.sum(0)[:share],
+            "all_to_all": parts[:, :share].ravel(),
+        }[point.kind]
         return float(torch.linalg.vector_norm(out.double().cpu() - reference) / torch.linalg.vector_norm(reference))
 
     return run, check

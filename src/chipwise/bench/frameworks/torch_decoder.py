@@ -76,8 +76,9 @@ class Block(nn.Module):
         self.gate, self.up = (nn.Linear(shape.d, shape.f, bias=False) for _ in range(2))
         self.down = nn.Linear(shape.f, shape.d, bias=False)
 
-    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache | None = None,
-                at: int = 0) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache | None = None, at: int = 0
+    ) -> torch.Tensor:
         """One layer; with a cache its keys and values are written at `at`, and a lone token attends to all of it."""
         b, s, _ = x.shape
         shape, y = self.shape, self.norm1(x)
@@ -85,8 +86,8 @@ class Block(nn.Module):
         k = rotated(self.k(y).view(b, s, shape.hk, shape.head).transpose(1, 2), cos, sin)
         v = self.v(y).view(b, s, shape.hk, shape.head).transpose(1, 2)
         if cache is not None:
-            cache.keys[:, :, at:at + s] = k
-            cache.values[:, :, at:at + s] = v
+            cache.keys[:, :, at : at + s] = k
+            cache.values[:, :, at : at + s] = v
         if cache is not None and s == 1:
             k, v = cache.keys, cache.values
         out = F.scaled_dot_product_attention(q, k, v, is_causal=s > 1, enable_gqa=shape.h != shape.hk)
@@ -115,8 +116,9 @@ class Decoder(nn.Module):
         logits: torch.Tensor = self.head(self.norm(x))
         return logits
 
-    def serve(self, tokens: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, caches: list[Cache],
-              at: int) -> torch.Tensor:
+    def serve(
+        self, tokens: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, caches: list[Cache], at: int
+    ) -> torch.Tensor:
         """Logits of the last position, with the caches filled from `at` on."""
         x = self.embed(tokens)
         for block, cache in zip(self.blocks, caches, strict=True):

@@ -19,8 +19,9 @@ from chipwise.errors import ChipwiseError, InputError
 
 # The module that builds each kind; imported when the first point of it is
 _BUILDERS = {
-    **dict.fromkeys(("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw"),
-                    "torch_kernels"),
+    **dict.fromkeys(
+        ("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw"), "torch_kernels"
+    ),
     **dict.fromkeys(("train", "prefill", "decode"), "torch_models"),
     **dict.fromkeys(("resnet50_train", "resnet50_infer", "vit_train", "vit_infer"), "torch_vision"),
     **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all"), "torch_collectives"),
@@ -51,8 +52,15 @@ def _gpu(platform: str) -> Device:
 
     index = torch.cuda.current_device()
     found = torch.cuda.get_device_properties(index)
-    return Device(platform, found.name, float(found.total_memory), torch.cuda.device_count(), index,
-                  str(getattr(found, "uuid", "")), float(getattr(found, "L2_cache_size", 0)))
+    return Device(
+        platform,
+        found.name,
+        float(found.total_memory),
+        torch.cuda.device_count(),
+        index,
+        str(getattr(found, "uuid", "")),
+        float(getattr(found, "L2_cache_size", 0)),
+    )
 
 
 def _cpu() -> Device:
@@ -62,8 +70,15 @@ def _cpu() -> Device:
     words = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     kib = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     sizes = [_size(path.read_text()) for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
-    return Device("cpu", words[0] if words else platform.processor() or platform.machine(), kib * 1024.0,
-                  1, 0, "", max(sizes, default=32.0 * 2**20) if os.cpu_count() else 0.0)
+    return Device(
+        "cpu",
+        words[0] if words else platform.processor() or platform.machine(),
+        kib * 1024.0,
+        1,
+        0,
+        "",
+        max(sizes, default=32.0 * 2**20) if os.cpu_count() else 0.0,
+    )
 
 
 @cache
@@ -171,5 +186,8 @@ class TorchFramework:
         import torch
 
         words = str(error).lower()
-        return isinstance(error, torch.OutOfMemoryError | MemoryError) or "out of memory" in words or (
-            "can't allocate memory" in words)
+        return (
+            isinstance(error, torch.OutOfMemoryError | MemoryError)
+            or "out of memory" in words
+            or ("can't allocate memory" in words)
+        )

@@ -119,8 +119,10 @@ def _gemm_fp8(m: int, n: int, k: int, on: str) -> tuple[Make, Run, Any]:
     one = torch.ones((), device=on)
 
     def make() -> tuple[torch.Tensor, ...]:
-        return (torch.randn(m, k, device=on).to(torch.float8_e4m3fn),
-                torch.randn(n, k, device=on).to(torch.float8_e4m3fn).t())
+        return (
+            torch.randn(m, k, device=on).to(torch.float8_e4m3fn),
+            torch.randn(n, k, device=on).to(torch.float8_e4m3fn).t(),
+        )
 
     def run(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
@@ -236,5 +238,14 @@ def _adamw(point: Point, on: str) -> tuple[Make, Run, Any]:
     return make, run, None
 
 
-_KINDS = {"gemm": _gemm, "copy": _copy, "add": _add, "rmsnorm": _rmsnorm, "softmax": _softmax, "sdpa_fwd": _sdpa,
-          "sdpa_fwdbwd": _sdpa, "gather": _gather, "adamw": _adamw}
+_KINDS = {
+    "gemm": _gemm,
+    "copy": _copy,
+    "add": _add,
+    "rmsnorm": _rmsnorm,
+    "softmax": _softmax,
+    "sdpa_fwd": _sdpa,
+    "sdpa_fwdbwd": _sdpa,
+    "gather": _gather,
+    "adamw": _adamw,
+}

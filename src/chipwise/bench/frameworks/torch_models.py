@@ -30,11 +30,19 @@ def build(point: Point, on: str, device: Device) -> Case:
         model = Decoder(shape, point.remat).to(DTYPES[point.dtype])
     weights_at_random(model)
     call, check = (_train if point.kind == "train" else _prefill if point.kind == "prefill" else _decode)(
-        model, point, on)
+        model, point, on
+    )
     work = work_of(point)
     small = work.params <= CHECKED_PARAMS
-    return Case(call, work.flops, work.moved_bytes, work.items, sum(p.numel() for p in model.parameters()),
-                check if small else None, slack=GRADIENT_SLACK if point.kind == "train" else 1.0)
+    return Case(
+        call,
+        work.flops,
+        work.moved_bytes,
+        work.items,
+        sum(p.numel() for p in model.parameters()),
+        check if small else None,
+        slack=GRADIENT_SLACK if point.kind == "train" else 1.0,
+    )
 
 
 def _tokens(point: Point, on: str, length: int) -> torch.Tensor:
@@ -91,8 +99,10 @@ def gradients(model: torch.nn.Module) -> torch.Tensor:
 def _caches(model: Decoder, point: Point, on: str, length: int) -> list[Cache]:
     shape, b = model.shape, point.sizes["b"]
     dtype = DTYPES[point.dtype]
-    return [Cache(*(torch.randn(b, shape.hk, length, shape.head, device=on, dtype=dtype) for _ in range(2)))
-            for _ in range(shape.layers)]
+    return [
+        Cache(*(torch.randn(b, shape.hk, length, shape.head, device=on, dtype=dtype) for _ in range(2)))
+        for _ in range(shape.layers)
+    ]
 
 
 def _prefill(model: Decoder, point: Point, on: str) -> tuple[Callable[[int], object], Callable[[], float]]:

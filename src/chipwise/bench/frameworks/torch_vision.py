@@ -23,9 +23,15 @@ class Bottleneck(nn.Module):
     def __init__(self, inside: int, width: int, stride: int) -> None:
         super().__init__()
         self.main = nn.Sequential(
-            nn.Conv2d(inside, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
-            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
-            nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width))
+            nn.Conv2d(inside, width, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(width, 4 * width, 1, bias=False),
+            nn.BatchNorm2d(4 * width),
+        )
         self.short: nn.Module = nn.Identity()
         if stride != 1 or inside != 4 * width:
             self.short = nn.Sequential(nn.Conv2d(inside, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
@@ -37,8 +43,12 @@ class Bottleneck(nn.Module):
 
 def resnet50() -> nn.Module:
     """ResNet-50 v1.5."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
-                               nn.MaxPool2d(3, 2, 1)]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     inside = 64
     for width, blocks, stride in STAGES:
         for block in range(blocks):
@@ -109,11 +119,14 @@ def build(point: Point, on: str, device: Device) -> Case:
     return Case(call, work.flops, work.moved_bytes, work.items, sum(p.numel() for p in model.parameters()))
 
 
-def _training(model: nn.Module, run: nn.Module, images: list[torch.Tensor], labels: list[torch.Tensor],
-              resnet: bool) -> Callable[[int], object]:
+def _training(
+    model: nn.Module, run: nn.Module, images: list[torch.Tensor], labels: list[torch.Tensor], resnet: bool
+) -> Callable[[int], object]:
     optimizer: torch.optim.Optimizer = (
-        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4) if resnet
-        else torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True))
+        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+        if resnet
+        else torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    )
 
     def call(i: int) -> object:
         loss = F.cross_entropy(run(images[i % BATCHES]).float(), labels[i % BATCHES])

@@ -14,10 +14,11 @@ BLOCK = 512  # rows of a block of queries and keys; MaxText's default (configs/b
 SPLASH_HEAD = 64  # smallest head the kernel pads well
 
 
-def attention(platform: str, sequence: int, heads: int, head_dim: int, causal: bool = True, window: int = 0,
-              block: int = BLOCK) -> Attend:
+def attention(
+    platform: str, sequence: int, heads: int, head_dim: int, causal: bool = True, window: int = 0, block: int = BLOCK
+) -> Attend:
     """Attention of whole sequences over `heads` query heads, scaled inside; fewer key heads are shared evenly."""
-    scale = head_dim ** -0.5
+    scale = head_dim**-0.5
     if platform == "tpu" and sequence % 128 == 0 and head_dim >= SPLASH_HEAD:
         return _splash(sequence, heads, scale, causal, window, block)
     return _plain(sequence, scale, causal, window)
@@ -29,8 +30,13 @@ def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, 
 
     size = next(b for b in (block, 512, 256, 128) if b <= max(sequence, 128) and sequence % b == 0)
     sizes = kernels.BlockSizes(
-        block_q=size, block_kv=size, block_kv_compute=min(size, 512), block_q_dkv=size, block_kv_dkv=size,
-        block_kv_dkv_compute=min(size, 512), use_fused_bwd_kernel=True,
+        block_q=size,
+        block_kv=size,
+        block_kv_compute=min(size, 512),
+        block_q_dkv=size,
+        block_kv_dkv=size,
+        block_kv_dkv_compute=min(size, 512),
+        use_fused_bwd_kernel=True,
     )
     shape = (sequence, sequence)
     mask: masks.Mask
@@ -41,8 +47,9 @@ def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, 
     share = coverage(sequence, causal, window)
 
     def attend(q: jax.Array, k: jax.Array, v: jax.Array, sinks: jax.Array | None) -> jax.Array:
-        kernel = kernels.make_splash_mha(mask=masks.MultiHeadMask([mask] * heads), head_shards=1, q_seq_shards=1,
-                                         block_sizes=sizes)
+        kernel = kernels.make_splash_mha(
+            mask=masks.MultiHeadMask([mask] * heads), head_shards=1, q_seq_shards=1, block_sizes=sizes
+        )
         with jax.named_scope(f"splash[{share:.6f}]"):  # the kernel's mask doesn't show in its shapes
             out: jax.Array = jax.vmap(kernel, (0, 0, 0, None, None))((q * scale).astype(q.dtype), k, v, None, sinks)
             return out

@@ -59,8 +59,9 @@ def split_sequence(x: jax.Array, grid: Grid) -> jax.Array:
     """Partial sums over the tensor axis, summed and split along the sequence (or left whole on each device)."""
     if grid.tensor == 1:
         return x
-    whole: jax.Array = (jax.lax.psum_scatter(x, "tensor", scatter_dimension=1, tiled=True) if grid.spread
-                        else jax.lax.psum(x, "tensor"))
+    whole: jax.Array = (
+        jax.lax.psum_scatter(x, "tensor", scatter_dimension=1, tiled=True) if grid.spread else jax.lax.psum(x, "tensor")
+    )
     return whole
 
 

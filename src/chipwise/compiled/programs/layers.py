@@ -64,8 +64,9 @@ def attended(context: jax.Array, w: Weights, grid: Grid) -> jax.Array:
     return _biased(out, w, "bo", grid.tensor)
 
 
-def qkv(h: jax.Array, w: Weights, model: Model, grid: Grid, positions: jax.Array,
-        rope: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+def qkv(
+    h: jax.Array, w: Weights, model: Model, grid: Grid, positions: jax.Array, rope: bool
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Queries, keys and values [batch, sequence, this device's heads, ...] of whole sequences."""
     if model.latent:
         q_nope, q_rope, latent, k_rope = latent_qkv(h, w, model, grid, positions)
@@ -85,8 +86,9 @@ def qkv(h: jax.Array, w: Weights, model: Model, grid: Grid, positions: jax.Array
     return q, k, v
 
 
-def latent_qkv(h: jax.Array, w: Weights, model: Model, grid: Grid,
-               positions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def latent_qkv(
+    h: jax.Array, w: Weights, model: Model, grid: Grid, positions: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Multi-head latent attention: queries without and with positions, the latent vector, the shared key."""
     m = model.latent
     assert m is not None
@@ -123,8 +125,9 @@ def dense_mlp(h: jax.Array, w: Weights, model: Model, grid: Grid, names: str = "
         up = jax.nn.silu(_biased(gate, w, names + "_gate_bias")) * up
     else:
         up = jax.nn.gelu(up)
-    return _biased(jnp.einsum("bsf,fd->bsd", up, gathered(w[names + "_down"], grid, 1)), w, names + "_down_bias",
-                   grid.tensor)
+    return _biased(
+        jnp.einsum("bsf,fd->bsd", up, gathered(w[names + "_down"], grid, 1)), w, names + "_down_bias", grid.tensor
+    )
 
 
 def routing(rows: jax.Array, w: Weights, model: Model) -> tuple[jax.Array, jax.Array]:
@@ -203,8 +206,14 @@ def _experts(routed: jax.Array, w: Weights, model: Model, grid: Grid) -> jax.Arr
 def block(x: jax.Array, w: Weights, model: Model, grid: Grid, attend: Attend, moe: bool, rope: bool) -> jax.Array:
     """One layer on the residual stream, which is split along the sequence over the tensor axis."""
     mlp = expert_mlp if moe else dense_mlp
-    return residual(checkpoint_name(x, "decoder_layer_input"), w, model, grid,
-                    lambda h: attend_block(h, w, model, grid, attend, rope), lambda h: mlp(h, w, model, grid))
+    return residual(
+        checkpoint_name(x, "decoder_layer_input"),
+        w,
+        model,
+        grid,
+        lambda h: attend_block(h, w, model, grid, attend, rope),
+        lambda h: mlp(h, w, model, grid),
+    )
 
 
 def residual(x: jax.Array, w: Weights, model: Model, grid: Grid, mix: Part, wide: Part) -> jax.Array:

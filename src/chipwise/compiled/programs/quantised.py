@@ -23,8 +23,10 @@ def _inputs(name: str) -> tuple[int, ...]:
 
 def stored(shapes: list[Any], specs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes and partition specs with each matrix of the layers as int8 and its scales."""
-    return ([[{n: _shape(n, s) for n, s in each.items()} for each in row] for row in shapes],
-            [[{n: _spec(n, s) for n, s in each.items()} for each in row] for row in specs])
+    return (
+        [[{n: _shape(n, s) for n, s in each.items()} for each in row] for row in shapes],
+        [[{n: _spec(n, s) for n, s in each.items()} for each in row] for row in specs],
+    )
 
 
 def _shape(name: str, shape: jax.ShapeDtypeStruct) -> Any:
@@ -44,5 +46,7 @@ def _spec(name: str, spec: PartitionSpec) -> Any:
 
 def restored(weights: dict[str, Any], dtype: str) -> dict[str, Any]:
     """The weights of one layer in the arithmetic type."""
-    return {name: w["int8"].astype(dtype) * w["scale"].astype(dtype) if isinstance(w, dict) else w
-            for name, w in weights.items()}
+    return {
+        name: w["int8"].astype(dtype) * w["scale"].astype(dtype) if isinstance(w, dict) else w
+        for name, w in weights.items()
+    }

@@ -61,28 +61,43 @@ def blocks(model: Model) -> tuple[Conv, tuple[Block, ...]]:
         first, other = (tuple(c for c in each if c) for each in (firsts, others))
         made = [Block(first, project), *(Block(other, None) for _ in range(many - 1))]
         if sum(len(b.convs) for b in made) != sum(c.count for c in named.values()) or not first:
-            raise Refusal(f"the reference program builds ResNets; {model.name} has another {stage}",
-                          "give the model's own program instead")
+            raise Refusal(
+                f"the reference program builds ResNets; {model.name} has another {stage}",
+                "give the model's own program instead",
+            )
         out += made
     return stem, tuple(out)
 
 
-def training_step(model: Model, train: Train, mesh: Mesh, micro_batch: int, recompute: Recompute,
-                  accumulate: int = 1, joined: bool = False) -> Program:
+def training_step(
+    model: Model,
+    train: Train,
+    mesh: Mesh,
+    micro_batch: int,
+    recompute: Recompute,
+    accumulate: int = 1,
+    joined: bool = False,
+) -> Program:
     """The step as a program: (state, batch) -> (state, loss); `joined` takes batch statistics over all devices."""
     grid = grid_of(mesh, "float32" if train.precision == "fp32" else "bfloat16", 1)
     if grid.tensor > 1:
-        raise Refusal(f"the reference program of {model.name} splits the batch, not its channels: tensor"
-                      f"({grid.tensor}) must be 1")
+        raise Refusal(
+            f"the reference program of {model.name} splits the batch, not its channels: tensor({grid.tensor}) must be 1"
+        )
     stem, body = blocks(model)
     dtype = "bfloat16" if train.state_precision == "bf16" else "float32"
-    weights = {"stem": _shapes(stem, dtype), "blocks": [_block_shapes(b, dtype) for b in body],
-               "head": jax.ShapeDtypeStruct((model.convs[-1].c_out, model.classes), dtype),
-               "head_bias": jax.ShapeDtypeStruct((model.classes,), dtype)}
+    weights = {
+        "stem": _shapes(stem, dtype),
+        "blocks": [_block_shapes(b, dtype) for b in body],
+        "head": jax.ShapeDtypeStruct((model.convs[-1].c_out, model.classes), dtype),
+        "head_bias": jax.ShapeDtypeStruct((model.classes,), dtype),
+    }
     state = {"weights": weights, "moments": [weights] * train.optimizer_states, "running": _statistics(weights)}
     samples = micro_batch * accumulate * grid.batch
-    batch = {"images": jax.ShapeDtypeStruct((samples, model.image, model.image, model.channels), jnp.bfloat16),
-             "classes": jax.ShapeDtypeStruct((samples,), jnp.int32)}
+    batch = {
+        "images": jax.ShapeDtypeStruct((samples, model.image, model.image, model.channels), jnp.bfloat16),
+        "classes": jax.ShapeDtypeStruct((samples,), jnp.int32),
+    }
     loss = _loss(stem, body, grid, recompute, joined)
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
@@ -95,19 +110,29 @@ def training_step(model: Model, train: Train, mesh: Mesh, micro_batch: int, reco
 
     rows = jax.tree.map(lambda _: PartitionSpec(BATCH), batch)
     whole = jax.tree.map(lambda _: PartitionSpec(), state)
-    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, rows), out_specs=(whole, PartitionSpec()),
-                         check_vma=False)
-    args = jax.tree.map(lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)),
-                        (state, batch), (whole, rows))
-    notes = [f"the update of {train.optimizer} is compiled as {STAND_INS[train.optimizer]}"
-             for name in STAND_INS if name == train.optimizer]
+    step = jax.shard_map(
+        local_step, mesh=mesh, in_specs=(whole, rows), out_specs=(whole, PartitionSpec()), check_vma=False
+    )
+    args = jax.tree.map(
+        lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)),
+        (state, batch),
+        (whole, rows),
+    )
+    notes = [
+        f"the update of {train.optimizer} is compiled as {STAND_INS[train.optimizer]}"
+        for name in STAND_INS
+        if name == train.optimizer
+    ]
     return Program(step, args, donate=(0,), mesh=mesh, notes=tuple(notes))
 
 
 def _shapes(conv: Conv, dtype: str) -> Tree:
     kernel = (conv.kernel, conv.kernel, conv.c_in // conv.groups, conv.c_out)
-    return {"kernel": jax.ShapeDtypeStruct(kernel, dtype), "scale": jax.ShapeDtypeStruct((conv.c_out,), dtype),
-            "offset": jax.ShapeDtypeStruct((conv.c_out,), dtype)}
+    return {
+        "kernel": jax.ShapeDtypeStruct(kernel, dtype),
+        "scale": jax.ShapeDtypeStruct((conv.c_out,), dtype),
+        "offset": jax.ShapeDtypeStruct((conv.c_out,), dtype),
+    }
 
 
 def _block_shapes(block: Block, dtype: str) -> Tree:
@@ -119,18 +144,28 @@ def _statistics(weights: Tree) -> Tree:
     """Running mean and variance of each batch norm."""
     if "scale" in weights:
         return {"mean": weights["scale"], "variance": weights["scale"]}
-    return {name: [_statistics(each) for each in part] if isinstance(part, list) else _statistics(part)
-            for name, part in weights.items() if not name.startswith("head")}
+    return {
+        name: [_statistics(each) for each in part] if isinstance(part, list) else _statistics(part)
+        for name, part in weights.items()
+        if not name.startswith("head")
+    }
 
 
-def _loss(stem: Conv, body: tuple[Block, ...], grid: Grid, recompute: Recompute,
-          joined: bool) -> Callable[[Tree, Tree], tuple[jax.Array, Tree]]:
+def _loss(
+    stem: Conv, body: tuple[Block, ...], grid: Grid, recompute: Recompute, joined: bool
+) -> Callable[[Tree, Tree], tuple[jax.Array, Tree]]:
     """This device's share of the mean loss, and the statistics its batch norms saw."""
 
     def normed(x: jax.Array, w: Tree, conv: Conv) -> tuple[jax.Array, Tree]:
         pad = (conv.kernel - 1) // 2
-        x = jax.lax.conv_general_dilated(x, w["kernel"].astype(grid.dtype), (conv.stride,) * 2, ((pad, pad),) * 2,
-                                         dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=conv.groups)
+        x = jax.lax.conv_general_dilated(
+            x,
+            w["kernel"].astype(grid.dtype),
+            (conv.stride,) * 2,
+            ((pad, pad),) * 2,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=conv.groups,
+        )
         wide = x.astype(jnp.float32)
         mean, square = wide.mean((0, 1, 2)), (wide * wide).mean((0, 1, 2))
         if joined:
@@ -151,8 +186,9 @@ def _loss(stem: Conv, body: tuple[Block, ...], grid: Grid, recompute: Recompute,
 
     def loss(weights: Tree, batch: Tree) -> tuple[jax.Array, Tree]:
         x, stats = normed(batch["images"].astype(grid.dtype), weights["stem"], stem)
-        x = jax.lax.reduce_window(jax.nn.relu(x), -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1),
-                                  ((0, 0), (1, 1), (1, 1), (0, 0)))
+        x = jax.lax.reduce_window(
+            jax.nn.relu(x), -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
+        )
         seen = []
         for block, mine in zip(body, weights["blocks"], strict=True):
             x, each = recomputed(lambda x, w, block=block: one(x, w, block), recompute)(x, mine)

@@ -76,8 +76,9 @@ class Serving:
         """The mesh, for so many tokens of each sequence at a time."""
         grid = grid_of(self.mesh, self.dtype, tokens)
         if grid.fsdp * grid.expert > 1:
-            raise Refusal(f"serving splits over data and tensor axes; fsdp({grid.fsdp}) and expert({grid.expert}) "
-                          "must be 1")
+            raise Refusal(
+                f"serving splits over data and tensor axes; fsdp({grid.fsdp}) and expert({grid.expert}) must be 1"
+            )
         return grid
 
     def weights(self, grid: Grid) -> tuple[Tree, Tree]:
@@ -143,8 +144,9 @@ def _prefill(serving: Serving, prompt: int) -> Program:
     return _program(serving, step, (shapes, tokens), (specs, PartitionSpec(SEQUENCES)), grid, donate=())
 
 
-def _prefilled(x: jax.Array, weights: Sequence[Tree], segment: Segment, serving: Serving, grid: Grid,
-               prompt: int) -> tuple[jax.Array, list[Tree]]:
+def _prefilled(
+    x: jax.Array, weights: Sequence[Tree], segment: Segment, serving: Serving, grid: Grid, prompt: int
+) -> tuple[jax.Array, list[Tree]]:
     model, rope = serving.model, uses_rotary(serving.model)
 
     def body(x: jax.Array, w: Sequence[Tree]) -> tuple[jax.Array, list[Tree]]:
@@ -152,8 +154,15 @@ def _prefilled(x: jax.Array, weights: Sequence[Tree], segment: Segment, serving:
         for kind, packed in zip(segment.kinds, w, strict=True):
             mine = restored(packed, serving.dtype)
             held: Tree = {}
-            attend = attention(serving.platform, prompt, model.heads // grid.tensor, head_dim(model), True, kind.window,
-                               serving.block_size)
+            attend = attention(
+                serving.platform,
+                prompt,
+                model.heads // grid.tensor,
+                head_dim(model),
+                True,
+                kind.window,
+                serving.block_size,
+            )
 
             def mix(h: jax.Array, mine: Tree = mine, held: Tree = held, attend: Any = attend) -> jax.Array:
                 at = jnp.arange(prompt)
@@ -188,8 +197,7 @@ def _decode(serving: Serving) -> Program:
     caches, cache_specs = serving.cache()
     tokens = jax.ShapeDtypeStruct((serving.batch,), jnp.int32)
 
-    def step(weights: Tree, caches: list[Any], tokens: jax.Array,
-             position: jax.Array) -> tuple[jax.Array, list[Any]]:
+    def step(weights: Tree, caches: list[Any], tokens: jax.Array, position: jax.Array) -> tuple[jax.Array, list[Any]]:
         outer, kept = weights["outer"], []
         x = looked_up(outer, tokens[:, None], grid)
         if model.learned_positions:
@@ -206,8 +214,15 @@ def _decode(serving: Serving) -> Program:
     return _program(serving, step, args, places, grid, donate=(1,))
 
 
-def _decoded(x: jax.Array, weights: Sequence[Tree], cache: list[Tree], segment: Segment, serving: Serving, grid: Grid,
-             position: jax.Array) -> tuple[jax.Array, list[Tree]]:
+def _decoded(
+    x: jax.Array,
+    weights: Sequence[Tree],
+    cache: list[Tree],
+    segment: Segment,
+    serving: Serving,
+    grid: Grid,
+    position: jax.Array,
+) -> tuple[jax.Array, list[Tree]]:
     """One token through a segment. The loop only reads the cache; what is new is written after it, in place."""
     model = serving.model
 
@@ -225,9 +240,15 @@ def _decoded(x: jax.Array, weights: Sequence[Tree], cache: list[Tree], segment: 
         return x, made
 
     x, made = jax.lax.scan(body, x, (weights, cache))
-    written = [{name: jax.lax.dynamic_update_slice_in_dim(old[name], new[name], position % old[name].shape[-2],
-                                                          old[name].ndim - 2) for name in old}
-               for old, new in zip(cache, made, strict=True)]
+    written = [
+        {
+            name: jax.lax.dynamic_update_slice_in_dim(
+                old[name], new[name], position % old[name].shape[-2], old[name].ndim - 2
+            )
+            for name in old
+        }
+        for old, new in zip(cache, made, strict=True)
+    ]
     return x, written
 
 
@@ -249,8 +270,9 @@ def _token(h: jax.Array, w: Tree, model: Model, grid: Grid, position: jax.Array)
     return {"k": k.transpose(0, 2, 1, 3), "v": v.transpose(0, 2, 1, 3)}, (q,)
 
 
-def _attend_cache(queries: tuple[jax.Array, ...], held: Tree, new: Tree, w: Tree, model: Model, grid: Grid,
-                  position: jax.Array) -> jax.Array:
+def _attend_cache(
+    queries: tuple[jax.Array, ...], held: Tree, new: Tree, w: Tree, model: Model, grid: Grid, position: jax.Array
+) -> jax.Array:
     """Attention of one token over itself and what the cache holds [..., slots, width].
 
     Slots not yet written are hidden, and the one that the new token will take.
@@ -260,17 +282,24 @@ def _attend_cache(queries: tuple[jax.Array, ...], held: Tree, new: Tree, w: Tree
     hidden = (slot >= position) | (slot == position % slot.size)
     if model.latent:
         up = gathered(w["kv_up"], grid, 0)
-        q = jnp.concatenate([jnp.einsum("bshn,rhn->bhr", queries[0], up[..., : model.latent.nope_dim]),
-                             queries[1][:, 0]], -1)[:, None]
+        q = jnp.concatenate(
+            [jnp.einsum("bshn,rhn->bhr", queries[0], up[..., : model.latent.nope_dim]), queries[1][:, 0]], -1
+        )[:, None]
         parts = (slice(None, model.latent.kv_rank), slice(model.latent.kv_rank, None))
-        scores, own = (sum(jnp.einsum("bkhr,btr->bkht", q[..., part], t[n], preferred_element_type=jnp.float32)
-                           for part, n in zip(parts, ("latent", "k_rope"), strict=True)) for t in (held, new))
+        scores, own = (
+            sum(
+                jnp.einsum("bkhr,btr->bkht", q[..., part], t[n], preferred_element_type=jnp.float32)
+                for part, n in zip(parts, ("latent", "k_rope"), strict=True)
+            )
+            for t in (held, new)
+        )
         values, last = held["latent"][:, None], new["latent"][:, None]
     else:
         values, last = held["v"], new["v"]
         q = queries[0].reshape(queries[0].shape[0], values.shape[1], -1, model.head_dim)
-        scores, own = (jnp.einsum("bkhd,bktd->bkht", q, t["k"], preferred_element_type=jnp.float32)
-                       for t in (held, new))
+        scores, own = (
+            jnp.einsum("bkhd,bktd->bkht", q, t["k"], preferred_element_type=jnp.float32) for t in (held, new)
+        )
     shares, mine = _shares(jnp.where(hidden, -1e30, scores * scale), own * scale, w.get("sinks"))
     mixed = jnp.einsum("bkht,bktd->bkhd", shares.astype(values.dtype), values) + mine.astype(values.dtype) * last
     mixed = mixed.reshape(mixed.shape[0], 1, -1, mixed.shape[-1])
@@ -296,12 +325,14 @@ def _scored(x: jax.Array, outer: Tree, model: Model, grid: Grid) -> jax.Array:
     return logits_of(x, outer, model, grid, output_layer(outer, model, grid))[:, 0].astype(jnp.float32)
 
 
-def _program(serving: Serving, step: Any, args: tuple[Any, ...], places: tuple[Any, ...], grid: Grid,
-             donate: tuple[int, ...]) -> Program:
+def _program(
+    serving: Serving, step: Any, args: tuple[Any, ...], places: tuple[Any, ...], grid: Grid, donate: tuple[int, ...]
+) -> Program:
     mesh = serving.mesh
     columns = "tensor" if grid.tensor > 1 else None
     out = (PartitionSpec(SEQUENCES, columns), serving.cache()[1])
     fn = jax.shard_map(step, mesh=mesh, in_specs=places, out_specs=out, check_vma=False)
-    placed = jax.tree.map(lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)),
-                          args, places)
+    placed = jax.tree.map(
+        lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)), args, places
+    )
     return Program(fn, placed, donate=donate, mesh=mesh, notes=left_out(serving.model, None, grid))

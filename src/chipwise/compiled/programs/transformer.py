@@ -51,8 +51,16 @@ LOGITS_BYTES = 512e6  # of one chunk of float32 logits on a device
 Tree = dict[str, Any]
 
 
-def training_step(model: Model, train: Train, mesh: Mesh, micro_batch: int, recompute: Recompute,
-                  accumulate: int = 1, platform: str = "tpu", block_size: int = BLOCK) -> Program:
+def training_step(
+    model: Model,
+    train: Train,
+    mesh: Mesh,
+    micro_batch: int,
+    recompute: Recompute,
+    accumulate: int = 1,
+    platform: str = "tpu",
+    block_size: int = BLOCK,
+) -> Program:
     """The step as a program: (state, batch) -> (state, loss); `accumulate` micro-batches before the update."""
     state_dtype = "bfloat16" if train.state_precision == "bf16" else "float32"
     sequence = model.image_tokens or train.sequence
@@ -75,10 +83,18 @@ def training_step(model: Model, train: Train, mesh: Mesh, micro_batch: int, reco
         weights, moments = updated(state["weights"], state["moments"], grads)
         return {"weights": weights, "moments": moments}, summed(value, grid, AXES)
 
-    step = jax.shard_map(local_step, mesh=mesh, in_specs=(state_specs, batch_specs),
-                         out_specs=(state_specs, PartitionSpec()), check_vma=False)
-    args = jax.tree.map(lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)),
-                        (state, batch), (state_specs, batch_specs))
+    step = jax.shard_map(
+        local_step,
+        mesh=mesh,
+        in_specs=(state_specs, batch_specs),
+        out_specs=(state_specs, PartitionSpec()),
+        check_vma=False,
+    )
+    args = jax.tree.map(
+        lambda s, p: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=NamedSharding(mesh, p)),
+        (state, batch),
+        (state_specs, batch_specs),
+    )
     return Program(step, args, donate=(0,), mesh=mesh, notes=left_out(model, train, grid))
 
 
@@ -95,13 +111,17 @@ def left_out(model: Model, train: Train | None, grid: Grid) -> tuple[str, ...]:
     if model.mtp_layers:
         notes.append("the multi-token-prediction layers are left out")
     if model.experts:
-        notes.append("experts take even shares of the tokens of a device"
-                     + ("; no balancing loss" if train else ", unless a step has very few"))
+        notes.append(
+            "experts take even shares of the tokens of a device"
+            + ("; no balancing loss" if train else ", unless a step has very few")
+        )
     if model.vocab and (rows := padded_vocab(model, grid.tensor)) != model.vocab:
         notes.append(f"the vocabulary of {model.vocab} is padded to {rows}, to be split {grid.tensor} ways")
     if train and not grid.spread:
-        notes.append(f"the tokens of a sequence can't be split {grid.tensor} ways: norms and residuals are repeated "
-                     "on each device of the tensor axis")
+        notes.append(
+            f"the tokens of a sequence can't be split {grid.tensor} ways: norms and residuals are repeated "
+            "on each device of the tensor axis"
+        )
     if train and train.optimizer in STAND_INS:
         notes.append(f"the update of {train.optimizer} is compiled as {STAND_INS[train.optimizer]}")
     return tuple(notes)
@@ -114,19 +134,24 @@ def is_weight(leaf: object) -> bool:
 
 def weights_tree(model: Model, parts: Sequence[Segment], sequence: int, grid: Grid) -> Tree:
     """Every weight of the model; refuses a mesh whose axes don't divide them."""
-    tree = {"outer": outer_weights(model, sequence, grid.tensor),
-            "layers": [[layer_weights(model, kind, s.repeats, grid.tensor) for kind in s.kinds] for s in parts]}
+    tree = {
+        "outer": outer_weights(model, sequence, grid.tensor),
+        "layers": [[layer_weights(model, kind, s.repeats, grid.tensor) for kind in s.kinds] for s in parts],
+    }
     for path, weight in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_weight)[0]:
         for size, axes in zip(weight.shape, weight.split, strict=True):
             names = [a for a in ((axes,) if isinstance(axes, str) else axes or ()) if getattr(grid, a) > 1]
             if size % prod(getattr(grid, a) for a in names):
-                raise Refusal(f"{path[-1].key}: a dimension of {size} can't be split by "
-                              + " * ".join(f"{a}({getattr(grid, a)})" for a in names))
+                raise Refusal(
+                    f"{path[-1].key}: a dimension of {size} can't be split by "
+                    + " * ".join(f"{a}({getattr(grid, a)})" for a in names)
+                )
     return tree
 
 
 def spec_of(split: Split, grid: Grid) -> PartitionSpec:
     """The axes that have more than one member, dimension by dimension."""
+
     def one(axes: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         names = tuple(a for a in ((axes,) if isinstance(axes, str) else axes or ()) if getattr(grid, a) > 1)
         return names if len(names) > 1 else names[0] if names else None
@@ -154,19 +179,36 @@ def _batch(model: Model, samples: int, sequence: int) -> Tree:
         return {"tokens": numbers(sequence), "targets": numbers(sequence)}
     masked = ceil(sequence * MASKED)
     out = {"tokens": numbers(sequence), "masked": numbers(masked), "targets": numbers(masked)}
-    return out | ({"types": numbers(sequence)} if model.token_types else {}) | (
-        {"next": numbers()} if model.pooler else {})
+    return (
+        out
+        | ({"types": numbers(sequence)} if model.token_types else {})
+        | ({"next": numbers()} if model.pooler else {})
+    )
 
 
-def _loss(model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, recompute: Recompute, platform: str,
-          block_size: int) -> Callable[[Tree, Tree], jax.Array]:
+def _loss(
+    model: Model,
+    grid: Grid,
+    parts: Sequence[Segment],
+    sequence: int,
+    recompute: Recompute,
+    platform: str,
+    block_size: int,
+) -> Callable[[Tree, Tree], jax.Array]:
     """This device's share of the mean loss: the sum over all devices of the mesh is the loss of the batch."""
 
     def run(x: jax.Array, weights: Sequence[Tree], segment: Segment) -> jax.Array:
         def body(x: jax.Array, w: Sequence[Tree]) -> tuple[jax.Array, None]:
             for kind, mine in zip(segment.kinds, w, strict=True):
-                attend = attention(platform, sequence, model.heads // grid.tensor, head_dim(model), model.causal,
-                                   kind.window, block_size)
+                attend = attention(
+                    platform,
+                    sequence,
+                    model.heads // grid.tensor,
+                    head_dim(model),
+                    model.causal,
+                    kind.window,
+                    block_size,
+                )
                 x = block(x, mine, model, grid, attend, kind.moe, uses_rotary(model))
             return x, None
 
@@ -209,8 +251,11 @@ def recomputed(body: Callable[..., Any], recompute: Recompute) -> Callable[..., 
         policy = policies.checkpoint_dots_with_no_batch_dims
     elif recompute.offload:
         policy = policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=list(recompute.keep), names_which_can_be_offloaded=list(recompute.offload),
-            offload_src="device", offload_dst="pinned_host")
+            names_which_can_be_saved=list(recompute.keep),
+            names_which_can_be_offloaded=list(recompute.offload),
+            offload_src="device",
+            offload_dst="pinned_host",
+        )
     else:
         policy = policies.save_only_these_names(*recompute.keep)
     return jax.checkpoint(body, policy=policy, prevent_cse=False)

@@ -51,12 +51,14 @@ def segments(model: Model) -> tuple[Segment, ...]:
     """
     kinds = [_kind(model, i) for i in range(model.layers)]
     first = model.experts.first_dense if model.experts else 0
-    period = lcm(model.global_every if model.window and model.global_every > 1 else 1,
-                 model.experts.every if model.experts else 1)
+    period = lcm(
+        model.global_every if model.window and model.global_every > 1 else 1,
+        model.experts.every if model.experts else 1,
+    )
     rest = kinds[first:]
     whole = len(rest) // period
     middle = [Segment(tuple(rest[:period]), whole)] if whole else []
-    return (*_runs(kinds[:first]), *middle, *_runs(rest[whole * period:]))
+    return (*_runs(kinds[:first]), *middle, *_runs(rest[whole * period :]))
 
 
 def _runs(kinds: list[Kind]) -> list[Segment]:
@@ -66,10 +68,16 @@ def _runs(kinds: list[Kind]) -> list[Segment]:
 
 def _kind(model: Model, layer: int) -> Kind:
     experts = model.experts
-    moe = experts is not None and layer >= experts.first_dense and (
-        (layer - experts.first_dense) % experts.every == experts.every - 1)
-    local = bool(model.window) and model.global_every != 1 and (
-        model.global_every == 0 or layer % model.global_every != model.global_every - 1)
+    moe = (
+        experts is not None
+        and layer >= experts.first_dense
+        and ((layer - experts.first_dense) % experts.every == experts.every - 1)
+    )
+    local = (
+        bool(model.window)
+        and model.global_every != 1
+        and (model.global_every == 0 or layer % model.global_every != model.global_every - 1)
+    )
     return Kind(moe, model.window if local else 0)
 
 

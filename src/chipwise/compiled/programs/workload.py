@@ -17,12 +17,14 @@ def load_workload(data: Mapping[str, Any], devices: Sequence[Any], axes: Mapping
     """The program that `chipwise.compiled.reference` describes."""
     model, mesh = model_from(data["model"]), build_mesh(axes, devices)
     if data["mode"] in MODES:
-        serving = Serving(model, mesh, data["batch"], data["context"], data["precision"], data["platform"],
-                          data["block"])
+        serving = Serving(
+            model, mesh, data["batch"], data["context"], data["precision"], data["platform"], data["block"]
+        )
         return serving_step(serving, data["mode"])
     train, kept = Train(**data["train"]), data["recompute"]
     recompute = Recompute(kept["policy"], tuple(kept["keep"]), tuple(kept["offload"]))
     if model.family == "cnn":
         return resnet.training_step(model, train, mesh, data["micro_batch"], recompute, data["accumulate"])
-    return transformer.training_step(model, train, mesh, data["micro_batch"], recompute, data["accumulate"],
-                                     data["platform"], data["block"])
+    return transformer.training_step(
+        model, train, mesh, data["micro_batch"], recompute, data["accumulate"], data["platform"], data["block"]
+    )

@@ -27,14 +27,21 @@ def init(seed: int) -> dict[str, Any]:
         return {"gain": np.ones(WIDTH), "shift": np.zeros(WIDTH)}
 
     def block() -> dict[str, Any]:
-        return {"norm1": norm(), "norm2": norm(),
-                "attention": {"qkv": matrix(WIDTH, 3 * WIDTH), "out": matrix(WIDTH, WIDTH)},
-                "mlp": {"up": matrix(WIDTH, 4 * WIDTH), "down": matrix(4 * WIDTH, WIDTH)}}
+        return {
+            "norm1": norm(),
+            "norm2": norm(),
+            "attention": {"qkv": matrix(WIDTH, 3 * WIDTH), "out": matrix(WIDTH, WIDTH)},
+            "mlp": {"up": matrix(WIDTH, 4 * WIDTH), "down": matrix(4 * WIDTH, WIDTH)},
+        }
 
     tokens, positions = (chance.normal(size=(n, WIDTH)) for n in (characters, LENGTH))
-    return {"tokens": {"table": tokens}, "positions": {"table": positions},
-            **{f"block{i}": block() for i in range(LAYERS)}, "norm": norm(),
-            "head": {"weight": matrix(WIDTH, characters)}}
+    return {
+        "tokens": {"table": tokens},
+        "positions": {"table": positions},
+        **{f"block{i}": block() for i in range(LAYERS)},
+        "norm": norm(),
+        "head": {"weight": matrix(WIDTH, characters)},
+    }
 
 
 def loss(params: dict[str, Any], batch: tuple[jax.Array, jax.Array]) -> jax.Array:

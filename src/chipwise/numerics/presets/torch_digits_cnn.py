@@ -17,10 +17,18 @@ optimizer = {"name": "adamw", "learning_rate": 2e-3}
 
 def model() -> nn.Module:
     """Two convolutions and a classifier."""
-    return nn.Sequential(OrderedDict(
-        conv1=nn.Conv2d(1, 16, 3, padding=1), relu1=nn.ReLU(), pool1=nn.MaxPool2d(2),
-        conv2=nn.Conv2d(16, 32, 3, padding=1), relu2=nn.ReLU(), pool2=nn.MaxPool2d(2),
-        flatten=nn.Flatten(), classify=nn.Linear(32 * 4, 10)))
+    return nn.Sequential(
+        OrderedDict(
+            conv1=nn.Conv2d(1, 16, 3, padding=1),
+            relu1=nn.ReLU(),
+            pool1=nn.MaxPool2d(2),
+            conv2=nn.Conv2d(16, 32, 3, padding=1),
+            relu2=nn.ReLU(),
+            pool2=nn.MaxPool2d(2),
+            flatten=nn.Flatten(),
+            classify=nn.Linear(32 * 4, 10),
+        )
+    )
 
 
 def loss(net: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:

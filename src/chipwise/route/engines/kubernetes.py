@@ -49,8 +49,14 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Kubernetes
 class KubernetesEngine:
     """All clusters that the pools name."""
 
-    def __init__(self, pools: Sequence[Pool], uid: str, cluster: Callable[[str, str], Cluster] = Cluster,
-                 name: str = "kubernetes", clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        uid: str,
+        cluster: Callable[[str, str], Cluster] = Cluster,
+        name: str = "kubernetes",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.uid, self.name, self._clock = uid, name, clock
         self._pools = tuple(pool for pool in pools if pool.engine == "kubernetes")
         self._clusters = {at: cluster(*at) for at in sorted({_server(pool) for pool in self._pools})}
@@ -82,8 +88,7 @@ class KubernetesEngine:
         found = []
         for server, namespace, kinds in self._places():
             cluster, label = self._clusters[server], f"{LEDGER}={label_value(self.uid)}"
-            objects = [(kind, item) for kind in kinds
-                       for item in cluster.objects(_path(kind, namespace), label)]
+            objects = [(kind, item) for kind in kinds for item in cluster.objects(_path(kind, namespace), label)]
             pods = cluster.pods(namespace, label) if objects else []
             for kind, item in objects:
                 if not attempt_of(item):
@@ -120,8 +125,11 @@ class KubernetesEngine:
                     raise EngineDown(f"{answer}; {name} may be there all the same") from None
                 continue
             if attempt_of(item) == attempt:
-                pods = [pod for pod in cluster.pods(path[2], f"{LEDGER}={label_value(self.uid)}")
-                        if label_of(pod) == label_of(item)]
+                pods = [
+                    pod
+                    for pod in cluster.pods(path[2], f"{LEDGER}={label_value(self.uid)}")
+                    if label_of(pod) == label_of(item)
+                ]
                 return [seen(kind, item, engine_id, pods)]
         return []
 

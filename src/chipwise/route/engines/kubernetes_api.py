@@ -38,8 +38,14 @@ class Answered(ChipwiseError):
 class Cluster:
     """One API server as a kubeconfig's context names it."""
 
-    def __init__(self, kubeconfig: str, context: str, call_s: float = CALL_S, patience_s: float = PATIENCE_S,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        kubeconfig: str,
+        context: str,
+        call_s: float = CALL_S,
+        patience_s: float = PATIENCE_S,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.kubeconfig, self.context = kubeconfig, context
         self.call_s, self.patience_s, self._sleep = call_s, patience_s, sleep
         self._client: Any = None
@@ -47,37 +53,54 @@ class Cluster:
     def create(self, path: tuple[str, str, str, str], body: Mapping[str, Any]) -> dict[str, Any]:
         """Make an object. Unknown fields are refused by the server rather than dropped."""
         group, version, namespace, plural = path
-        return self._call(lambda api: api.CustomObjectsApi(self._client).create_namespaced_custom_object(
-            group, version, namespace, plural, dict(body), field_validation="Strict", **self._raw()))
+        return self._call(
+            lambda api: api.CustomObjectsApi(self._client).create_namespaced_custom_object(
+                group, version, namespace, plural, dict(body), field_validation="Strict", **self._raw()
+            )
+        )
 
     def get(self, path: tuple[str, str, str, str], name: str) -> dict[str, Any]:
         """One object; of the whole cluster where the namespace is empty."""
         group, version, namespace, plural = path
         if not namespace:
-            return self._call(lambda api: api.CustomObjectsApi(self._client).get_cluster_custom_object(
-                group, version, plural, name, **self._raw()))
-        return self._call(lambda api: api.CustomObjectsApi(self._client).get_namespaced_custom_object(
-            group, version, namespace, plural, name, **self._raw()))
+            return self._call(
+                lambda api: api.CustomObjectsApi(self._client).get_cluster_custom_object(
+                    group, version, plural, name, **self._raw()
+                )
+            )
+        return self._call(
+            lambda api: api.CustomObjectsApi(self._client).get_namespaced_custom_object(
+                group, version, namespace, plural, name, **self._raw()
+            )
+        )
 
     def delete(self, path: tuple[str, str, str, str], name: str) -> None:
         """Delete an object after its pods, so that it is there until nothing of it runs."""
         group, version, namespace, plural = path
-        self._call(lambda api: api.CustomObjectsApi(self._client).delete_namespaced_custom_object(
-            group, version, namespace, plural, name, propagation_policy="Foreground", **self._raw()))
+        self._call(
+            lambda api: api.CustomObjectsApi(self._client).delete_namespaced_custom_object(
+                group, version, namespace, plural, name, propagation_policy="Foreground", **self._raw()
+            )
+        )
 
     def objects(self, path: tuple[str, str, str, str], labels: str) -> list[dict[str, Any]]:
         """All objects with these labels; none where the server knows no such kind."""
         group, version, namespace, plural = path
-        return self._pages(lambda api, more: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
-            group, version, namespace, plural, label_selector=labels, **more), absent_is_none=True)
+        return self._pages(
+            lambda api, more: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
+                group, version, namespace, plural, label_selector=labels, **more
+            ),
+            absent_is_none=True,
+        )
 
     def pods(self, namespace: str, labels: str, fields: str = "") -> list[dict[str, Any]]:
         """Pods, of all namespaces where none is given."""
         more = {"label_selector": labels} if labels else {}
         more |= {"field_selector": fields} if fields else {}
         if namespace:
-            return self._pages(lambda api, page: api.CoreV1Api(self._client).list_namespaced_pod(
-                namespace, **more, **page))
+            return self._pages(
+                lambda api, page: api.CoreV1Api(self._client).list_namespaced_pod(namespace, **more, **page)
+            )
         return self._pages(lambda api, page: api.CoreV1Api(self._client).list_pod_for_all_namespaces(**more, **page))
 
     def nodes(self, labels: str) -> list[dict[str, Any]]:
@@ -95,8 +118,7 @@ class Cluster:
         # bytes as they came: objects are read by ourselves, so that nonsense is seen as such
         return {"_preload_content": False, "_request_timeout": (self.call_s, self.call_s)}
 
-    def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any],
-               absent_is_none: bool = False) -> list[dict[str, Any]]:
+    def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any], absent_is_none: bool = False) -> list[dict[str, Any]]:
         """A list over all its pages. Pages expire (410): then it starts over, a few times."""
         for _ in range(RESTARTS):
             found: list[dict[str, Any]] = []
@@ -204,8 +226,9 @@ class Cluster:
             if self.kubeconfig == IN_CLUSTER:
                 config.load_incluster_config(client_configuration=settings)
             else:
-                config.load_kube_config(self.kubeconfig or None, self.context or None, client_configuration=settings,
-                                        persist_config=False)
+                config.load_kube_config(
+                    self.kubeconfig or None, self.context or None, client_configuration=settings, persist_config=False
+                )
         except (config.ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
             raise self._down(f"its configuration can't be read ({error})") from None
         settings.retries = False  # tries are counted here

@@ -25,15 +25,40 @@ from chipwise.route.pool import Pool
 
 Manifest = dict[str, Any]
 
-KEYS = frozenset({"accelerator", "cluster", "context", "cpu", "flavor", "host", "keep", "kind", "kubeconfig", "memory",
-                  "namespace", "priority", "queue", "ray_version", "secret", "selector", "service",
-                  "service_account", "shm", "tolerations", "volume"})  # of a pool's address
+KEYS = frozenset(
+    {
+        "accelerator",
+        "cluster",
+        "context",
+        "cpu",
+        "flavor",
+        "host",
+        "keep",
+        "kind",
+        "kubeconfig",
+        "memory",
+        "namespace",
+        "priority",
+        "queue",
+        "ray_version",
+        "secret",
+        "selector",
+        "service",
+        "service_account",
+        "shm",
+        "tolerations",
+        "volume",
+    }
+)  # of a pool's address
 
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
 # JobSet: api/jobset/v1alpha2 of kubernetes-sigs/jobset; RayJob: ray-operator/apis/ray/v1 of ray-project/kuberay; both
 # read on 2026-11-15
-KINDS = {"job": ("batch", "v1", "jobs", "Job"), "jobset": ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
-         "rayjob": ("ray.io", "v1", "rayjobs", "RayJob")}
+KINDS = {
+    "job": ("batch", "v1", "jobs", "Job"),
+    "jobset": ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
+    "rayjob": ("ray.io", "v1", "rayjobs", "RayJob"),
+}
 # https://kueue.sigs.k8s.io/docs/tasks/run/jobs, 2026-11-15
 ATTEMPT, LEDGER, QUEUE = "chipwise-attempt", "chipwise-ledger", "kueue.x-k8s.io/queue-name"
 # https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, 2026-11-15
@@ -47,8 +72,13 @@ WORKERS = "w"  # the replicated job of a JobSet
 # (src/xpk/core/system_characteristics.py), 2026-11-15
 TPU_HOST, TPU_HOST_FLAT = 4, 8
 # the values of GKE's label for TPUs (the sources above); of GPUs, where a chip has several, the pool says which
-TPU_ACCELERATORS = {"v4": "tpu-v4-podslice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice",
-                    "v6e": "tpu-v6e-slice", "v7x": "tpu7x"}
+TPU_ACCELERATORS = {
+    "v4": "tpu-v4-podslice",
+    "v5e": "tpu-v5-lite-podslice",
+    "v5p": "tpu-v5p-slice",
+    "v6e": "tpu-v6e-slice",
+    "v7x": "tpu7x",
+}
 TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
 MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
@@ -72,8 +102,9 @@ def kind_of(launch: Launch) -> str:
     if asked and asked not in KINDS:
         raise EngineRefused(f"kubernetes: kind {asked!r} is not accepted; expected {', '.join(KINDS)}")
     if asked == "job" and hosts_of(launch) > 1 and not launch.pool.at("service"):
-        raise EngineRefused("kubernetes: a Job over several hosts needs a headless service (service: NAME); "
-                            "kind jobset brings its own")
+        raise EngineRefused(
+            "kubernetes: a Job over several hosts needs a headless service (service: NAME); kind jobset brings its own"
+        )
     return asked or ("job" if hosts_of(launch) == 1 else "jobset")
 
 
@@ -151,18 +182,26 @@ def tolerations_of(pool: Pool) -> list[dict[str, str]]:
 
 
 def _labels(launch: Launch, uid: str) -> dict[str, str]:
-    return {ATTEMPT: label_value(launch.attempt), LEDGER: label_value(uid),
-            "app.kubernetes.io/managed-by": "chipwise"}
+    return {ATTEMPT: label_value(launch.attempt), LEDGER: label_value(uid), "app.kubernetes.io/managed-by": "chipwise"}
 
 
 def _metadata(launch: Launch, uid: str, more: dict[str, str] | None = None) -> Manifest:
     labels = _labels(launch, uid)
     if launch.pool.at("queue"):
         labels[QUEUE] = label_value(launch.pool.at("queue"))
-    told = {"attempt": launch.attempt, "job": launch.job.name, "owner": launch.job.owner, "pool": launch.pool.name,
-            "variant": launch.variant.name}
-    return {"name": object_name(launch.attempt), "namespace": namespace_of(launch.pool), "labels": labels,
-            "annotations": {f"chipwise-{k}": annotation(v) for k, v in told.items() if v} | (more or {})}
+    told = {
+        "attempt": launch.attempt,
+        "job": launch.job.name,
+        "owner": launch.job.owner,
+        "pool": launch.pool.name,
+        "variant": launch.variant.name,
+    }
+    return {
+        "name": object_name(launch.attempt),
+        "namespace": namespace_of(launch.pool),
+        "labels": labels,
+        "annotations": {f"chipwise-{k}": annotation(v) for k, v in told.items() if v} | (more or {}),
+    }
 
 
 def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
@@ -173,20 +212,26 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
         taken.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
     kept = launch.job.checkpoint.folder
     if kept and "://" not in kept and not _inside(kept, mount):
-        raise EngineRefused(f"kubernetes: checkpoints would go to {kept}, which ends with the pod; expected a bucket "
-                            "(gs://...) or a folder of the pool's volume (volume: CLAIM:/PATH)")
+        raise EngineRefused(
+            f"kubernetes: checkpoints would go to {kept}, which ends with the pod; expected a bucket "
+            "(gs://...) or a folder of the pool's volume (volume: CLAIM:/PATH)"
+        )
     placed = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
     ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
-    found: list[Manifest] = [{"name": variable(k), "value": literal(v, f"variable {k}")}
-                             for k, v in taken.items() if k not in ours]
+    found: list[Manifest] = [
+        {"name": variable(k), "value": literal(v, f"variable {k}")} for k, v in taken.items() if k not in ours
+    ]
     for name in allowed(launch):
         source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
         found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     if len(hosts) > 1:
         rank = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
         names = ",".join(hosts)
-        found += [{"name": "CHIPWISE_RANK", "valueFrom": rank}, {"name": "CHIPWISE_WORLD", "value": str(len(hosts))},
-                  {"name": "CHIPWISE_HOSTS", "value": names}]
+        found += [
+            {"name": "CHIPWISE_RANK", "valueFrom": rank},
+            {"name": "CHIPWISE_WORLD", "value": str(len(hosts))},
+            {"name": "CHIPWISE_HOSTS", "value": names},
+        ]
         if launch.pool.family == "tpu":
             found += [{"name": "TPU_WORKER_ID", "valueFrom": rank}, {"name": "TPU_WORKER_HOSTNAMES", "value": names}]
         else:
@@ -197,8 +242,14 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
 def _torchrun(launch: Launch, hosts: list[str], rank: Manifest) -> list[Manifest]:
     """What torchrun and torch.distributed read, so that they need no arguments; a job's own values come first."""
     each = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
-    told = {"MASTER_ADDR": hosts[0], "MASTER_PORT": MASTER_PORT, "PET_MASTER_ADDR": hosts[0],
-            "PET_MASTER_PORT": MASTER_PORT, "PET_NNODES": str(len(hosts)), "PET_NPROC_PER_NODE": str(each)}
+    told = {
+        "MASTER_ADDR": hosts[0],
+        "MASTER_PORT": MASTER_PORT,
+        "PET_MASTER_ADDR": hosts[0],
+        "PET_MASTER_PORT": MASTER_PORT,
+        "PET_NNODES": str(len(hosts)),
+        "PET_NPROC_PER_NODE": str(each),
+    }
     return [*({"name": k, "value": v} for k, v in told.items()), {"name": "PET_NODE_RANK", "valueFrom": rank}]
 
 
@@ -255,11 +306,16 @@ def _job_spec(launch: Launch, uid: str, hosts: list[str]) -> Manifest:
     host = host_chips(launch.pool, launch.option.chips, launch.option.topology)
     template = _pod(launch, uid, host, _environment(launch, hosts))
     spec: Manifest = {
-        "backoffLimit": 0, "completions": len(hosts), "parallelism": len(hosts), "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "completions": len(hosts),
+        "parallelism": len(hosts),
+        "completionMode": "Indexed",
         # a pod that its node took away: the attempt is lost, not failed
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [
-            {"type": "DisruptionTarget", "status": "True"}]}]},
-        "template": template}
+        "podFailurePolicy": {
+            "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+        },
+        "template": template,
+    }
     if launch.time_limit is not None:  # of the pods: a Job's own would count the wait for nodes too
         template["spec"]["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
     return spec
@@ -284,11 +340,14 @@ def _jobset(launch: Launch, uid: str) -> Manifest:
     apart = launch.pool.family == "tpu" and bool(accelerator_of(launch.pool)) and count > 1
     spec: Manifest = {
         # the rule is there for its reason, by which disruption is told from failure after the pods are gone
-        "failurePolicy": {"maxRestarts": 0, "rules": [
-            {"name": "disrupted", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]},
+        "failurePolicy": {
+            "maxRestarts": 0,
+            "rules": [{"name": "disrupted", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
+        },
         "network": {"enableDNSHostnames": True, "subdomain": name},
         "replicatedJobs": [{"name": WORKERS, "replicas": 1, "template": {"spec": _job_spec(launch, uid, hosts)}}],
-        "ttlSecondsAfterFinished": _keep(launch.pool)}
+        "ttlSecondsAfterFinished": _keep(launch.pool),
+    }
     if launch.pool.at("queue"):
         spec["suspend"] = True
     return {"metadata": _metadata(launch, uid, exclusive if apart else None), "spec": spec}
@@ -304,16 +363,28 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
     argv = json.dumps(list(launch.variant.command))
     told = [*environment, {"name": "CHIPWISE_ARGV", "value": literal(argv, "an argument")}]
     host = host_chips(launch.pool, launch.option.chips, launch.option.topology)
-    workers = {"groupName": "chips", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "numOfHosts": count,
-               "rayStartParams": {}, "template": _pod(launch, uid, host, environment, command=False)}
+    workers = {
+        "groupName": "chips",
+        "replicas": 1,
+        "minReplicas": 1,
+        "maxReplicas": 1,
+        "numOfHosts": count,
+        "rayStartParams": {},
+        "template": _pod(launch, uid, host, environment, command=False),
+    }
     head = {"rayStartParams": {"num-cpus": "0"}, "template": _pod(launch, uid, 0, told, command=False)}
     for template in (workers["template"], head["template"]):
         template["spec"].pop("restartPolicy")  # type: ignore[index]  # KubeRay's own
     cluster: Manifest = {"headGroupSpec": head, "workerGroupSpecs": [workers]}
     if launch.pool.at("ray_version"):
         cluster["rayVersion"] = launch.pool.at("ray_version")
-    spec: Manifest = {"entrypoint": RAY_ENTRY, "submissionMode": "HTTPMode", "backoffLimit": 0,
-                      "shutdownAfterJobFinishes": True, "rayClusterSpec": cluster}  # which frees the chips at once
+    spec: Manifest = {
+        "entrypoint": RAY_ENTRY,
+        "submissionMode": "HTTPMode",
+        "backoffLimit": 0,
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": cluster,
+    }  # which frees the chips at once
     _keep(launch.pool)  # said in the pools file; the engine deletes RayJobs itself
     if launch.time_limit is not None:
         spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)

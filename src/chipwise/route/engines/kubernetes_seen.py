@@ -23,9 +23,23 @@ Object = Mapping[str, Any]
 
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity
 _SUFFIX: dict[str, int | Decimal] = {
-    "": 1, "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
-    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+    "": 1,
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
+    "Ei": 2**60,
+}
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?")
 # what a pod says when its node went away under it, where the pod itself has no condition for it
 GONE = frozenset({"NodeLost", "Evicted", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "NodeAffinity"})
@@ -88,9 +102,16 @@ def seen(kind: str, item: Object, engine_id: str, pods: Sequence[Object]) -> See
     if over or state == RUNNING:
         started = started or moment(status.get("startTime"))
     last = moment(status.get("completionTime") or status.get("endTime") or info.get("endTime"))
-    return Seen(attempt_of(item), engine_id, state, _exit_code(state, pods), started,
-                (last or max(ended, default=None) or _changed(status)) if over else None,
-                ",".join(sorted({str(n) for p in pods if (n := (p.get("spec") or {}).get("nodeName"))})), reason)
+    return Seen(
+        attempt_of(item),
+        engine_id,
+        state,
+        _exit_code(state, pods),
+        started,
+        (last or max(ended, default=None) or _changed(status)) if over else None,
+        ",".join(sorted({str(n) for p in pods if (n := (p.get("spec") or {}).get("nodeName"))})),
+        reason,
+    )
 
 
 def ended_at(kind: str, item: Object) -> float | None:
@@ -174,8 +195,10 @@ def _by_pods(item: Object, status: Object, pods: Sequence[Object], reason: str) 
 
 def _wanted_pods(spec: Object) -> int:
     """Pods of a Job, of a JobSet, or of the cluster of a RayJob."""
-    sets = [(int(r.get("replicas") or 1), ((r.get("template") or {}).get("spec") or {}).get("parallelism") or 1)
-            for r in spec.get("replicatedJobs") or ()]
+    sets = [
+        (int(r.get("replicas") or 1), ((r.get("template") or {}).get("spec") or {}).get("parallelism") or 1)
+        for r in spec.get("replicatedJobs") or ()
+    ]
     if sets:
         return sum(replicas * int(pods) for replicas, pods in sets)
     groups = (spec.get("rayClusterSpec") or {}).get("workerGroupSpecs")
@@ -207,8 +230,12 @@ def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
     """0 of one that is done; of one that failed, the first code that is not 0."""
     if state == DONE:
         return 0
-    codes = [ended.get("exitCode") for pod in pods for c in (pod.get("status") or {}).get("containerStatuses") or ()
-             if (ended := (c.get("state") or {}).get("terminated"))]
+    codes = [
+        ended.get("exitCode")
+        for pod in pods
+        for c in (pod.get("status") or {}).get("containerStatuses") or ()
+        if (ended := (c.get("state") or {}).get("terminated"))
+    ]
     return next((int(code) for code in codes if code), None) if state == FAILED else None
 
 
@@ -265,17 +292,28 @@ def _wanted(container: Object, resource: str) -> int:
 
 
 def _works(node: Object, tolerated: Sequence[Mapping[str, str]] = ()) -> bool:
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True"
-                for c in (node.get("status") or {}).get("conditions") or ())
+    ready = any(
+        c.get("type") == "Ready" and c.get("status") == "True"
+        for c in (node.get("status") or {}).get("conditions") or ()
+    )
     spec = node.get("spec") or {}
-    return ready and not spec.get("unschedulable") and all(
-        any(_tolerates(each, taint) for each in tolerated)
-        for taint in spec.get("taints") or () if taint.get("effect") in ("NoSchedule", "NoExecute"))
+    return (
+        ready
+        and not spec.get("unschedulable")
+        and all(
+            any(_tolerates(each, taint) for each in tolerated)
+            for taint in spec.get("taints") or ()
+            if taint.get("effect") in ("NoSchedule", "NoExecute")
+        )
+    )
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Object) -> bool:
-    return (toleration["key"] == taint.get("key") and toleration["effect"] == taint.get("effect")
-            and (toleration["operator"] == "Exists" or toleration.get("value", "") == (taint.get("value") or "")))
+    return (
+        toleration["key"] == taint.get("key")
+        and toleration["effect"] == taint.get("effect")
+        and (toleration["operator"] == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+    )
 
 
 def room_of_queue(pool: Pool, queue: Object, local: Object) -> Room:
@@ -286,8 +324,13 @@ def room_of_queue(pool: Pool, queue: Object, local: Object) -> Room:
     resource, flavor = RESOURCES[pool.family], pool.at("flavor")
 
     def chosen(flavors: Iterable[Object], key: str) -> int:
-        return sum(quantity(r.get(key, 0)) for f in flavors if not flavor or f.get("name") == flavor
-                   for r in f.get("resources") or () if r.get("name") == resource)
+        return sum(
+            quantity(r.get(key, 0))
+            for f in flavors
+            if not flavor or f.get("name") == flavor
+            for r in f.get("resources") or ()
+            if r.get("name") == resource
+        )
 
     groups = (queue.get("spec") or {}).get("resourceGroups")
     if not isinstance(groups, Sequence):
@@ -297,8 +340,12 @@ def room_of_queue(pool: Pool, queue: Object, local: Object) -> Room:
     if held := _held_back(queue) or _held_back(local):
         return Room(0, 0, min(total, pool.count), f"its queue takes nothing: {held}")
     waiting = (queue.get("status") or {}).get("pendingWorkloads") or 0
-    return Room(min(total, pool.count), min(max(total - used, 0), pool.count), 0,
-                f"quota of Kueue, {waiting} workloads wait; what could be borrowed is not counted")
+    return Room(
+        min(total, pool.count),
+        min(max(total - used, 0), pool.count),
+        0,
+        f"quota of Kueue, {waiting} workloads wait; what could be borrowed is not counted",
+    )
 
 
 def _held_back(queue: Object) -> str:

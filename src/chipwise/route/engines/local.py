@@ -29,8 +29,19 @@ from chipwise.route.pool import Pool
 
 VISIBLE = {"gpu": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}  # where CUDA and libtpu look for the chips to use
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
-HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
-             "LD_LIBRARY_PATH")
+HANDED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+)
 ADDRESS = frozenset({"cluster", "cwd", "ids", "secrets"})  # what a pool's address may say here
 TIMEOUT_S = 10.0  # for the lock and for a shim to make its claim; a Python starts in well under a second
 MARGIN_S = 5.0  # over the grace that the shim gives, before the engine kills both
@@ -106,8 +117,14 @@ class LocalEngine:
             return Seen(attempt, claim.by, RUNNING, started=claim.at, where=claim.host, restarts=claim.restarts)
         end = end or end_of(folder)  # it may have ended between the two looks
         if end is None:
-            seen = Seen(attempt, claim.by, LOST, started=claim.at, where=claim.host,
-                        reason="its process is gone and wrote no end")
+            seen = Seen(
+                attempt,
+                claim.by,
+                LOST,
+                started=claim.at,
+                where=claim.host,
+                reason="its process is gone and wrote no end",
+            )
         else:
             seen = Seen(attempt, claim.by, end.state, end.exit_code, end.started, end.ended, claim.host, end.reason)
             if seen.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
@@ -163,7 +180,7 @@ class LocalEngine:
         if len(free) < launch.option.chips:
             raise EngineRefused(f"{launch.pool.name} has {len(free)} free chips, not {launch.option.chips}")
         secrets = handed(launch, os.environ)
-        chips = ",".join(map(str, free[:launch.option.chips]))
+        chips = ",".join(map(str, free[: launch.option.chips]))
         told = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips}
         if launch.pool.family in VISIBLE:
             told[VISIBLE[launch.pool.family]] = chips
@@ -171,13 +188,16 @@ class LocalEngine:
 
     def _started(self, folder: Path, by: str, environment: Mapping[str, str], lock: int) -> str:
         log = str(folder / "shim")
-        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                 (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
-                 (os.POSIX_SPAWN_DUP2, 1, 2)]
+        files = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
         line = [sys.executable, "-I", "-S", shim.__file__, str(folder), by]
         try:
-            pid = os.posix_spawn(sys.executable, line, {**environment, shim.LOCK: str(lock)}, file_actions=files,
-                                 setsid=True)
+            pid = os.posix_spawn(
+                sys.executable, line, {**environment, shim.LOCK: str(lock)}, file_actions=files, setsid=True
+            )
         except OSError as error:
             raise EngineDown(f"no process could be started: {error.strerror or error}") from None
         self._children.add(pid)

@@ -43,8 +43,9 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayEngine:
 class RayEngine:
     """All clusters that the pools name. Every call is bounded by the links' time-outs."""
 
-    def __init__(self, pools: Sequence[Pool], uid: str, link: Callable[[str], RayLink] = RayLink,
-                 name: str = "ray") -> None:
+    def __init__(
+        self, pools: Sequence[Pool], uid: str, link: Callable[[str], RayLink] = RayLink, name: str = "ray"
+    ) -> None:
         self.uid, self.name = uid, name
         self._pools = {pool.name: pool for pool in pools if pool.engine == "ray"}
         self._links = {at: link(at) for at in sorted({address(pool) for pool in self._pools.values()})}
@@ -54,9 +55,17 @@ class RayEngine:
         spec = self._spec(launch)
         held = {k: spec[k] for k in ("resource", "chips", "labels")}
         program = {k: spec[k] for k in ("argv", "environment", "secrets", "time_limit", "folder")}
-        told = {"address": address(launch.pool), "actor": {
-            "name": launch.attempt, "namespace": f"chipwise-{self.uid}", "lifetime": "detached", "max_restarts": 0,
-            **held}, "program": program}
+        told = {
+            "address": address(launch.pool),
+            "actor": {
+                "name": launch.attempt,
+                "namespace": f"chipwise-{self.uid}",
+                "lifetime": "detached",
+                "max_restarts": 0,
+                **held,
+            },
+            "program": program,
+        }
         return yaml.safe_dump(told, sort_keys=False, allow_unicode=False)
 
     def submit(self, launch: Launch) -> str:
@@ -119,16 +128,27 @@ class RayEngine:
         if not launch.variant.command:
             raise EngineRefused(f"ray: variant {launch.variant.name} has no command")
         if launch.variant.image and launch.pool.at("container") != "none":
-            raise EngineRefused(f"ray: variant {launch.variant.name} has an image, and programs run in what Ray's "
-                                "nodes have; container: none in the pool's address passes it over")
+            raise EngineRefused(
+                f"ray: variant {launch.variant.name} has an image, and programs run in what Ray's "
+                "nodes have; container: none in the pool's address passes it over"
+            )
         secrets = allowed(launch)
         return {
-            "attempt": launch.attempt, "uid": self.uid, "family": launch.pool.family,
-            "resource": resource(launch.pool), "chips": launch.option.chips,
-            "host": launch.pool.at("host", "0"), "labels": selectors(launch.pool.at("label")), "together": "",
-            "cwd": launch.pool.at("cwd"), "argv": list(launch.variant.command), "environment": dict(launch.environment),
-            "secrets": list(secrets), "withheld": sorted(listed(launch.pool) - set(secrets)),
-            "time_limit": launch.time_limit, "folder": str(launch.folder),
+            "attempt": launch.attempt,
+            "uid": self.uid,
+            "family": launch.pool.family,
+            "resource": resource(launch.pool),
+            "chips": launch.option.chips,
+            "host": launch.pool.at("host", "0"),
+            "labels": selectors(launch.pool.at("label")),
+            "together": "",
+            "cwd": launch.pool.at("cwd"),
+            "argv": list(launch.variant.command),
+            "environment": dict(launch.environment),
+            "secrets": list(secrets),
+            "withheld": sorted(listed(launch.pool) - set(secrets)),
+            "time_limit": launch.time_limit,
+            "folder": str(launch.folder),
         }
 
 
@@ -196,18 +216,29 @@ def seen_in(census: Mapping[str, Any]) -> list[Seen]:
     live = {a["attempt"]: a for a in census["actors"] if a["state"] != "DEAD"}
     dead = {a["attempt"]: a for a in census["actors"] if a["state"] == "DEAD"}
     records, asked = census["records"], census["asked"]
-    return [_seen(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in asked)
-            for attempt in sorted({*live, *dead, *records})]
+    return [
+        _seen(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in asked)
+        for attempt in sorted({*live, *dead, *records})
+    ]
 
 
-def _seen(attempt: str, live: Mapping[str, Any] | None, dead: Mapping[str, Any] | None, record: Mapping[str, Any],
-          asked: bool) -> Seen:
+def _seen(
+    attempt: str, live: Mapping[str, Any] | None, dead: Mapping[str, Any] | None, record: Mapping[str, Any], asked: bool
+) -> Seen:
     engine_id = (live or dead or record)["id"]
     where, reason = ",".join(record.get("where", ())), record.get("reason") or record.get("note") or ""
     state = str(record.get("state", ""))
     if state in _ENDS:
-        return Seen(attempt, engine_id, _ENDS[state], record.get("exit_code"), record.get("started"),
-                    record.get("ended"), where, reason)
+        return Seen(
+            attempt,
+            engine_id,
+            _ENDS[state],
+            record.get("exit_code"),
+            record.get("started"),
+            record.get("ended"),
+            where,
+            reason,
+        )
     if live:
         if state == "running":
             return Seen(attempt, engine_id, RUNNING, started=record["started"], where=where, reason=reason)
@@ -215,5 +246,12 @@ def _seen(attempt: str, live: Mapping[str, Any] | None, dead: Mapping[str, Any] 
         return Seen(attempt, engine_id, PENDING, reason=waits)
     died = dead["died"] if dead else "the cluster has forgotten its actor"
     killed = asked and "ray.kill" in died
-    return Seen(attempt, engine_id, CANCELLED if killed else LOST, started=record.get("started"),
-                ended=(dead or {}).get("ended") or None, where=where, reason=died)
+    return Seen(
+        attempt,
+        engine_id,
+        CANCELLED if killed else LOST,
+        started=record.get("started"),
+        ended=(dead or {}).get("ended") or None,
+        where=where,
+        reason=died,
+    )

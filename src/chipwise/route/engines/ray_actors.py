@@ -110,7 +110,8 @@ class Program:
     def _lay_out(self, cwd: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         told = {k: self.spec[k] for k in ("attempt", "argv", "environment", "time_limit")} | {
-            "cwd": self.spec["cwd"] or str(cwd)}
+            "cwd": self.spec["cwd"] or str(cwd)
+        }
         (self.folder / "launch.json").write_text(json.dumps(told), encoding="ascii")
 
     def start(self) -> None:
@@ -118,19 +119,29 @@ class Program:
         missing = [name for name in self.spec["secrets"] if name not in os.environ]
         if missing:
             raise LookupError(f"secret {missing[0]} is not a variable of Ray's workers on this node")
-        place = {"CHIPWISE_RANK": str(self.rank), "CHIPWISE_WORLD": str(len(self.hosts)),
-                 "CHIPWISE_HOSTS": ",".join(self.hosts)}
+        place = {
+            "CHIPWISE_RANK": str(self.rank),
+            "CHIPWISE_WORLD": str(len(self.hosts)),
+            "CHIPWISE_HOSTS": ",".join(self.hosts),
+        }
         if self.spec["family"] == "tpu" and len(self.hosts) > 1:
             place |= {"TPU_WORKER_ID": str(self.rank), "TPU_WORKER_HOSTNAMES": ",".join(self.hosts)}
         elif len(self.hosts) > 1:  # what torchrun and torch.distributed read; the job's own values come after these
-            place |= {"MASTER_ADDR": self.hosts[0], "MASTER_PORT": MASTER_PORT, "PET_MASTER_ADDR": self.hosts[0],
-                      "PET_MASTER_PORT": MASTER_PORT, "PET_NNODES": str(len(self.hosts)),
-                      "PET_NODE_RANK": str(self.rank),
-                      "PET_NPROC_PER_NODE": str(self.spec["bundles"][0]) if self.spec["family"] == "gpu" else "1"}
+            place |= {
+                "MASTER_ADDR": self.hosts[0],
+                "MASTER_PORT": MASTER_PORT,
+                "PET_MASTER_ADDR": self.hosts[0],
+                "PET_MASTER_PORT": MASTER_PORT,
+                "PET_NNODES": str(len(self.hosts)),
+                "PET_NODE_RANK": str(self.rank),
+                "PET_NPROC_PER_NODE": str(self.spec["bundles"][0]) if self.spec["family"] == "gpu" else "1",
+            }
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],
-            env={**self._inherited(), **place}, stdin=subprocess.PIPE)
+            env={**self._inherited(), **place},
+            stdin=subprocess.PIPE,
+        )
         assert self.child.stdin is not None
         with suppress(BrokenPipeError), self.child.stdin as source:
             source.write(str(self.spec["shim"]).encode("utf-8"))
@@ -140,8 +151,11 @@ class Program:
     def _inherited(self) -> dict[str, str]:
         """What the program gets of this worker's variables: no secret that it was not promised."""
         promised, withheld = set(self.spec["secrets"]), set(self.spec["withheld"])
-        return {name: value for name, value in os.environ.items()
-                if name in promised or not (name in withheld or named_secret(name))}
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if name in promised or not (name in withheld or named_secret(name))
+        }
 
     def claimed(self) -> bool:
         """Whether the program runs, or has run, for us."""
@@ -276,8 +290,12 @@ class Attempt:
         how: dict[str, Any] = {"strategy": "STRICT_SPREAD"}
         if spec["together"]:  # hosts of one slice
             how = {"topology_strategy": {"ray.io/node-id": "STRICT_SPREAD", spec["together"]: "STRICT_PACK"}}
-        group = ray.util.placement_group([{spec["resource"]: n} for n in spec["bundles"]], name=spec["attempt"],
-                                         bundle_label_selector=[spec["labels"]] * len(spec["bundles"]), **how)
+        group = ray.util.placement_group(
+            [{spec["resource"]: n} for n in spec["bundles"]],
+            name=spec["attempt"],
+            bundle_label_selector=[spec["labels"]] * len(spec["bundles"]),
+            **how,
+        )
         while not group.wait(2):
             if self.stopped:
                 ray.util.remove_placement_group(group)
@@ -287,10 +305,17 @@ class Attempt:
     def _members(self, group: Any) -> tuple[list[Any], list[str]]:
         """An actor on each host, in the order of the slice's workers where nodes know it, and their addresses."""
         strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
-        members = [ray.remote(Member).options(max_concurrency=3, max_restarts=0,
-                                              scheduling_strategy=strategy(group, i),
-                                              **share(self.spec["resource"], n)).remote()
-                   for i, n in enumerate(self.spec["bundles"])]
+        members = [
+            ray.remote(Member)
+            .options(
+                max_concurrency=3,
+                max_restarts=0,
+                scheduling_strategy=strategy(group, i),
+                **share(self.spec["resource"], n),
+            )
+            .remote()
+            for i, n in enumerate(self.spec["bundles"])
+        ]
         places = ray.get([member.where.remote() for member in members])
         ids = {node["NodeID"]: node["Labels"].get("ray.io/tpu-worker-id", "") for node in ray.nodes()}
         order = sorted(range(len(members)), key=lambda i: (int(ids.get(places[i][1]) or i), i))

@@ -41,9 +41,17 @@ class Refused(Exception):
 def nodes() -> list[dict[str, Any]]:
     """Every node with its labels, and what it has and has left."""
     left = state.available_resources_per_node()
-    return [{"id": node["NodeID"], "alive": bool(node["Alive"]), "address": node["NodeManagerAddress"],
-             "labels": dict(node.get("Labels") or {}), "total": dict(node.get("Resources") or {}),
-             "free": dict(left.get(node["NodeID"], {})) if node["Alive"] else {}} for node in ray.nodes()]
+    return [
+        {
+            "id": node["NodeID"],
+            "alive": bool(node["Alive"]),
+            "address": node["NodeManagerAddress"],
+            "labels": dict(node.get("Labels") or {}),
+            "total": dict(node.get("Resources") or {}),
+            "free": dict(left.get(node["NodeID"], {})) if node["Alive"] else {},
+        }
+        for node in ray.nodes()
+    ]
 
 
 def death(cause: Any) -> str:
@@ -58,16 +66,28 @@ def death(cause: Any) -> str:
 
 def unborn(actor: Any) -> bool:
     """Whether whoever asked for an actor died before the cluster had all it needed: it never ran, and may be made."""
-    return (actor["State"] == "DEAD" and not actor["Address"]["NodeID"].strip("f")
-            and "its owner has died" in death(actor["DeathCause"]))
+    return (
+        actor["State"] == "DEAD"
+        and not actor["Address"]["NodeID"].strip("f")
+        and "its owner has died" in death(actor["DeathCause"])
+    )
 
 
 def actors(prefix: str) -> list[dict[str, Any]]:
     """Actors of attempts whose names begin so, dead ones included for as long as the cluster remembers."""
     found = [a for a in state.actors().values() if not unborn(a)]
-    return [{"attempt": a["Name"], "id": a["ActorID"], "state": a["State"], "node": a["Address"]["NodeID"],
-             "died": death(a["DeathCause"]) if a["State"] == "DEAD" else "", "ended": a["EndTime"] / 1000}
-            for a in found if a["ActorClassName"] == "Attempt" and a["Name"].startswith(prefix)]
+    return [
+        {
+            "attempt": a["Name"],
+            "id": a["ActorID"],
+            "state": a["State"],
+            "node": a["Address"]["NodeID"],
+            "died": death(a["DeathCause"]) if a["State"] == "DEAD" else "",
+            "ended": a["EndTime"] / 1000,
+        }
+        for a in found
+        if a["ActorClassName"] == "Attempt" and a["Name"].startswith(prefix)
+    ]
 
 
 def census(uid: str) -> dict[str, Any]:
@@ -103,8 +123,7 @@ def sweep(listed: list[dict[str, Any]]) -> None:
         return
     for key, group in ray.util.placement_group_table().items():
         if group["name"] in dead and group["state"] != "REMOVED":
-            ray.util.remove_placement_group(
-                ray.util.placement_group.PlacementGroup(ray.PlacementGroupID.from_hex(key)))
+            ray.util.remove_placement_group(ray.util.placement_group.PlacementGroup(ray.PlacementGroupID.from_hex(key)))
 
 
 def bundles(spec: Request, here: list[dict[str, Any]]) -> list[int]:
@@ -120,8 +139,10 @@ def bundles(spec: Request, here: list[dict[str, Any]]) -> list[int]:
     else:
         wanted = [host] * (chips // host) + ([chips % host] if chips % host else [])
     if len(wanted) > len(sizes) or any(n > size for n, size in zip(sorted(wanted, reverse=True), sizes, strict=False)):
-        raise Refused(f"{chips} {resource} are {' + '.join(map(str, wanted))} on hosts of their own; nodes with labels "
-                      f"{labels} have {', '.join(map(str, sizes))}")
+        raise Refused(
+            f"{chips} {resource} are {' + '.join(map(str, wanted))} on hosts of their own; nodes with labels "
+            f"{labels} have {', '.join(map(str, sizes))}"
+        )
     return wanted
 
 
@@ -137,8 +158,14 @@ def submit(spec: Request) -> dict[str, Any]:
         raise Refused(f"its arguments and variables take {len(json.dumps(spec))} bytes; {SPEC_LIMIT} can be sent")
     held = ray_actors.share(spec["resource"], wanted[0]) if len(wanted) == 1 else {"num_cpus": 0}
     maker = ray.remote(ray_actors.Attempt).options(
-        name=attempt, namespace=f"chipwise-{uid}", lifetime="detached", max_restarts=0, max_concurrency=4,
-        label_selector=spec["labels"], **held)
+        name=attempt,
+        namespace=f"chipwise-{uid}",
+        lifetime="detached",
+        max_restarts=0,
+        max_concurrency=4,
+        label_selector=spec["labels"],
+        **held,
+    )
     try:
         made = maker.remote(spec)._actor_id.hex()
         until = time.time() + TAKEN_S

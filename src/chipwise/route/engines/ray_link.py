@@ -88,7 +88,11 @@ class RayLink:
         self._driver.printed.truncate()
         self._driver.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "chipwise.route.engines.ray_driver", self.address],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._driver.printed, env=env)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._driver.printed,
+            env=env,
+        )
         assert self._driver.process.stdin is not None
         os.set_blocking(self._driver.process.stdin.fileno(), False)
         self._heard = b""
@@ -115,7 +119,7 @@ class RayLink:
                 while data:
                     if not selector.select(max(until - time.monotonic(), 0)):
                         raise self._down(f"its driver takes no request within {self.answer_s:g} s")
-                    data = data[os.write(process.stdin.fileno(), data):]
+                    data = data[os.write(process.stdin.fileno(), data) :]
         except OSError as error:
             raise self._down(f"its driver has ended ({error})") from None
 

@@ -234,8 +234,9 @@ class Program:
             return int(number), words
         return None
 
-    def _become(self, argv: list[bytes], environment: dict[bytes, bytes], writer: int,
-                held: set[signal.Signals]) -> None:
+    def _become(
+        self, argv: list[bytes], environment: dict[bytes, bytes], writer: int, held: set[signal.Signals]
+    ) -> None:
         try:
             os.setpgid(0, 0)
             null = os.open(os.devnull, os.O_RDONLY)
@@ -269,8 +270,14 @@ def run(folder: str, by: str, program: Program) -> int:
     program.output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     started, failed = time.time(), program.start()
     status, reason = failed if failed else (program.wait(), "")
-    end = {"by": by, "exit_code": status, "started": started, "ended": time.time(),
-           "told": program.told, "reason": program.why or reason}
+    end = {
+        "by": by,
+        "exit_code": status,
+        "started": started,
+        "ended": time.time(),
+        "told": program.told,
+        "reason": program.why or reason,
+    }
     until = time.monotonic() + PATIENCE_S
     while mine_still(folder, by):
         try:

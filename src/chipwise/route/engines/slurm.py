@@ -85,8 +85,14 @@ class SlurmEngine:
 
     queues = True  # what waits there is started by Slurm
 
-    def __init__(self, ledger: str, folder_of: Callable[[str], Path], settings: Mapping[str, str] | None = None,
-                 name: str = "slurm", link: Link | None = None) -> None:
+    def __init__(
+        self,
+        ledger: str,
+        folder_of: Callable[[str], Path],
+        settings: Mapping[str, str] | None = None,
+        name: str = "slurm",
+        link: Link | None = None,
+    ) -> None:
         """`ledger` is its uid, with which its attempts' ids begin; `folder_of` gives the folder of an attempt."""
         self.name, self.ledger, self.folder_of = name, ledger, folder_of
         self.link = link_of(settings or {}) if link is None else link
@@ -189,11 +195,27 @@ class SlurmEngine:
         claim, end = claim_of(folder), end_of(folder)
         if end is not None:
             state = end.state if end.state != CANCELLED else LOST  # who told it to stop, nobody knows any more
-            return Seen(attempt, end.by, state, end.exit_code, end.started, end.ended, claim.host if claim else "",
-                        end.reason, claim.restarts if claim else 0)
+            return Seen(
+                attempt,
+                end.by,
+                state,
+                end.exit_code,
+                end.started,
+                end.ended,
+                claim.host if claim else "",
+                end.reason,
+                claim.restarts if claim else 0,
+            )
         if claim is not None and not claim.by.startswith(BURIED):
-            return Seen(attempt, claim.by, LOST, started=claim.at, where=claim.host, restarts=claim.restarts,
-                        reason=f"Slurm no longer knows job {claim.by}, and its folder has no end")
+            return Seen(
+                attempt,
+                claim.by,
+                LOST,
+                started=claim.at,
+                where=claim.host,
+                restarts=claim.restarts,
+                reason=f"Slurm no longer knows job {claim.by}, and its folder has no end",
+            )
         return None
 
 
@@ -217,8 +239,11 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmEngin
         check_address(pool)
         for key, value in pool.address:
             if key in SETTINGS and settings.setdefault(key, value) != value:
-                raise InputError(f"pools.{pool.name}.address.{key}", value,
-                                 f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`")
+                raise InputError(
+                    f"pools.{pool.name}.address.{key}",
+                    value,
+                    f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`",
+                )
     return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
 
 
@@ -241,8 +266,13 @@ def room_of(pool: Pool, nodes: Sequence[SlurmNode]) -> Room:
     """Chips of a pool among its partition's nodes, of which jobs of the pool can have whole units."""
     gres = gres_of(pool)
     partitions = set(filter(None, pool.at("partition").split(",")))
-    ours = [n for n in nodes if n.chips(gres)[0] and (not partitions or partitions & n.partitions)
-            and has_features(n.features, pool.at("constraint"))]
+    ours = [
+        n
+        for n in nodes
+        if n.chips(gres)[0]
+        and (not partitions or partitions & n.partitions)
+        and has_features(n.features, pool.at("constraint"))
+    ]
     total = free = down = largest = 0
     for node in ours:
         chips, used = node.chips(gres)
@@ -251,8 +281,12 @@ def room_of(pool: Pool, nodes: Sequence[SlurmNode]) -> Room:
             continue
         left = max(0, chips - used) // pool.unit * pool.unit
         total, free, largest = total + chips, free + left, max(largest, left)
-    note = "" if ours else f"no node of Slurm's has {gres or 'CPUs'}" + (
-        f" in partition {pool.at('partition')}" if partitions else "")
+    note = (
+        ""
+        if ours
+        else f"no node of Slurm's has {gres or 'CPUs'}"
+        + (f" in partition {pool.at('partition')}" if partitions else "")
+    )
     if free > largest:
         note = f"at most {largest} free on one node"
     return Room(min(total, pool.count), max(0, min(free, pool.count - used_by_others(ours, gres, pool))), down, note)
@@ -275,5 +309,3 @@ def has_features(features: frozenset[str], constraint: str) -> bool:
         return True
     wanted = [part.replace(",", "&").split("&") for part in constraint.split("|")]
     return any(features >= set(filter(None, part)) for part in wanted)
-
-

@@ -30,7 +30,9 @@ from chipwise.route.engines.slurm_request import HANDED_ON, SCRIPT, Request, sba
 AWAY = re.compile(
     r"contact|connect|timed? ?out|zero bytes|authenticat|credential|munge|unable to establish|temporarily|try again|"
     r"configuration source|communication|standby|not responding|incompatible versions|i/o error|unspecified error|"
-    r"shutting down|no such file", re.IGNORECASE)
+    r"shutting down|no such file",
+    re.IGNORECASE,
+)
 ANSWER = re.compile(r"(?:^|\n)(?:sbatch: error: |sbatch: |allocation failure: )(.*)")
 NEVER_S = 10 * 365 * 86400.0  # Slurm takes "no limit" for one year; starts centuries away mean that it can't tell
 LOCAL = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}  # words and times that don't depend on where the router runs
@@ -114,19 +116,28 @@ class Commands:
             raise EngineDown(f"slurm: {' '.join(argv)}: {line(err) or line(out) or f'status {status}'}")
         return out
 
-    def _run(self, argv: Sequence[str], environment: Mapping[str, str],
-             encoding: str = "utf-8", script: str = "") -> tuple[int, str, str]:
+    def _run(
+        self, argv: Sequence[str], environment: Mapping[str, str], encoding: str = "utf-8", script: str = ""
+    ) -> tuple[int, str, str]:
         conf = self._conf.get("SLURM_CONF", "")
         if conf and not Path(conf).is_file():  # Slurm's commands look for it elsewhere for minutes
             raise EngineDown(f"slurm: {conf}: there is no such file (conf)")
         try:
-            done = subprocess.run(list(argv), env={**environment, **self._conf}, input=script.encode(),
-                                  capture_output=True, timeout=self.timeout, check=False)
+            done = subprocess.run(
+                list(argv),
+                env={**environment, **self._conf},
+                input=script.encode(),
+                capture_output=True,
+                timeout=self.timeout,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise EngineDown(f"slurm: {argv[0]}: no answer within {self.timeout:g} s") from None
         except FileNotFoundError:
-            raise EngineDown(f"slurm: {argv[0]}: there is no such command on this machine; it comes with Slurm's "
-                             "client (Debian: slurm-client)") from None
+            raise EngineDown(
+                f"slurm: {argv[0]}: there is no such command on this machine; it comes with Slurm's "
+                "client (Debian: slurm-client)"
+            ) from None
         except (OSError, ValueError) as error:
             raise EngineDown(f"slurm: {argv[0]}: {error}") from None
         return done.returncode, done.stdout.decode(encoding, "replace"), done.stderr.decode("utf-8", "replace")

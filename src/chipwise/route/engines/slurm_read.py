@@ -49,8 +49,9 @@ STATES: dict[str, tuple[str, str]] = {
 }
 # one of these among several says more than the others: it is back in the queue, or still ending
 FIRST = ("REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "COMPLETING", "CONFIGURING")
-UNUSABLE = re.compile(r"down|drain|fail|maint|not_?respond|power(ed|ing)?_?(down|off)|reboot|unknown|invalid|blocked",
-                      re.IGNORECASE)
+UNUSABLE = re.compile(
+    r"down|drain|fail|maint|not_?respond|power(ed|ing)?_?(down|off)|reboot|unknown|invalid|blocked", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +234,17 @@ def _job(row: Any) -> SlurmJob:
     waits = STATES[state][0] == PENDING
     user = row.get("user_id")
     return SlurmJob(
-        id=str(_whole(row["job_id"])), name=str(row["name"] or ""),
-        user=str(row.get("user_name", "")) if user is None else str(_whole(user)), state=state,
+        id=str(_whole(row["job_id"])),
+        name=str(row["name"] or ""),
+        user=str(row.get("user_name", "")) if user is None else str(_whole(user)),
+        state=state,
         reason=_reason(row.get("state_reason"), row.get("state_description")),
         exit_code=exit_status(row.get("exit_code")),
         started=None if waits else _time(row.get("start_time")),
         ended=_time(row.get("end_time")) if STATES[state][0] not in (PENDING, RUNNING) else None,
-        nodes=str(row.get("nodes") or ""), restarts=_whole(row.get("restart_cnt")))
+        nodes=str(row.get("nodes") or ""),
+        restarts=_whole(row.get("restart_cnt")),
+    )
 
 
 def _reason(*said: object) -> str:
@@ -255,17 +260,40 @@ def _node(row: Any) -> SlurmNode:
     states = [row["state"]] if isinstance(row["state"], str) else list(row["state"])
     state = "+".join(str(s).lower() for s in (*states, *row.get("state_flags", ())))
     return SlurmNode(
-        name=str(row["name"]), usable=not UNUSABLE.search(state), state=state, partitions=_names(row["partitions"]),
+        name=str(row["name"]),
+        usable=not UNUSABLE.search(state),
+        state=state,
+        partitions=_names(row["partitions"]),
         features=_names(row.get("active_features") or row.get("features")),
-        gres=gres_counts(str(row["gres"] or "")), used=gres_counts(str(row.get("gres_used") or "")),
-        cpus=_whole(row.get("cpus")), cpus_used=_whole(row.get("alloc_cpus")))
+        gres=gres_counts(str(row["gres"] or "")),
+        used=gres_counts(str(row.get("gres_used") or "")),
+        cpus=_whole(row.get("cpus")),
+        cpus_used=_whole(row.get("alloc_cpus")),
+    )
 
 
 # tables: field of --Format and width in bytes
-JOB_COLUMNS = (("JobID", 20), ("UserID", 16), ("Name", 200), ("State", 24), ("Reason", 128), ("exit_code", 16),
-               ("RestartCnt", 16), ("StartTime", 24), ("EndTime", 24), ("NodeList", 256))
-NODE_COLUMNS = (("NodeList", 256), ("StateComplete", 128), ("Partition", 128), ("Features", 1024), ("Gres", 512),
-                ("GresUsed", 512), ("CPUsState", 64))
+JOB_COLUMNS = (
+    ("JobID", 20),
+    ("UserID", 16),
+    ("Name", 200),
+    ("State", 24),
+    ("Reason", 128),
+    ("exit_code", 16),
+    ("RestartCnt", 16),
+    ("StartTime", 24),
+    ("EndTime", 24),
+    ("NodeList", 256),
+)
+NODE_COLUMNS = (
+    ("NodeList", 256),
+    ("StateComplete", 128),
+    ("Partition", 128),
+    ("Features", 1024),
+    ("Gres", 512),
+    ("GresUsed", 512),
+    ("CPUsState", 64),
+)
 
 
 def columns(of: Iterable[tuple[str, int]]) -> str:
@@ -287,7 +315,7 @@ def table(text: str, of: tuple[tuple[str, int], ...], said_by: str) -> list[dict
             raise nonsense(said_by, each)
         row, at = {}, 0
         for name, width in of:
-            row[name], at = each[at:at + width].strip(), at + width
+            row[name], at = each[at : at + width].strip(), at + width
         rows.append(row)
     return rows
 
@@ -302,11 +330,17 @@ def _table_job(row: dict[str, str]) -> SlurmJob:
     ours = STATES[state][0]
     code = row["exit_code"].partition(":")[0]
     return SlurmJob(
-        id=str(int(row["JobID"].partition("_")[0])), name=row["Name"], user=row["UserID"], state=state,
-        reason=_reason(row["Reason"]), exit_code=exit_status(int(code)) if code.isdigit() else None,
+        id=str(int(row["JobID"].partition("_")[0])),
+        name=row["Name"],
+        user=row["UserID"],
+        state=state,
+        reason=_reason(row["Reason"]),
+        exit_code=exit_status(int(code)) if code.isdigit() else None,
         started=None if ours == PENDING else _epoch(row["StartTime"]),
         ended=_epoch(row["EndTime"]) if ours not in (PENDING, RUNNING) else None,
-        nodes=row["NodeList"], restarts=int(row["RestartCnt"]) if row["RestartCnt"].isdigit() else 0)
+        nodes=row["NodeList"],
+        restarts=int(row["RestartCnt"]) if row["RestartCnt"].isdigit() else 0,
+    )
 
 
 def _epoch(text: str) -> float | None:
@@ -318,13 +352,31 @@ def nodes_from_table(text: str, said_by: str) -> list[SlurmNode]:
     nodes: dict[str, SlurmNode] = {}
     for node in _each(table(text, NODE_COLUMNS, said_by), _table_node, said_by):
         others = nodes[node.name].partitions if node.name in nodes else frozenset()
-        nodes[node.name] = SlurmNode(node.name, node.usable, node.state, node.partitions | others, node.features,
-                                     node.gres, node.used, node.cpus, node.cpus_used)
+        nodes[node.name] = SlurmNode(
+            node.name,
+            node.usable,
+            node.state,
+            node.partitions | others,
+            node.features,
+            node.gres,
+            node.used,
+            node.cpus,
+            node.cpus_used,
+        )
     return list(nodes.values())
 
 
 def _table_node(row: dict[str, str]) -> SlurmNode:
     used, _, _, total = (int(each) for each in row["CPUsState"].split("/"))
     state = row["StateComplete"].lower()
-    return SlurmNode(row["NodeList"], not UNUSABLE.search(state), state, _names(row["Partition"]),
-                     _names(row["Features"]), gres_counts(row["Gres"]), gres_counts(row["GresUsed"]), total, used)
+    return SlurmNode(
+        row["NodeList"],
+        not UNUSABLE.search(state),
+        state,
+        _names(row["Partition"]),
+        _names(row["Features"]),
+        gres_counts(row["Gres"]),
+        gres_counts(row["GresUsed"]),
+        total,
+        used,
+    )

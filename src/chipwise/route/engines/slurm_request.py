@@ -33,8 +33,25 @@ GRES = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 CONTAINERS = ("pyxis", "apptainer", "none")
 # keys of a pool's address that this engine reads; another one is a mistake that nobody would notice
 SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user"})  # of the cluster
-ADDRESS = SETTINGS | {"partition", "account", "qos", "reservation", "constraint", "gres", "chips_per_node", "cpus",
-                      "memory", "exclusive", "container", "mounts", "python", "grace", "cwd", "nice", "secrets"}
+ADDRESS = SETTINGS | {
+    "partition",
+    "account",
+    "qos",
+    "reservation",
+    "constraint",
+    "gres",
+    "chips_per_node",
+    "cpus",
+    "memory",
+    "exclusive",
+    "container",
+    "mounts",
+    "python",
+    "grace",
+    "cwd",
+    "nice",
+    "secrets",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +95,19 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
     cpus = chips if not gres else int(_number(pool, "cpus", 0)) or None
     named = ("partition", "account", "qos", "reservation", "constraint", "memory", "nice")
     return Request(
-        name=launch.attempt, folder=str(launch.folder), nodes=nodes, gres=f"{gres}:{chips}" if gres else "", cpus=cpus,
+        name=launch.attempt,
+        folder=str(launch.folder),
+        nodes=nodes,
+        gres=f"{gres}:{chips}" if gres else "",
+        cpus=cpus,
         options=tuple((key, pool.at(key)) for key in named if pool.at(key)),
-        exclusive=pool.at("exclusive").lower() in ("true", "yes", "1"), requeue=launch.job.checkpoint.restartable,
-        seconds=None if limit == inf else limit, warning=ceil(grace + MARGIN_S),
-        before=_before(launch, nodes, cpus), environment=_environment(launch, os.environ if router is None else router))
+        exclusive=pool.at("exclusive").lower() in ("true", "yes", "1"),
+        requeue=launch.job.checkpoint.restartable,
+        seconds=None if limit == inf else limit,
+        warning=ceil(grace + MARGIN_S),
+        before=_before(launch, nodes, cpus),
+        environment=_environment(launch, os.environ if router is None else router),
+    )
 
 
 def check_address(pool: Pool) -> None:
@@ -95,8 +120,9 @@ def check_address(pool: Pool) -> None:
     for key in ("chips_per_node", "cpus", "grace"):
         _number(pool, key, 0)
     if pool.at("container", "none") not in CONTAINERS:
-        raise InputError(f"pools.{pool.name}.address.container", pool.at("container"),
-                         f"one of {', '.join(CONTAINERS)}")
+        raise InputError(
+            f"pools.{pool.name}.address.container", pool.at("container"), f"one of {', '.join(CONTAINERS)}"
+        )
     gres_of(pool)
 
 
@@ -138,8 +164,14 @@ def _before(launch: Launch, nodes: int, cpus: int | None) -> tuple[str, ...]:
     how = _container(launch)
     words: list[str] = []
     if nodes > 1 or how == "pyxis":
-        words += ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1",
-                  "--export=ALL"]
+        words += [
+            "srun",
+            f"--nodes={nodes}",
+            f"--ntasks={nodes}",
+            "--ntasks-per-node=1",
+            "--kill-on-bad-exit=1",
+            "--export=ALL",
+        ]
         words += [f"--cpus-per-task={cpus}"] if cpus else []  # since 22.05 srun no longer takes it over from sbatch
     mounts = _mounts(launch) if how != "none" else []
     if how == "pyxis":
@@ -147,8 +179,13 @@ def _before(launch: Launch, nodes: int, cpus: int | None) -> tuple[str, ...]:
     elif how == "apptainer":
         image = launch.variant.image
         known = "://" in image or image.startswith("/") or image.endswith(".sif")
-        words += ["apptainer", "exec", *(["--nv"] if launch.pool.family == "gpu" else []),
-                  *(f"--bind={mount}" for mount in mounts), image if known else f"docker://{image}"]
+        words += [
+            "apptainer",
+            "exec",
+            *(["--nv"] if launch.pool.family == "gpu" else []),
+            *(f"--bind={mount}" for mount in mounts),
+            image if known else f"docker://{image}",
+        ]
     return tuple(words)
 
 
@@ -157,8 +194,10 @@ def _container(launch: Launch) -> str:
         return "none"
     how = launch.pool.at("container")
     if not how:
-        raise EngineRefused(f"variant {launch.variant.name} has an image, and pool {launch.pool.name} doesn't say how "
-                            f"images run there; expected container: {', '.join(CONTAINERS)} in its address")
+        raise EngineRefused(
+            f"variant {launch.variant.name} has an image, and pool {launch.pool.name} doesn't say how "
+            f"images run there; expected container: {', '.join(CONTAINERS)} in its address"
+        )
     if how != "none" and not (launch.variant.image.isprintable() and not launch.variant.image.startswith("-")):
         raise EngineRefused(f"variant {launch.variant.name}: image {launch.variant.image!r} is no name of an image")
     return how
@@ -166,8 +205,11 @@ def _container(launch: Launch) -> str:
 
 def _mounts(launch: Launch) -> list[str]:
     """Folders that a container sees, under their own names."""
-    own = dict.fromkeys(each for each in (str(launch.folder), launch.job.checkpoint.folder, launch.pool.at("cwd"))
-                        if each.startswith("/"))
+    own = dict.fromkeys(
+        each
+        for each in (str(launch.folder), launch.job.checkpoint.folder, launch.pool.at("cwd"))
+        if each.startswith("/")
+    )
     for each in own:
         if re.search(r"[,:]", each) or not each.isprintable():
             raise EngineRefused(f"folder {each!r} can't be mounted in a container: it has a comma or a colon in it")
@@ -175,25 +217,42 @@ def _mounts(launch: Launch) -> list[str]:
 
 
 def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
-    return {name: router[name] for name in HANDED_ON if name in router} | handed(launch, router) | {
-        "CHIPWISE_PYTHON": launch.pool.at("python") or "python3", "CHIPWISE_FOLDER": str(launch.folder),
-        "CHIPWISE_POOL": launch.pool.name, **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"})}
+    return (
+        {name: router[name] for name in HANDED_ON if name in router}
+        | handed(launch, router)
+        | {
+            "CHIPWISE_PYTHON": launch.pool.at("python") or "python3",
+            "CHIPWISE_FOLDER": str(launch.folder),
+            "CHIPWISE_POOL": launch.pool.name,
+            **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"}),
+        }
+    )
 
 
 def sbatch(request: Request) -> list[str]:
     """The arguments of sbatch, each one word; it reads the script from its standard input."""
     flags = {"memory": "mem"}
     return [
-        "sbatch", "--parsable", f"--job-name={request.name}", f"--comment={request.comment}",
+        "sbatch",
+        "--parsable",
+        f"--job-name={request.name}",
+        f"--comment={request.comment}",
         *(f"--{flags.get(key, key)}={value}" for key, value in request.options),
-        f"--nodes={request.nodes}", f"--ntasks={request.nodes}", "--ntasks-per-node=1",
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.nodes}",
+        "--ntasks-per-node=1",
         *([f"--gres={request.gres}"] if request.gres else []),
         *([f"--cpus-per-task={request.cpus}"] if request.cpus else []),
         *(["--exclusive"] if request.exclusive else []),
         *([f"--time={clock(request.seconds)}"] if request.seconds is not None else []),
-        f"--signal=B:TERM@{request.warning}", "--requeue" if request.requeue else "--no-requeue",
-        "--dependency=singleton", "--open-mode=append", "--export=ALL",
-        f"--chdir={request.folder}", f"--output={request.log}"]
+        f"--signal=B:TERM@{request.warning}",
+        "--requeue" if request.requeue else "--no-requeue",
+        "--dependency=singleton",
+        "--open-mode=append",
+        "--export=ALL",
+        f"--chdir={request.folder}",
+        f"--output={request.log}",
+    ]
 
 
 def clock(seconds: float) -> str:

@@ -183,14 +183,22 @@ def job_of(request: Request) -> dict[str, Any]:
     if "memory_per_node" in told:
         told["memory_per_node"] = _megabytes(told["memory_per_node"])
     return {
-        **told, "name": request.name, "comment": request.comment, "nodes": request.nodes,
-        "tasks": request.nodes, "tasks_per_node": 1, "dependency": "singleton", "open_mode": "append",
+        **told,
+        "name": request.name,
+        "comment": request.comment,
+        "nodes": request.nodes,
+        "tasks": request.nodes,
+        "tasks_per_node": 1,
+        "dependency": "singleton",
+        "open_mode": "append",
         **({"gres": request.gres} if request.gres else {}),
         **({"cpus_per_task": request.cpus} if request.cpus else {}),
         **({"time_limit": ceil(request.seconds / 60)} if request.seconds is not None else {}),
         "requeue": request.requeue,
-        "current_working_directory": request.folder, "standard_output": request.log,
-        "environment": dict(request.environment)}
+        "current_working_directory": request.folder,
+        "standard_output": request.log,
+        "environment": dict(request.environment),
+    }
 
 
 def _megabytes(text: str) -> int:

@@ -33,8 +33,11 @@ def admit(job: Job, options: Sequence[Option], unable: Sequence[Unable], now: fl
         raise Refusal(f"{job.name} can't run in any pool: {_reasons(unable)}")
     cheapest = min(options, key=lambda option: option.usd)
     if cheapest.usd > job.budget:
-        raise Refusal(f"{job.name} costs more than its budget of {format_money(job.budget)} in every pool; the least "
-                      f"is {format_money(cheapest.usd)} in {cheapest.pool}", "a larger budget, or fewer constraints")
+        raise Refusal(
+            f"{job.name} costs more than its budget of {format_money(job.budget)} in every pool; the least "
+            f"is {format_money(cheapest.usd)} in {cheapest.pool}",
+            "a larger budget, or fewer constraints",
+        )
     return Admitted(job, tuple(options), tuple(unable), tuple(_warnings(job, options, now)))
 
 
@@ -53,9 +56,13 @@ def _warnings(job: Job, options: Sequence[Option], now: float) -> list[str]:
         fastest = min(options, key=lambda option: option.seconds.high)
         end = datetime.fromtimestamp(job.deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if now + fastest.seconds.value > job.deadline:
-            out.append(f"no pool finishes it by {end}: the fastest, {fastest.pool}, takes "
-                       f"{format_seconds(fastest.seconds.value)} from now")
+            out.append(
+                f"no pool finishes it by {end}: the fastest, {fastest.pool}, takes "
+                f"{format_seconds(fastest.seconds.value)} from now"
+            )
         elif now + fastest.seconds.high > job.deadline:
-            out.append(f"the deadline {end} may be missed even in {fastest.pool}, which takes up to "
-                       f"{format_seconds(fastest.seconds.high)}")
+            out.append(
+                f"the deadline {end} may be missed even in {fastest.pool}, which takes up to "
+                f"{format_seconds(fastest.seconds.high)}"
+            )
     return out

@@ -31,8 +31,9 @@ class Checked:
     note: str = ""
 
 
-def check_program(variant: Variant, acc: Accelerators, calibration: Calibration, compiles: bool,
-                  progress: Progress | None = None) -> Checked:
+def check_program(
+    variant: Variant, acc: Accelerators, calibration: Calibration, compiles: bool, progress: Progress | None = None
+) -> Checked:
     """A program of the user's own; a `Refusal` with the compiler's reason where it does not compile or fit.
 
     One call of the program is taken as one step of the workload.
@@ -58,8 +59,9 @@ def check_program(variant: Variant, acc: Accelerators, calibration: Calibration,
     return Checked(note=f"{shown(variant.program)} compiles and fits")
 
 
-def check_reference(p: Prediction, variant: Variant, calibration: Calibration, compiles: bool,
-                    progress: Progress | None = None) -> Checked:
+def check_reference(
+    p: Prediction, variant: Variant, calibration: Calibration, compiles: bool, progress: Progress | None = None
+) -> Checked:
     """The workload's reference program; silent where there is none, or nothing is known of it."""
     acc = p.accelerators
     try:
@@ -77,8 +79,9 @@ def check_reference(p: Prediction, variant: Variant, calibration: Calibration, c
     return Checked(note="compiles and fits")
 
 
-def _outcome(jobs: list[Job], acc: Accelerators, compiles: bool,
-             progress: Progress | None) -> tuple[Job, Compiled | Refused] | None:
+def _outcome(
+    jobs: list[Job], acc: Accelerators, compiles: bool, progress: Progress | None
+) -> tuple[Job, Compiled | Refused] | None:
     """The first of these jobs that is known; else the first compiled, where that is wanted."""
     for job in jobs:
         try:
@@ -93,8 +96,9 @@ def _outcome(jobs: list[Job], acc: Accelerators, compiles: bool,
     return jobs[0], compile_job(jobs[0], progress=tell)
 
 
-def _accepted(question: Question, job: Job, outcome: Compiled | Refused, calibration: Calibration,
-              name: str) -> Row | None:
+def _accepted(
+    question: Question, job: Job, outcome: Compiled | Refused, calibration: Calibration, name: str
+) -> Row | None:
     """What the outcome says of the chips; None where it says nothing of them, a `Refusal` where they can't run it."""
     acc = question.accelerators
     if isinstance(outcome, Refused):

@@ -21,11 +21,16 @@ def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
     if launched and pool.engine == "kubernetes" and not variant.image:
         raise Refusal("the variant has no image, and Kubernetes runs nothing else", f"variants.{variant.name}.image")
-    for what, allowed, here in (("chips", c.chips, pool.chip), ("pools", c.pools, pool.name),
-                                ("regions", c.regions, pool.region)):
+    for what, allowed, here in (
+        ("chips", c.chips, pool.chip),
+        ("pools", c.pools, pool.name),
+        ("regions", c.regions, pool.region),
+    ):
         if allowed and here not in allowed:
-            raise Refusal(f"constraints.{what} allow {', '.join(sorted(allowed))} alone"
-                          + ("" if here else "; the pool names none"))
+            raise Refusal(
+                f"constraints.{what} allow {', '.join(sorted(allowed))} alone"
+                + ("" if here else "; the pool names none")
+            )
     if pool.spot and not c.spot:
         raise Refusal("constraints allow no spot chips")
     if launched:
@@ -52,8 +57,10 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     clouds = {site.cloud for site in sites().values() if site.region in data.regions} or {""}
     price = max((know("egress_usd_gb", cloud) for cloud in sorted(clouds)), key=lambda a: a.value)  # the dearest
     usd = data.size / GIGA * price.value
-    return usd, (f"{format_bytes(data.size)} moved from {where} at {price.value:g} USD/GB ({price.source}); the time "
-                 "of that is not counted")
+    return usd, (
+        f"{format_bytes(data.size)} moved from {where} at {price.value:g} USD/GB ({price.source}); the time "
+        "of that is not counted"
+    )
 
 
 def given_for(job: Job, pool: Pool) -> Given | None:

@@ -30,8 +30,16 @@ class Estimator:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
         found: list[Option] = []
         families = {variant.family for variant in job.variants}
-        unable = [Unable(pool.name, "", f"no variant is for {pool.family} chips such as {pool.chip}",
-                         f"a variant of the family {pool.family}") for pool in pools if pool.family not in families]
+        unable = [
+            Unable(
+                pool.name,
+                "",
+                f"no variant is for {pool.family} chips such as {pool.chip}",
+                f"a variant of the family {pool.family}",
+            )
+            for pool in pools
+            if pool.family not in families
+        ]
         for variant in job.variants:
             for pool in pools:
                 if pool.family != variant.family:
@@ -48,17 +56,31 @@ class Estimator:
         work = self._work(job, variant, pool, chips, topology)
         run = stretched(work.seconds, pool, chips, job.checkpoint, work.write_s, self.know)
         if run.seconds is None:
-            raise Refusal("it is interrupted so often there that it never ends",
-                          "checkpoints that are near enough (checkpoint.every), or a pool that is not spot")
+            raise Refusal(
+                "it is interrupted so often there that it never ends",
+                "checkpoints that are near enough (checkpoint.every), or a pool that is not spot",
+            )
         if run.seconds.value > pool.max_seconds:
-            raise Refusal(f"it takes {format_seconds(run.seconds.value)}, the pool allows "
-                          f"{format_seconds(pool.max_seconds)}", "more chips, or a pool that allows longer runs")
+            raise Refusal(
+                f"it takes {format_seconds(run.seconds.value)}, the pool allows {format_seconds(pool.max_seconds)}",
+                "more chips, or a pool that allows longer runs",
+            )
         late = "" if run.seconds.high <= pool.max_seconds else "may pass the pool's longest run"
         usd_hour = chips * pool.usd_chip_hour
         watts = chips * pool.watts_chip * work.share if work.watts is None else work.watts
         said = (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
-        return Option(pool.name, variant.name, chips, topology, run.seconds, usd_hour, watts,
-                      work.layout or variant.layout, usd_once, "; ".join(part for part in said if part))
+        return Option(
+            pool.name,
+            variant.name,
+            chips,
+            topology,
+            run.seconds,
+            usd_hour,
+            watts,
+            work.layout or variant.layout,
+            usd_once,
+            "; ".join(part for part in said if part),
+        )
 
     def _work(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """What the job takes without interruptions: as given where something is, else as predicted."""
@@ -68,9 +90,11 @@ class Estimator:
         if not job.workload:
             said = ", ".join(each.on for each in job.given)
             names = list(dict.fromkeys((pool.name, pool.chip, pool.family)))
-            raise Refusal(f"no estimate for {', '.join(names[:-1])}{' or ' if names[1:] else ''}{names[-1]} "
-                          f"(there are some for {said})",
-                          _meant(job, names) or "an estimate of its own, or a workload to predict")
+            raise Refusal(
+                f"no estimate for {', '.join(names[:-1])}{' or ' if names[1:] else ''}{names[-1]} "
+                f"(there are some for {said})",
+                _meant(job, names) or "an estimate of its own, or a workload to predict",
+            )
         return self.predictor.predicted(job, variant, pool, chips, topology)
 
 

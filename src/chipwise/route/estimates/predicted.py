@@ -57,9 +57,19 @@ class Predictor:
 
     def predicted(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """The prediction, or a `Refusal`."""
-        key = (job.workload, variant.chips if not topology else chips, topology, pool.chip, pool.cloud, variant.layout,
-               variant.batch, variant.precision, variant.program, variant.flags,
-               variant.name if variant.layout or variant.program else "")  # which is said of what can't be used
+        key = (
+            job.workload,
+            variant.chips if not topology else chips,
+            topology,
+            pool.chip,
+            pool.cloud,
+            variant.layout,
+            variant.batch,
+            variant.precision,
+            variant.program,
+            variant.flags,
+            variant.name if variant.layout or variant.program else "",
+        )  # which is said of what can't be used
         if key not in self.known:
             try:
                 self.known[key] = self._predicted(job, variant, pool, topology)
@@ -76,23 +86,33 @@ class Predictor:
         if isinstance(workload, ServingWorkload):
             return self._served(workload, acc)
         p = self._trained(workload, acc, variant)
-        found = check_program(variant, acc, self.calibration, self.check, self.progress) if variant.program else (
-            check_reference(p, variant, self.calibration, self.check, self.progress))
+        found = (
+            check_program(variant, acc, self.calibration, self.check, self.progress)
+            if variant.program
+            else (check_reference(p, variant, self.calibration, self.check, self.progress))
+        )
         said = [found.note, _slice(variant, acc)]
         duration, share = p.duration, p.watts / watts(acc.chip, 1.0)
         if found.step is not None:
             duration = found.step.scaled(workload.train.steps)
         hosts = max(1, ceil(acc.count / acc.chip.fabric.host_chips))
         rates = (self.know.value(f"checkpoint_gb_s_{what}", pool.cloud or "owned") * GIGA for what in ("node", "all"))
-        return Predicted(duration, str(p.layout), write_seconds(state(workload).total, hosts, *rates), share,
-                         note="; ".join(part for part in said if part))
+        return Predicted(
+            duration,
+            str(p.layout),
+            write_seconds(state(workload).total, hosts, *rates),
+            share,
+            note="; ".join(part for part in said if part),
+        )
 
     def _trained(self, workload: Workload, acc: Accelerators, variant: Variant) -> Prediction:
         """The best layout, or that of the variant where it fits."""
         stack = named_stack(workload)
         if stack is not None and acc.chip.family not in stack.families:
-            raise Refusal(f"{stack.name} does not run on {acc.chip.id}",
-                          f"it runs on {' and '.join(f'{family} chips' for family in stack.families)}")
+            raise Refusal(
+                f"{stack.name} does not run on {acc.chip.id}",
+                f"it runs on {' and '.join(f'{family} chips' for family in stack.families)}",
+            )
         if not variant.layout:
             best = search(workload, acc, self.calibration, stack, top=1).best.layout
             return predict(workload, acc, best, self.calibration, stack)
@@ -105,8 +125,10 @@ class Predictor:
             raise NoLayout(e.reason.replace("--layout", f"variants.{variant.name}.layout"), e.unlock) from None
         p = predict(workload, acc, layout, self.calibration, stack)
         if not p.fits:
-            raise DoesNotFit(f"{workload.name} does not fit on {acc} with {layout}",
-                             "the best layout is searched where none is named")
+            raise DoesNotFit(
+                f"{workload.name} does not fit on {acc} with {layout}",
+                "the best layout is searched where none is named",
+            )
         return p
 
     def _served(self, workload: ServingWorkload, acc: Accelerators) -> Predicted:
@@ -116,8 +138,16 @@ class Predictor:
         from chipwise.compare.terms import Candidate, Terms
 
         endless = replace(workload, serve=replace(workload.serve, deadline_s=0.0))  # the job's own deadline counts
-        market = Market(endless, Terms(objective="time"), self.calibration, taught(), endless.serve.stack, self.today,
-                        demand_of(endless), listed())
+        market = Market(
+            endless,
+            Terms(objective="time"),
+            self.calibration,
+            taught(),
+            endless.serve.stack,
+            self.today,
+            demand_of(endless),
+            listed(),
+        )
         if self.progress is not None:
             self.progress(str(acc), "simulating what its engines answer", 0.0)
         row = market.evaluate(Candidate(acc.chip, acc))
@@ -141,8 +171,9 @@ def accelerators(pool: Pool, chips: int, topology: str) -> Accelerators:
         return Accelerators(chip, chips)
     shape = legal.shape_for(chips) or ()
     if not shape:
-        raise Refusal(f"{chips} chips of {chip.id} form no slice that could be timed", "shapes of the pool, or an "
-                                                                                       "estimate for it")
+        raise Refusal(
+            f"{chips} chips of {chip.id} form no slice that could be timed", "shapes of the pool, or an estimate for it"
+        )
     return Accelerators(chip, chips, shape)
 
 

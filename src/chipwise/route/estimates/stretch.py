@@ -24,8 +24,9 @@ class Stretched:
     note: str
 
 
-def stretched(work: Estimate, pool: Pool, chips: int, checkpoint: Checkpoint, write_s: float,
-              know: Economics) -> Stretched:
+def stretched(
+    work: Estimate, pool: Pool, chips: int, checkpoint: Checkpoint, write_s: float, know: Economics
+) -> Stretched:
     """The run from its start with failures of chips and, on spot, interruptions; waits for chips are the queue's.
 
     A job that is not restartable, or has no checkpoints, starts over each time. The low end is that of a run that

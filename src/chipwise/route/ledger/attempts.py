@@ -30,12 +30,21 @@ _AT_ONCE = 500  # values of one query: SQLite takes 999 at the least
 _FAILED = frozenset({"failed", "lost", "refused"})  # ends after which another option is tried first
 
 
-def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence[Decision], now: float, lease: float,
-           room: Mapping[str, int]) -> list[AttemptRow]:
+def decide(
+    db: Database,
+    uid: str,
+    router: str,
+    policy: str,
+    decisions: Sequence[Decision],
+    now: float,
+    lease: float,
+    room: Mapping[str, int],
+) -> list[AttemptRow]:
     """Carry decisions into the ledger as far as they still hold; the attempts that are now intended."""
     held: dict[str, int] = {
-        pool: int(chips) for pool, chips in
-        db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {_IN} GROUP BY pool")}
+        pool: int(chips)
+        for pool, chips in db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {_IN} GROUP BY pool")
+    }
     closed = {name for (name,) in db.all("SELECT name FROM pools WHERE drained = 1")}
     begun: list[AttemptRow] = []
     written: list[tuple[Any, ...]] = []
@@ -44,8 +53,9 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
     for decision in decisions:
         kept, pool = False, storable(decision.pool)
         if decision.kind == "start" and decision.job in waiting and pool not in closed:
-            option = _startable(db, decision, come(waiting[decision.job][0], now),
-                                room.get(decision.pool, 0) - held.get(pool, 0))
+            option = _startable(
+                db, decision, come(waiting[decision.job][0], now), room.get(decision.pool, 0) - held.get(pool, 0)
+            )
             if option is not None:
                 del waiting[decision.job]
                 held[pool] = held.get(pool, 0) + option.chips
@@ -57,15 +67,25 @@ def decide(db: Database, uid: str, router: str, policy: str, decisions: Sequence
             _, reason, waits_for = waiting[decision.job]
             kept = _wait(db, decision, pool, reason, waits_for)
         if kept:
-            written.append((now, job_number(decision.job), policy, router, decision.kind, pool,
-                            encode(decision, Decision)))
+            written.append(
+                (now, job_number(decision.job), policy, router, decision.kind, pool, encode(decision, Decision))
+            )
     first = next_id(db, "decisions")
-    db.many("INSERT INTO decisions (id, at, job_id, policy, router, kind, pool, decision) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [(first + i, *row) for i, row in enumerate(written)])
-    notes(db, [(now, row[1], "", "decided", f"{row[4]} {row[5]}".strip(), {"decision": first + i})
-               for i, row in enumerate(written)])
-    notes(db, [(now, int(a.job_id), a.id, "intended", f"{a.pool}, variant {a.variant}", {"number": a.number})
-               for a in begun])
+    db.many(
+        "INSERT INTO decisions (id, at, job_id, policy, router, kind, pool, decision) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(first + i, *row) for i, row in enumerate(written)],
+    )
+    notes(
+        db,
+        [
+            (now, row[1], "", "decided", f"{row[4]} {row[5]}".strip(), {"decision": first + i})
+            for i, row in enumerate(written)
+        ],
+    )
+    notes(
+        db,
+        [(now, int(a.job_id), a.id, "intended", f"{a.pool}, variant {a.variant}", {"number": a.number}) for a in begun],
+    )
     return begun
 
 
@@ -73,10 +93,15 @@ def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
     """Of these jobs those that wait: until when, why, and for which pool."""
     found: dict[str, list[Any]] = {}
     for i in range(0, len(jobs), _AT_ONCE):
-        some = jobs[i:i + _AT_ONCE]
-        found |= {str(job): rest for job, *rest in db.all(
-            "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting' AND "
-            f"id IN ({', '.join('?' * len(some))})", *some)}
+        some = jobs[i : i + _AT_ONCE]
+        found |= {
+            str(job): rest
+            for job, *rest in db.all(
+                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting' AND "
+                f"id IN ({', '.join('?' * len(some))})",
+                *some,
+            )
+        }
     return found
 
 
@@ -90,20 +115,47 @@ def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option
     return option if option is not None and option.chips <= room else None
 
 
-def _begin(db: Database, uid: str, router: str, decision: Decision, option: Option, now: float, when: float,
-           lease: float) -> AttemptRow:
+def _begin(
+    db: Database, uid: str, router: str, decision: Decision, option: Option, now: float, when: float, lease: float
+) -> AttemptRow:
     job = job_number(decision.job)
     found = db.one("SELECT coalesce(max(number), 0) + 1 FROM attempts WHERE job_id = ?", job)
     assert found is not None
     number = int(found[0])
-    row = AttemptRow(f"{uid}-{job}-{number}", str(job), number, option.pool, option.variant, option, INTENDED, router,
-                     now + lease, intended=now)
-    db.run("INSERT INTO attempts (id, job_id, number, pool, variant, chips, plan, state, router, lease, intended) "
-           "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id, job, number, storable(row.pool),
-           storable(row.variant), option.chips, encode(option, Option), INTENDED, router, row.lease, now)
+    row = AttemptRow(
+        f"{uid}-{job}-{number}",
+        str(job),
+        number,
+        option.pool,
+        option.variant,
+        option,
+        INTENDED,
+        router,
+        now + lease,
+        intended=now,
+    )
+    db.run(
+        "INSERT INTO attempts (id, job_id, number, pool, variant, chips, plan, state, router, lease, intended) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row.id,
+        job,
+        number,
+        storable(row.pool),
+        storable(row.variant),
+        option.chips,
+        encode(option, Option),
+        INTENDED,
+        router,
+        row.lease,
+        now,
+    )
     step_job(decision.job, WAITING, "active")
-    db.run("UPDATE jobs SET state = 'active', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
-           text_of(decision.reason), when, job)
+    db.run(
+        "UPDATE jobs SET state = 'active', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
+        text_of(decision.reason),
+        when,
+        job,
+    )
     return row
 
 
@@ -118,20 +170,36 @@ def _stop_for(db: Database, decision: Decision, now: float) -> bool:
 def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: str | None) -> bool:
     """Note why a job waits. One decision is written as long as it waits for the same pool."""
     if (reason, waits_for) != (text_of(decision.reason), pool):
-        db.run("UPDATE jobs SET reason = ?, waits_for = ? WHERE id = ?", text_of(decision.reason), pool,
-               job_number(decision.job))
+        db.run(
+            "UPDATE jobs SET reason = ?, waits_for = ? WHERE id = ?",
+            text_of(decision.reason),
+            pool,
+            job_number(decision.job),
+        )
     return waits_for != pool
 
 
 def take(db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
-    rows = db.all(f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
-                  f"{only} ORDER BY job_id, number", router, now, now + FURTHEST_S, *map(storable, pools or ()))
+    rows = db.all(
+        f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
+        f"{only} ORDER BY job_id, number",
+        router,
+        now,
+        now + FURTHEST_S,
+        *map(storable, pools or ()),
+    )
     db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
     taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
-    notes(db, [(now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})
-               for row in rows if row[5] != router])
+    notes(
+        db,
+        [
+            (now, int(row[1]), row[0], "taken over", f"the lease of router {row[5]} ran out", {})
+            for row in rows
+            if row[5] != router
+        ],
+    )
     return taken
 
 
@@ -143,8 +211,9 @@ def handed_over(db: Database, attempt: str, engine_id: str, now: float) -> None:
     if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the engine shows decides
         raise Conflict(f"attempt {attempt} runs as {row.engine_id}: it isn't handed over as {engine_id}")
     step_attempt(attempt, row.state, SUBMITTED)
-    db.run("UPDATE attempts SET state = 'submitted', engine_id = ?, submitted = ? WHERE id = ?", engine_id, now,
-           attempt)
+    db.run(
+        "UPDATE attempts SET state = 'submitted', engine_id = ?, submitted = ? WHERE id = ?", engine_id, now, attempt
+    )
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
     note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {engine_id}", attempt)
 
@@ -159,25 +228,58 @@ def seen(db: Database, attempt: str, what: Seen, now: float) -> None:
         raise Conflict(f"attempt {attempt} is {row.state}: it can't become {state}")
     if state != row.state:
         step_attempt(attempt, row.state, state)
-    after = replace(row, state=state, engine_id=storable(what.engine_id) or row.engine_id,
-                    submitted=now if row.submitted is None else row.submitted,
-                    started=what.started if what.started is not None else row.started or
-                    (now if state == RUNNING else None), where=text_of(what.where) or row.where,
-                    reason=text_of(what.reason), restarts=max(what.restarts, row.restarts))
+    after = replace(
+        row,
+        state=state,
+        engine_id=storable(what.engine_id) or row.engine_id,
+        submitted=now if row.submitted is None else row.submitted,
+        started=what.started if what.started is not None else row.started or (now if state == RUNNING else None),
+        where=text_of(what.where) or row.where,
+        reason=text_of(what.reason),
+        restarts=max(what.restarts, row.restarts),
+    )
     if after == row:
         return
-    db.run("UPDATE attempts SET state = ?, engine_id = ?, submitted = ?, started = ?, place = ?, reason = ?, "
-           "restarts = ? WHERE id = ?", state, after.engine_id, after.submitted, after.started, after.where,
-           after.reason, after.restarts, attempt)
+    db.run(
+        "UPDATE attempts SET state = ?, engine_id = ?, submitted = ?, started = ?, place = ?, reason = ?, "
+        "restarts = ? WHERE id = ?",
+        state,
+        after.engine_id,
+        after.submitted,
+        after.started,
+        after.where,
+        after.reason,
+        after.restarts,
+        attempt,
+    )
     if state != row.state:
         db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-        note(db, now, int(row.job_id), "running" if state == RUNNING else "queued",
-             (after.where or after.reason) if state == RUNNING else (after.reason or after.where),
-             attempt, restarts=after.restarts)
+        note(
+            db,
+            now,
+            int(row.job_id),
+            "running" if state == RUNNING else "queued",
+            (after.where or after.reason) if state == RUNNING else (after.reason or after.where),
+            attempt,
+            restarts=after.restarts,
+        )
 
 
-def end(db: Database, attempt: str, state: str, now: float, *, exit_code: int | None, reason: str, done: float | None,
-        spent: float, then: str, not_before: float, started: float | None, ended: float | None) -> bool:
+def end(
+    db: Database,
+    attempt: str,
+    state: str,
+    now: float,
+    *,
+    exit_code: int | None,
+    reason: str,
+    done: float | None,
+    spent: float,
+    then: str,
+    not_before: float,
+    started: float | None,
+    ended: float | None,
+) -> bool:
     """End an attempt and give its job its next state; False where the attempt had ended so before."""
     row = one(db, attempt)
     if row.state == state:
@@ -192,17 +294,43 @@ def end(db: Database, attempt: str, state: str, now: float, *, exit_code: int | 
     if not 0 <= spent < float("inf"):
         raise Conflict(f"attempt {attempt} can't have cost {spent}")
     share = 1.0 if state == "done" else max(found[2], min(max(done or 0.0, 0.0), 1.0))
-    db.run("UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
-           "WHERE id = ?", state, now if ended is None else ended, row.started if started is None else started,
-           exit_code, text_of(reason), float(spent), attempt)
+    db.run(
+        "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
+        "WHERE id = ?",
+        state,
+        now if ended is None else ended,
+        row.started if started is None else started,
+        exit_code,
+        text_of(reason),
+        float(spent),
+        attempt,
+    )
     fault = encode((row.pool, row.variant), tuple[str, str]) if state in _FAILED else None
-    db.run("UPDATE jobs SET state = ?, reason = ?, done = ?, failures = failures + ?, failed_at = ?, "
-           "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
-           "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
-           then, "" if then == "done" else text_of(reason), share, int(state == "failed"), fault, not_before,
-           stamp(db, now), int(row.job_id))
-    note(db, now, int(row.job_id), "ended", f"{state}{f': {reason}' if reason else ''}", attempt, state=state,
-         exit_code=exit_code, spent=float(spent), done=share)
+    db.run(
+        "UPDATE jobs SET state = ?, reason = ?, done = ?, failures = failures + ?, failed_at = ?, "
+        "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
+        "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
+        then,
+        "" if then == "done" else text_of(reason),
+        share,
+        int(state == "failed"),
+        fault,
+        not_before,
+        stamp(db, now),
+        int(row.job_id),
+    )
+    note(
+        db,
+        now,
+        int(row.job_id),
+        "ended",
+        f"{state}{f': {reason}' if reason else ''}",
+        attempt,
+        state=state,
+        exit_code=exit_code,
+        spent=float(spent),
+        done=share,
+    )
     note(db, now, int(row.job_id), then, reason if then == "parked" else "", attempt)
     return True
 
@@ -225,11 +353,18 @@ def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]
     """Of these attempts those that ended before a moment, and whose jobs were over by then."""
     found: list[str] = []
     for i in range(0, len(attempts), _AT_ONCE):
-        some = attempts[i:i + _AT_ONCE]
-        found += [name for (name,) in db.all(
-            f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
-            "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
-            f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id", when, when, *map(storable, some))]
+        some = attempts[i : i + _AT_ONCE]
+        found += [
+            name
+            for (name,) in db.all(
+                f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
+                "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
+                f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id",
+                when,
+                when,
+                *map(storable, some),
+            )
+        ]
     return found
 
 

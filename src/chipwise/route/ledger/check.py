@@ -8,72 +8,116 @@ _UNDER_WAY = "('intended', 'running', 'submitted')"
 
 # a query that finds what should not be, and what to say of each row it finds: {0}, {1}, ... are its columns
 _RULES: tuple[tuple[str, str], ...] = (
-    (f"SELECT job_id, count(*) FROM attempts WHERE state IN {_UNDER_WAY} GROUP BY job_id HAVING count(*) > 1",
-     "job {0}: {1} attempts are under way at once"),
-    (f"""SELECT id FROM jobs WHERE state = 'active' AND NOT EXISTS
+    (
+        f"SELECT job_id, count(*) FROM attempts WHERE state IN {_UNDER_WAY} GROUP BY job_id HAVING count(*) > 1",
+        "job {0}: {1} attempts are under way at once",
+    ),
+    (
+        f"""SELECT id FROM jobs WHERE state = 'active' AND NOT EXISTS
          (SELECT 1 FROM attempts WHERE job_id = jobs.id AND state IN {_UNDER_WAY})""",
-     "job {0}: active without an attempt under way"),
-    (f"""SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
+        "job {0}: active without an attempt under way",
+    ),
+    (
+        f"""SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
          WHERE jobs.state <> 'active' AND attempts.state IN {_UNDER_WAY}""",
-     "job {0}: {1}, with attempt {2} under way"),
-    ("SELECT job_id, count(*), max(number) FROM attempts GROUP BY job_id HAVING count(*) <> max(number) "
-     "OR min(number) <> 1",
-     "job {0}: {1} attempts, numbered up to {2}"),
-    ("""SELECT jobs.id, count(attempts.id) FROM jobs LEFT JOIN attempts ON job_id = jobs.id AND
+        "job {0}: {1}, with attempt {2} under way",
+    ),
+    (
+        "SELECT job_id, count(*), max(number) FROM attempts GROUP BY job_id HAVING count(*) <> max(number) "
+        "OR min(number) <> 1",
+        "job {0}: {1} attempts, numbered up to {2}",
+    ),
+    (
+        """SELECT jobs.id, count(attempts.id) FROM jobs LEFT JOIN attempts ON job_id = jobs.id AND
         attempts.state = 'done' WHERE jobs.state = 'done' GROUP BY jobs.id HAVING count(attempts.id) <> 1""",
-     "job {0}: done, with {1} attempts that are done"),
-    ("""SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
+        "job {0}: done, with {1} attempts that are done",
+    ),
+    (
+        """SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
         WHERE attempts.state = 'done' AND jobs.state <> 'done'""",
-     "job {0}: {1}, though attempt {2} is done"),
-    ("""SELECT a.job_id, a.id FROM attempts a WHERE a.state = 'done' AND EXISTS
+        "job {0}: {1}, though attempt {2} is done",
+    ),
+    (
+        """SELECT a.job_id, a.id FROM attempts a WHERE a.state = 'done' AND EXISTS
         (SELECT 1 FROM attempts b WHERE b.job_id = a.job_id AND b.number > a.number)""",
-     "job {0}: tried again after attempt {1} was done"),
-    ("""SELECT jobs.id, jobs.spent, coalesce(sum(attempts.spent), 0) FROM jobs LEFT JOIN attempts ON job_id = jobs.id
+        "job {0}: tried again after attempt {1} was done",
+    ),
+    (
+        """SELECT jobs.id, jobs.spent, coalesce(sum(attempts.spent), 0) FROM jobs LEFT JOIN attempts ON job_id = jobs.id
         GROUP BY jobs.id, jobs.spent
         HAVING abs(jobs.spent - coalesce(sum(attempts.spent), 0)) > 1e-9 * (1 + abs(jobs.spent))""",
-     "job {0}: spent {1}, its attempts {2}"),
-    ("SELECT id, done FROM jobs WHERE state = 'done' AND done <> 1",
-     "job {0}: done, with {1} of its work"),
-    ("SELECT id, state FROM jobs WHERE cancel = 1 AND state <> 'active'",
-     "job {0}: {1}, with a cancellation still to carry out"),
-    (f"SELECT id FROM attempts WHERE state IN {_UNDER_WAY} AND ended IS NOT NULL",
-     "attempt {0}: under way, with a time at which it ended"),
-    (f"SELECT id, state FROM attempts WHERE state NOT IN {_UNDER_WAY} AND ended IS NULL",
-     "attempt {0}: {1}, without a time at which it ended"),
-    (f"SELECT id, state, stop FROM attempts WHERE state NOT IN {_UNDER_WAY} AND stop <> ''",
-     "attempt {0}: {1}, with a stop ({2}) still to carry out"),
-    ("SELECT id FROM attempts WHERE state = 'intended' AND (engine_id <> '' OR submitted IS NOT NULL)",
-     "attempt {0}: intended, though an engine has it"),
-    ("SELECT id FROM attempts WHERE state = 'running' AND started IS NULL",
-     "attempt {0}: running, without a time at which it started"),
-    ("SELECT max(engine_id), pool, count(*) FROM attempts WHERE engine_id <> '' GROUP BY pool, engine_id "
-     "HAVING count(*) > 1",
-     "engine id {0} of pool {1} belongs to {2} attempts"),
-    ("SELECT count(*), max(id) FROM jobs HAVING count(*) > 0 AND count(*) <> max(id)",
-     "{0} jobs, numbered up to {1}"),
-    ("SELECT count(*), max(id) FROM events HAVING count(*) > 0 AND count(*) <> max(id)",
-     "{0} events, numbered up to {1}"),
-    ("SELECT count(*), max(id) FROM decisions HAVING count(*) > 0 AND count(*) <> max(id)",
-     "{0} decisions, numbered up to {1}"),
-    *((f"""SELECT attempts.id, count(events.id) FROM attempts LEFT JOIN events ON events.attempt = attempts.id
+        "job {0}: spent {1}, its attempts {2}",
+    ),
+    ("SELECT id, done FROM jobs WHERE state = 'done' AND done <> 1", "job {0}: done, with {1} of its work"),
+    (
+        "SELECT id, state FROM jobs WHERE cancel = 1 AND state <> 'active'",
+        "job {0}: {1}, with a cancellation still to carry out",
+    ),
+    (
+        f"SELECT id FROM attempts WHERE state IN {_UNDER_WAY} AND ended IS NOT NULL",
+        "attempt {0}: under way, with a time at which it ended",
+    ),
+    (
+        f"SELECT id, state FROM attempts WHERE state NOT IN {_UNDER_WAY} AND ended IS NULL",
+        "attempt {0}: {1}, without a time at which it ended",
+    ),
+    (
+        f"SELECT id, state, stop FROM attempts WHERE state NOT IN {_UNDER_WAY} AND stop <> ''",
+        "attempt {0}: {1}, with a stop ({2}) still to carry out",
+    ),
+    (
+        "SELECT id FROM attempts WHERE state = 'intended' AND (engine_id <> '' OR submitted IS NOT NULL)",
+        "attempt {0}: intended, though an engine has it",
+    ),
+    (
+        "SELECT id FROM attempts WHERE state = 'running' AND started IS NULL",
+        "attempt {0}: running, without a time at which it started",
+    ),
+    (
+        "SELECT max(engine_id), pool, count(*) FROM attempts WHERE engine_id <> '' GROUP BY pool, engine_id "
+        "HAVING count(*) > 1",
+        "engine id {0} of pool {1} belongs to {2} attempts",
+    ),
+    ("SELECT count(*), max(id) FROM jobs HAVING count(*) > 0 AND count(*) <> max(id)", "{0} jobs, numbered up to {1}"),
+    (
+        "SELECT count(*), max(id) FROM events HAVING count(*) > 0 AND count(*) <> max(id)",
+        "{0} events, numbered up to {1}",
+    ),
+    (
+        "SELECT count(*), max(id) FROM decisions HAVING count(*) > 0 AND count(*) <> max(id)",
+        "{0} decisions, numbered up to {1}",
+    ),
+    *(
+        (
+            f"""SELECT attempts.id, count(events.id) FROM attempts LEFT JOIN events ON events.attempt = attempts.id
            AND events.job_id = attempts.job_id AND kind = '{kind}' {where} GROUP BY attempts.id
            HAVING count(events.id) <> 1""",
-       f"attempt {{0}}: {{1}} events say that it was {kind}")
-      for kind, where in (("intended", ""), ("ended", f"WHERE attempts.state NOT IN {_UNDER_WAY}"))),
-    ("""SELECT jobs.id, count(events.id) FROM jobs LEFT JOIN events ON events.job_id = jobs.id AND kind = 'submitted'
+            f"attempt {{0}}: {{1}} events say that it was {kind}",
+        )
+        for kind, where in (("intended", ""), ("ended", f"WHERE attempts.state NOT IN {_UNDER_WAY}"))
+    ),
+    (
+        """SELECT jobs.id, count(events.id) FROM jobs LEFT JOIN events ON events.job_id = jobs.id AND kind = 'submitted'
         GROUP BY jobs.id HAVING count(events.id) <> 1""",
-     "job {0}: {1} events say that it was submitted"),
-    ("""SELECT job_id, number FROM attempts WHERE NOT EXISTS (SELECT 1 FROM decisions WHERE
+        "job {0}: {1} events say that it was submitted",
+    ),
+    (
+        """SELECT job_id, number FROM attempts WHERE NOT EXISTS (SELECT 1 FROM decisions WHERE
         decisions.job_id = attempts.job_id AND kind = 'start' AND decisions.pool = attempts.pool)""",
-     "job {0}: attempt {1} was never decided"),
-    ("""SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
+        "job {0}: attempt {1} was never decided",
+    ),
+    (
+        """SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
         (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('done', 'parked', 'cancelled')
         AND e.kind <> jobs.state""",
-     "job {0}: {1}, though the last thing that happened is {2}"),
-    ("""SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
+        "job {0}: {1}, though the last thing that happened is {2}",
+    ),
+    (
+        """SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
         (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('waiting', 'active')
         AND e.kind IN ('done', 'parked', 'cancelled')""",
-     "job {0}: {1}, though the last thing that happened is {2}"),
+        "job {0}: {1}, though the last thing that happened is {2}",
+    ),
 )
 
 

@@ -130,14 +130,22 @@ class SQLite(Database):
                 # jobs have environments: their file is their owner's alone, and so are the log files SQLite adds
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             elif not path.exists():
-                raise LedgerError(self.where, "there is none", "`chipwise jobs submit` or `chipwise router run` makes "
-                                  "one; --ledger or CHIPWISE_LEDGER names another", missing=True)
+                raise LedgerError(
+                    self.where,
+                    "there is none",
+                    "`chipwise jobs submit` or `chipwise router run` makes "
+                    "one; --ledger or CHIPWISE_LEDGER names another",
+                    missing=True,
+                )
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
                 mode = self._logged(busy_s)
                 if mode != "wal":
-                    raise LedgerError(self.where, f"its file system has no write-ahead log (SQLite stays with {mode})",
-                                      "name a file on a disk of this machine, or use PostgreSQL")
+                    raise LedgerError(
+                        self.where,
+                        f"its file system has no write-ahead log (SQLite stays with {mode})",
+                        "name a file on a disk of this machine, or use PostgreSQL",
+                    )
                 for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                     self._link.execute(f"PRAGMA {pragma}")
             except BaseException:
@@ -200,18 +208,26 @@ def _told(error: Exception) -> tuple[str, str]:
     name = getattr(error, "sqlite_errorname", "") or ""
     text = getattr(error, "strerror", None) or str(error)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return ("another process has held it locked for too long",
-                f"{_KEPT}; try again, or end the process that holds it")
+        return (
+            "another process has held it locked for too long",
+            f"{_KEPT}; try again, or end the process that holds it",
+        )
     if name.startswith("SQLITE_FULL") or "No space left" in text or "File too large" in text:
         return "the disk is full", f"{_KEPT}; make room and try again"
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return (f"it is damaged or no ledger ({text})",
-                "it was left as it is; restore a copy, or rescue its rows with `sqlite3 FILE .recover`")
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")) or \
-            isinstance(error, OSError):
-        return (f"it can't be opened for writing ({text})",
-                f"{_KEPT}; make the file and its folder writable, or name another with --ledger")
+        return (
+            f"it is damaged or no ledger ({text})",
+            "it was left as it is; restore a copy, or rescue its rows with `sqlite3 FILE .recover`",
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")) or isinstance(
+        error, OSError
+    ):
+        return (
+            f"it can't be opened for writing ({text})",
+            f"{_KEPT}; make the file and its folder writable, or name another with --ledger",
+        )
     if name.startswith("SQLITE_IOERR"):
-        return f"the disk failed or is full ({name}: {text})", ("what was committed is kept; look at the "
-                                                                "disk, then try again")
+        return f"the disk failed or is full ({name}: {text})", (
+            "what was committed is kept; look at the disk, then try again"
+        )
     return f"{text} ({name or type(error).__name__})", f"{_KEPT}; see the message"

@@ -6,9 +6,30 @@ import re
 from pathlib import Path
 
 # types of file systems that other machines may write to as well, as /proc/self/mountinfo names them (Linux 6.1)
-NETWORK = frozenset({
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "afs", "ocfs2", "gfs2",
-    "9p", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse"})
+NETWORK = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "glusterfs",
+        "afs",
+        "ocfs2",
+        "gfs2",
+        "9p",
+        "orangefs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+    }
+)
 MOUNTS = Path("/proc/self/mountinfo")
 
 

@@ -23,8 +23,11 @@ def settle(db: Database, homes: Mapping[str, tuple[str, str]], silent: float) ->
         if before is not None and before["mark"] != mark:
             _movable(db, engine, before["path"], path, silent)
         if before != {"mark": mark, "path": path}:
-            db.run("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET "
-                   "value = excluded.value", name, json.dumps({"mark": mark, "path": path}))
+            db.run(
+                "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                name,
+                json.dumps({"mark": mark, "path": path}),
+            )
 
 
 def found(db: Database) -> dict[str, str]:
@@ -39,5 +42,6 @@ def _movable(db: Database, engine: str, before: str, path: str, silent: float) -
     assert under_way is not None
     why = f"router {alive[0]} works with it" if alive else f"{under_way[0]} attempts are under way in it"
     if alive or under_way[0]:
-        raise InputError("folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: "
-                                         f"{why}")
+        raise InputError(
+            "folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: {why}"
+        )

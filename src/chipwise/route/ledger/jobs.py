@@ -37,15 +37,31 @@ def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
             continue
         if not one.options:
             raise InputError(f"job {one.job.name}", "no option", "a job that can run in some pool")
-        rows.append((number, key, digest, text_of(one.job.name), text_of(one.job.owner), WAITING, now, text,
-                     encode(tuple(one.options), tuple[Option, ...]), encode(tuple(one.unable), tuple[Unable, ...]),
-                     "no router has looked at it yet", when))
+        rows.append(
+            (
+                number,
+                key,
+                digest,
+                text_of(one.job.name),
+                text_of(one.job.owner),
+                WAITING,
+                now,
+                text,
+                encode(tuple(one.options), tuple[Option, ...]),
+                encode(tuple(one.unable), tuple[Unable, ...]),
+                "no router has looked at it yet",
+                when,
+            )
+        )
         ids.append(str(number))
         if key:
             fresh[key] = (str(number), digest)
         number += 1
-    db.many("INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, unable, reason, changed) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.many(
+        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, unable, reason, changed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
     notes(db, [(now, int(str(row[0])), "", "submitted", "", {}) for row in rows])
     return ids
 
@@ -58,27 +74,38 @@ def _known(db: Database, key: str) -> tuple[str, str] | None:
 def _same(job: Job, digest: str, known: str, known_digest: str, beside: bool) -> None:
     """Refuse a key that another job has; `beside`: one of the same submission, which has no number yet."""
     if digest != known_digest and beside:
-        raise InputError(f"job {job.name}.key", job.key,
-                         "a key of its own: another job of this submission has it, with other contents")
+        raise InputError(
+            f"job {job.name}.key",
+            job.key,
+            "a key of its own: another job of this submission has it, with other contents",
+        )
     if digest != known_digest:
-        raise InputError(f"job {job.name}.key", job.key,
-                         f"a key of its own: job {known} was submitted with this one and other contents")
+        raise InputError(
+            f"job {job.name}.key",
+            job.key,
+            f"a key of its own: job {known} was submitted with this one and other contents",
+        )
 
 
 def ask_cancel(db: Database, job_id: str, now: float) -> str:
     """Cancel a job: at once while none of its attempts is under way, else once the engine has stopped it."""
     number, state = _state(db, job_id)
     if state == ACTIVE:
-        db.run("UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
-               number)
+        db.run(
+            "UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
+            number,
+        )
         db.run("UPDATE jobs SET cancel = 1, changed = ?, reason = 'cancelling' WHERE id = ?", stamp(db, now), number)
         note(db, now, number, "cancel asked")
         return ACTIVE
     if state == CANCELLED:
         return CANCELLED
     step_job(job_id, state, CANCELLED)
-    db.run("UPDATE jobs SET state = 'cancelled', reason = 'cancelled by its owner', changed = ? WHERE id = ?",
-           stamp(db, now), number)
+    db.run(
+        "UPDATE jobs SET state = 'cancelled', reason = 'cancelled by its owner', changed = ? WHERE id = ?",
+        stamp(db, now),
+        number,
+    )
     note(db, now, number, "cancelled", "before it ran" if state == WAITING else "while it was parked")
     return CANCELLED
 
@@ -89,8 +116,12 @@ def retry(db: Database, job_id: str, now: float) -> None:
     if state not in (PARKED, CANCELLED):
         raise Conflict(f"job {job_id} is {state}: only a job that was parked or cancelled is tried again")
     step_job(job_id, state, WAITING)
-    db.run("UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_at = NULL, "
-           "waits_for = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?", stamp(db, now), number)
+    db.run(
+        "UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_at = NULL, "
+        "waits_for = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?",
+        stamp(db, now),
+        number,
+    )
     note(db, now, number, "retried", f"it was {state}")
 
 
@@ -99,8 +130,12 @@ def park(db: Database, job_id: str, reason: str, now: float) -> None:
     number, state = _state(db, job_id)
     if state != WAITING:
         raise Conflict(f"job {job_id} is {state}: only a job that waits is parked so")
-    db.run("UPDATE jobs SET state = 'parked', reason = ?, changed = ? WHERE id = ?", text_of(reason), stamp(db, now),
-           number)
+    db.run(
+        "UPDATE jobs SET state = 'parked', reason = ?, changed = ? WHERE id = ?",
+        text_of(reason),
+        stamp(db, now),
+        number,
+    )
     note(db, now, number, "parked", reason)
 
 
@@ -111,9 +146,13 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
         raise Conflict(f"job {job_id} is {state}: only a job that waits is estimated anew")
     if not options:
         raise Conflict(f"job {job_id} would have no pool left: park it instead")
-    db.run("UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
-           encode(tuple(options), tuple[Option, ...]), encode(tuple(unable), tuple[Unable, ...]), stamp(db, now),
-           number)
+    db.run(
+        "UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
+        encode(tuple(options), tuple[Option, ...]),
+        encode(tuple(unable), tuple[Unable, ...]),
+        stamp(db, now),
+        number,
+    )
     note(db, now, number, "estimated anew", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
 
 

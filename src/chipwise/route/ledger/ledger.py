@@ -54,8 +54,9 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -72,9 +73,12 @@ class Ledger:
             if found is None:
                 db.run("INSERT INTO meta (name, value) VALUES ('host', ?)", host)
             elif found[0] != host:
-                raise LedgerError(self.where, f"it lies on a network file system ({network}) and is used on "
-                                  f"{found[0]}; SQLite can't be shared between machines",
-                                  f"run this on {found[0]}, copy it to a disk of this machine, or use PostgreSQL")
+                raise LedgerError(
+                    self.where,
+                    f"it lies on a network file system ({network}) and is used on "
+                    f"{found[0]}; SQLite can't be shared between machines",
+                    f"run this on {found[0]}, copy it to a disk of this machine, or use PostgreSQL",
+                )
 
     # jobs
 
@@ -90,14 +94,18 @@ class Ledger:
             raise InputError("job", job_id, "the number of a job, as `chipwise jobs list` shows it")
         return self._decoded.job(row)
 
-    def jobs(self, state: str | None = None, owner: str | None = None, name: str | None = None,
-             limit: int | None = None) -> list[JobRow]:
+    def jobs(
+        self, state: str | None = None, owner: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> list[JobRow]:
         """Jobs, newest first."""
         asked = {"state": state, "owner": owner, "name": name}
         given = {k: text_of(v) for k, v in asked.items() if v is not None}
         where = " AND ".join(f"{k} = ?" for k in given) or "1 = 1"
-        rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE {where} ORDER BY id DESC LIMIT ?", *given.values(),
-                            2**31 if limit is None else limit)
+        rows = self._db.all(
+            f"SELECT {JOB} FROM jobs WHERE {where} ORDER BY id DESC LIMIT ?",
+            *given.values(),
+            2**31 if limit is None else limit,
+        )
         return [self._decoded.job(row) for row in rows]
 
     def open_jobs(self, changed_after: float | None = None) -> list[JobRow]:
@@ -155,11 +163,22 @@ class Ledger:
             values.append(job_number(job_id))
         if under_way:
             where.append("state IN ('intended', 'running', 'submitted')")
-        return [attempt_of(row) for row in self._db.all(
-            f"SELECT {ATTEMPT} FROM attempts WHERE {' AND '.join(where)} ORDER BY job_id, number", *values)]
+        return [
+            attempt_of(row)
+            for row in self._db.all(
+                f"SELECT {ATTEMPT} FROM attempts WHERE {' AND '.join(where)} ORDER BY job_id, number", *values
+            )
+        ]
 
-    def decide(self, router: str, policy: str, decisions: Sequence[Decision], now: float, lease_s: float,
-               room: Mapping[str, int]) -> list[AttemptRow]:
+    def decide(
+        self,
+        router: str,
+        policy: str,
+        decisions: Sequence[Decision],
+        now: float,
+        lease_s: float,
+        room: Mapping[str, int],
+    ) -> list[AttemptRow]:
         """Carry decisions out as far as they still hold; the attempts that are now intended.
 
         `room`: chips of each pool that attempts of this ledger may hold in all, those under way included; what they
@@ -189,17 +208,40 @@ class Ledger:
         with self._db.write() as db:
             _attempts.seen(db, attempt, what, now)
 
-    def end(self, attempt: str, state: str, now: float, exit_code: int | None = None, reason: str = "",
-            done: float | None = None, spent: float = 0.0, next: str = WAITING, not_before: float = 0.0,
-            started: float | None = None, ended: float | None = None) -> bool:
+    def end(
+        self,
+        attempt: str,
+        state: str,
+        now: float,
+        exit_code: int | None = None,
+        reason: str = "",
+        done: float | None = None,
+        spent: float = 0.0,
+        next: str = WAITING,
+        not_before: float = 0.0,
+        started: float | None = None,
+        ended: float | None = None,
+    ) -> bool:
         """End an attempt and give its job its next state, in one; False where it had ended so before.
 
         A job whose owner asked for its end becomes `cancelled` whatever `next` says, unless the attempt is done.
         `done` is the share of the job's work that checkpoints now hold; it never falls.
         """
         with self._db.write() as db:
-            return _attempts.end(db, attempt, state, now, exit_code=exit_code, reason=reason, done=done, spent=spent,
-                                 then=next, not_before=not_before, started=started, ended=ended)
+            return _attempts.end(
+                db,
+                attempt,
+                state,
+                now,
+                exit_code=exit_code,
+                reason=reason,
+                done=done,
+                spent=spent,
+                then=next,
+                not_before=not_before,
+                started=started,
+                ended=ended,
+            )
 
     def ask_stop(self, attempt: str, why: str, now: float) -> None:
         """Ask that an attempt be stopped: "cancel", "preempt" or "move"."""
@@ -215,16 +257,25 @@ class Ledger:
 
     def decisions(self, job_id: str, limit: int | None = None) -> list[DecisionRow]:
         """Decisions about a job, oldest first; the last `limit` of them."""
-        rows = self._db.all("SELECT id, at, policy, router, decision FROM decisions WHERE job_id = ? "
-                            "ORDER BY id DESC LIMIT ?", job_number(job_id), 2**31 if limit is None else limit)
+        rows = self._db.all(
+            "SELECT id, at, policy, router, decision FROM decisions WHERE job_id = ? ORDER BY id DESC LIMIT ?",
+            job_number(job_id),
+            2**31 if limit is None else limit,
+        )
         return [decision_of(row) for row in reversed(rows)]
 
     def events(self, job_id: str | None = None, after: int = 0, limit: int | None = None) -> list[Event]:
         """Events after one, oldest first."""
         only, values = ("", []) if job_id is None else (" AND job_id = ?", [job_number(job_id)])
-        return [event_of(row) for row in self._db.all(
-            f"SELECT id, at, job_id, attempt, kind, text, data FROM events WHERE id > ?{only} ORDER BY id LIMIT ?",
-            after, *values, 2**31 if limit is None else limit)]
+        return [
+            event_of(row)
+            for row in self._db.all(
+                f"SELECT id, at, job_id, attempt, kind, text, data FROM events WHERE id > ?{only} ORDER BY id LIMIT ?",
+                after,
+                *values,
+                2**31 if limit is None else limit,
+            )
+        ]
 
     # routers, engines, pools
 
@@ -235,15 +286,27 @@ class Ledger:
 
     @staticmethod
     def _beat(db: Database, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
-        db.run("INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
-               "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
-               "seen = excluded.seen, stopped = excluded.stopped", router, host, pid, policy, now, now,
-               now if stopped else None)
+        db.run(
+            "INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
+            "seen = excluded.seen, stopped = excluded.stopped",
+            router,
+            host,
+            pid,
+            policy,
+            now,
+            now,
+            now if stopped else None,
+        )
 
     def routers(self) -> list[RouterRow]:
         """Routers that have written to this ledger, the last seen first."""
-        return [RouterRow(*row) for row in self._db.all(
-            "SELECT id, host, pid, policy, started, seen, stopped FROM routers ORDER BY seen DESC, id")]
+        return [
+            RouterRow(*row)
+            for row in self._db.all(
+                "SELECT id, host, pid, policy, started, seen, stopped FROM routers ORDER BY seen DESC, id"
+            )
+        ]
 
     def engine_health(self, name: str, ok: bool, error: str, next_try: float, now: float) -> EngineRow:
         """Note how an engine answered; how it has done so of late. Writes nothing while all stays well."""
@@ -253,18 +316,31 @@ class Ledger:
             failures = 0 if ok else 1 + (0 if old is None else old[3])
             new = (name, int(ok), since, failures, text_of(error), next_try)
             if new != old:
-                db.run("INSERT INTO engines (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
-                       "ON CONFLICT (name) DO UPDATE SET ok = excluded.ok, since = excluded.since, "
-                       "failures = excluded.failures, error = excluded.error, next_try = excluded.next_try", *new)
+                db.run(
+                    "INSERT INTO engines (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
+                    "ON CONFLICT (name) DO UPDATE SET ok = excluded.ok, since = excluded.since, "
+                    "failures = excluded.failures, error = excluded.error, next_try = excluded.next_try",
+                    *new,
+                )
             return _engine(new)
 
     def engines(self) -> list[EngineRow]:
         """How engines have answered of late."""
-        return [_engine(row) for row in self._db.all(
-            "SELECT name, ok, since, failures, error, next_try FROM engines ORDER BY name")]
+        return [
+            _engine(row)
+            for row in self._db.all("SELECT name, ok, since, failures, error, next_try FROM engines ORDER BY name")
+        ]
 
-    def settle(self, homes: Mapping[str, tuple[str, str]], router: str, host: str, pid: int, policy: str, now: float,
-               silent_s: float) -> None:
+    def settle(
+        self,
+        homes: Mapping[str, tuple[str, str]],
+        router: str,
+        host: str,
+        pid: int,
+        policy: str,
+        now: float,
+        silent_s: float,
+    ) -> None:
         """Note that a router begins, and where attempts lie: of each engine the mark and the path of its folder.
 
         All routers of a ledger must see the same folders, or one would take the other's attempts for lost and run
@@ -283,9 +359,14 @@ class Ledger:
     def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
         """Let no job start in a pool, or let them again. What runs there goes on."""
         with self._db.write() as db:
-            db.run("INSERT INTO pools (name, drained, reason, since) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
-                   "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since", storable(pool),
-                   int(on), text_of(reason), now)
+            db.run(
+                "INSERT INTO pools (name, drained, reason, since) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
+                "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since",
+                storable(pool),
+                int(on),
+                text_of(reason),
+                now,
+            )
 
     def drained(self) -> dict[str, str]:
         """Pools in which no job is to start, with the reason."""
@@ -296,14 +377,17 @@ class Ledger:
     def totals(self) -> dict[str, dict[str, float]]:
         """Sums for `/metrics`: jobs and attempts by state, chips held by pool, dollars spent by pool."""
         with self._db.read() as db:
+
             def counted(sql: str) -> dict[str, float]:
                 return dict(db.all(sql))
 
             return {
                 "jobs": counted("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
                 "attempts": counted("SELECT state, count(*) FROM attempts GROUP BY state ORDER BY state"),
-                "chips": counted("SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN "
-                                 "('intended', 'running', 'submitted') GROUP BY pool ORDER BY pool"),
+                "chips": counted(
+                    "SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN "
+                    "('intended', 'running', 'submitted') GROUP BY pool ORDER BY pool"
+                ),
                 "spent": counted("SELECT pool, sum(spent) FROM attempts GROUP BY pool ORDER BY pool"),
             }
 
@@ -362,6 +446,9 @@ def _ready(db: Database) -> str:
                 raise LedgerError(db.where, "it holds tables of something else", "it was left as it is; name another")
     found: dict[str, str] = dict(db.all("SELECT name, value FROM meta"))
     if found.get("version") != str(VERSION):
-        raise LedgerError(db.where, f"it is of version {found.get('version', 'unknown')}, this chipwise reads "
-                          f"{VERSION}", "it was left as it is; use the chipwise that made it, or start a new ledger")
+        raise LedgerError(
+            db.where,
+            f"it is of version {found.get('version', 'unknown')}, this chipwise reads {VERSION}",
+            "it was left as it is; use the chipwise that made it, or start a new ledger",
+        )
     return str(found["uid"])

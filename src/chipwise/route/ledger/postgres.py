@@ -34,8 +34,9 @@ class PostgreSQL(Database):
     def _connect(self) -> psycopg.Connection[Row]:
         """The connection; a new one where the server has closed the old, but never inside a transaction."""
         if self._link is None or (self._link.closed and not self._inside):
-            self._link = _psycopg().connect(self._url, autocommit=True, connect_timeout=CONNECT_S,
-                                            application_name="chipwise")
+            self._link = _psycopg().connect(
+                self._url, autocommit=True, connect_timeout=CONNECT_S, application_name="chipwise"
+            )
             self._link.execute(f"SET lock_timeout = {round(self._busy_s * 1000)}")
             self._link.execute("SET synchronous_commit = on")  # a commit returns once it is on the disk
         return self._link
@@ -88,8 +89,9 @@ class PostgreSQL(Database):
 
     def tables(self) -> set[str]:
         """Names of the tables there are."""
-        return {str(name) for (name,) in
-                self.all("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")}
+        return {
+            str(name) for (name,) in self.all("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        }
 
     def close(self) -> None:
         """End the connection."""
@@ -106,8 +108,9 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise MissingCompiler("A ledger in PostgreSQL", "psycopg is not installed",
-                              "pip install 'chipwise[postgres]'") from None
+        raise MissingCompiler(
+            "A ledger in PostgreSQL", "psycopg is not installed", "pip install 'chipwise[postgres]'"
+        ) from None
     return psycopg
 
 
@@ -123,6 +126,9 @@ def _told(error: Any) -> tuple[str, str]:
     if state.startswith(("28", "3D")):
         return text, "see the user, the password and the database in the URL"
     if not state or state.startswith(("08", "57P")):
-        return (f"the server does not answer ({text})", "what was committed is kept; whether the last step was, the "
-                "ledger says once the server is back: try again then")
+        return (
+            f"the server does not answer ({text})",
+            "what was committed is kept; whether the last step was, the "
+            "ledger says once the server is back: try again then",
+        )
     return f"{text} (SQLSTATE {state})", kept

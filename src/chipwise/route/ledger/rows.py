@@ -15,10 +15,13 @@ from chipwise.route.ledger.records import AttemptRow, DecisionRow, Event, JobRow
 from chipwise.route.option import Option, Unable
 from chipwise.route.view import Decision
 
-JOB = ("id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, "
-       "options, unable")
-ATTEMPT = ("id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
-           "ended, exit_code, place, reason, restarts, stop, spent")
+JOB = (
+    "id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, options, unable"
+)
+ATTEMPT = (
+    "id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
+    "ended, exit_code, place, reason, restarts, stop, spent"
+)
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
 _Parts = tuple[Job, tuple[Option, ...], tuple[Unable, ...]]
 _ALIKE = 4096  # texts of options that are kept decoded: jobs of one kind have the same
@@ -36,11 +39,24 @@ class Decoded:
         number, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, *texts = row
         job, options, unable = self._parts(number, *texts)
         failed = None if failed_at is None else decode(tuple[str, str], failed_at)
-        return JobRow(str(number), job, state, submitted, options, unable, done, spent, reason, failures, failed,
-                      not_before, bool(cancel), changed)
+        return JobRow(
+            str(number),
+            job,
+            state,
+            submitted,
+            options,
+            unable,
+            done,
+            spent,
+            reason,
+            failures,
+            failed,
+            not_before,
+            bool(cancel),
+            changed,
+        )
 
-    def _parts(self, number: int, job: str, options: str,
-               unable: str) -> _Parts:
+    def _parts(self, number: int, job: str, options: str, unable: str) -> _Parts:
         key = (number, options, unable)
         found = self._kept.get(key)
         if found is None:
@@ -102,9 +118,13 @@ def notes(db: Database, events: list[tuple[float, int, str, str, str, dict[str, 
     """Write events: time, job, attempt, kind, text, data."""
     if events:
         last = next_id(db, "events")
-        db.many("INSERT INTO events (id, at, job_id, attempt, kind, text, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(last + i, at, job, attempt, kind, text_of(text), encode(data, dict[str, Any]))
-                 for i, (at, job, attempt, kind, text, data) in enumerate(events)])
+        db.many(
+            "INSERT INTO events (id, at, job_id, attempt, kind, text, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (last + i, at, job, attempt, kind, text_of(text), encode(data, dict[str, Any]))
+                for i, (at, job, attempt, kind, text, data) in enumerate(events)
+            ],
+        )
 
 
 def next_id(db: Database, table: str) -> int:

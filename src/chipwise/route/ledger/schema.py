@@ -24,7 +24,7 @@ TABLES = (
         digest TEXT NOT NULL,
         name TEXT NOT NULL,
         owner TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN {_among(OVER | {'waiting', 'active'})}),
+        state TEXT NOT NULL CHECK (state IN {_among(OVER | {"waiting", "active"})}),
         submitted DOUBLE PRECISION NOT NULL,
         job TEXT NOT NULL,
         options TEXT NOT NULL,

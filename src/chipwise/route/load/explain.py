@@ -13,11 +13,25 @@ if TYPE_CHECKING:
 
     Spec = TypeVar("Spec", bound=BaseModel)
 
-SIDES = frozenset({  # pydantic's names for the sides of a union and for keys
-    "constrained-str", "dict[str,any]", "[key]", "GivenSpec", "literal['any']", "bool", "int", "float", "str",
-})
-BOUNDS = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}",
-          "less_than_equal": "at most {le}", "less_than": "less than {lt}"}
+SIDES = frozenset(
+    {  # pydantic's names for the sides of a union and for keys
+        "constrained-str",
+        "dict[str,any]",
+        "[key]",
+        "GivenSpec",
+        "literal['any']",
+        "bool",
+        "int",
+        "float",
+        "str",
+    }
+)
+BOUNDS = {
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+}
 
 
 def checked(kind: type[Spec], raw: Mapping[str, Any], file: str, prefix: str = "") -> Spec:
@@ -61,7 +75,7 @@ def _telling(errors: list[ErrorDetails]) -> ErrorDetails:
     first = errors[0]
     if first["type"] == "extra_forbidden":
         return first
-    alike = [e for e in errors if _place(e)[:len(_place(first))] == _place(first)]
+    alike = [e for e in errors if _place(e)[: len(_place(first))] == _place(first)]
     if isinstance(first["input"], dict | list):
         return max(alike, key=lambda e: len(_place(e)))
     said = [e for e in alike if e["type"] == "value_error"]
@@ -112,20 +126,30 @@ def _accepted(kind: str, ctx: Mapping[str, Any]) -> str:
     if kind == "string_pattern_mismatch":
         return _pattern(str(ctx.get("pattern", "")))
     fewest = ctx.get("min_length", 1)
-    plain = {"int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
-             "float_parsing": "a number", "string_type": "text", "bool_type": "true or false", "list_type": "a list",
-             "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
-             "too_long": f"at most {ctx.get('max_length', 0):,} entries", "string_too_short": "text",
-             "string_too_long": f"text of at most {ctx.get('max_length', 0):,} characters"}
+    plain = {
+        "int_type": "a whole number",
+        "int_from_float": "a whole number",
+        "float_type": "a number",
+        "float_parsing": "a number",
+        "string_type": "text",
+        "bool_type": "true or false",
+        "list_type": "a list",
+        "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
+        "too_long": f"at most {ctx.get('max_length', 0):,} entries",
+        "string_too_short": "text",
+        "string_too_long": f"text of at most {ctx.get('max_length', 0):,} characters",
+    }
     return plain.get(kind, "keys and values")
 
 
 def _pattern(pattern: str) -> str:
     from chipwise.route.spec.fields import NAME, PLAIN, VARIABLE
 
-    return {NAME: "a name of at most 63 letters, digits, dots, dashes and underscores",
-            VARIABLE: "the name of a variable: letters, digits and underscores",
-            PLAIN: "one line without control characters"}.get(pattern, "a shape such as 2x4")
+    return {
+        NAME: "a name of at most 63 letters, digits, dots, dashes and underscores",
+        VARIABLE: "the name of a variable: letters, digits and underscores",
+        PLAIN: "one line without control characters",
+    }.get(pattern, "a shape such as 2x4")
 
 
 def _plain(word: str) -> str:

@@ -53,8 +53,9 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
     listed = raw["jobs"]
     whole = isinstance(listed, list) and 0 < len(listed) <= MOST_JOBS and all(isinstance(one, dict) for one in listed)
     if set(raw) == {"jobs"} and whole:  # one by one, so that what is wrong is said of the first that has it
-        return [_job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].")
-                for i, one in enumerate(listed)]
+        return [
+            _job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].") for i, one in enumerate(listed)
+        ]
     return [_job(one, base, now, f"jobs[{i}].") for i, one in enumerate(checked(JobsSpec, raw, "job").jobs)]
 
 
@@ -69,8 +70,11 @@ def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
     workload = _workload(spec, base, where)
     given = tuple(_given(on, each, f"{where}estimates.{on}") for on, each in (spec.estimates or {}).items())
     if not workload and not given:
-        raise InputError(f"{where}workload", "nothing", "a workload to predict, or estimates of what it takes by pool, "
-                                                        "chip or family")
+        raise InputError(
+            f"{where}workload",
+            "nothing",
+            "a workload to predict, or estimates of what it takes by pool, chip or family",
+        )
     variants = _variants(spec, given, base, where)
     if workload:
         _check_variants(variants, workload, where)
@@ -113,8 +117,11 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
         raise InputError(f"{where}workload{inside}", e.value, e.accepted) from None
     serve = getattr(workload, "serve", None)
     if serve is not None and spec.estimates is None and (serve.arrival.kind != "offline" or not serve.requests):
-        raise InputError(f"{where}workload", "a service without an end",
-                         "an end: serve.offline with its requests, or `estimates` that say how long it is to run")
+        raise InputError(
+            f"{where}workload",
+            "a service without an end",
+            "an end: serve.offline with its requests, or `estimates` that say how long it is to run",
+        )
     return text
 
 
@@ -173,8 +180,9 @@ def _variants(spec: JobSpec, given: Iterable[Given], base: Path, where: str) -> 
         if family is None:
             raise InputError(f"{field}.family", "nothing", f"one of {', '.join(FAMILIES)}")
         if name in FAMILIES and family != name:
-            raise InputError(f"{field}.family", family, f"{name}, as the variant is called, or a variant of another "
-                                                        "name")
+            raise InputError(
+                f"{field}.family", family, f"{name}, as the variant is called, or a variant of another name"
+            )
         out.append(_variant(name, family, spec, variant, base, f"{field}."))
     return tuple(out)
 
@@ -192,8 +200,7 @@ def _check_variants(variants: Iterable[Variant], workload: str, where: str) -> N
                 varied(workload, v.batch, v.precision)
             except InputError as e:
                 key = "precision" if e.field.endswith("precision") else "batch"
-                raise InputError(f"{field}.{key}", v.precision if key == "precision" else v.batch,
-                                 e.accepted) from None
+                raise InputError(f"{field}.{key}", v.precision if key == "precision" else v.batch, e.accepted) from None
 
 
 def _families(given: Iterable[Given]) -> list[str]:
@@ -221,16 +228,28 @@ def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, w
     refuse_values(secrets, f"{where}secrets")
     for variable in (*environment, *secrets):
         if variable.startswith(RESERVED):
-            raise InputError(f"{where}environment", variable, f"a variable that does not begin with {RESERVED}: those "
-                                                              "tell a program where it runs")
+            raise InputError(
+                f"{where}environment",
+                variable,
+                f"a variable that does not begin with {RESERVED}: those tell a program where it runs",
+            )
     twice = next((name for name in secrets if name in environment), None)
     if twice is not None:
         raise InputError(f"{where}secrets", twice, "either a secret or a value under environment")
     return Variant(
-        name, family, chips, frozenset(_chips(own.on, family, f"{where}on")) if own and own.on else frozenset(),
-        tuple(command), spec.image or job.image or "", tuple(environment.items()), secrets,
-        (own.layout if own else None) or "", own.batch if own else None, (own.precision if own else None) or "",
-        tuple(own.flags) if own else (), _program((own.program if own else None) or "", base),
+        name,
+        family,
+        chips,
+        frozenset(_chips(own.on, family, f"{where}on")) if own and own.on else frozenset(),
+        tuple(command),
+        spec.image or job.image or "",
+        tuple(environment.items()),
+        secrets,
+        (own.layout if own else None) or "",
+        own.batch if own else None,
+        (own.precision if own else None) or "",
+        tuple(own.flags) if own else (),
+        _program((own.program if own else None) or "", base),
     )
 
 
@@ -259,8 +278,12 @@ def _chips(names: Iterable[str], family: str, field: str) -> list[str]:
 
 
 def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
-    chips = ["cpu"] if spec.chips == ["cpu"] else _chips(
-        [c for c in spec.chips or () if c != "cpu"], "", f"{field}.chips") + ["cpu"] * ("cpu" in (spec.chips or ()))
+    chips = (
+        ["cpu"]
+        if spec.chips == ["cpu"]
+        else _chips([c for c in spec.chips or () if c != "cpu"], "", f"{field}.chips")
+        + ["cpu"] * ("cpu" in (spec.chips or ()))
+    )
     data = None
     if spec.data is not None:
         if spec.data.move and spec.data.size is None:
@@ -290,5 +313,6 @@ def _checkpoint(spec: JobSpec, base: Path) -> Checkpoint:
     folder = c.folder or ""
     if folder and "://" not in folder:
         folder = os.path.normpath(base / Path(folder).expanduser())
-    return Checkpoint(c.restartable, inf if c.every is None else c.every, folder,
-                      restart if c.restart is None else c.restart)
+    return Checkpoint(
+        c.restartable, inf if c.every is None else c.every, folder, restart if c.restart is None else c.restart
+    )

@@ -59,16 +59,23 @@ class Pools:
         return Path(self.settings(engine).get("folder", self.folder))
 
 
-def load_pools(path: str | Path, book: PriceBook | None = None, know: Economics | None = None,
-               today: date | None = None) -> Pools:
+def load_pools(
+    path: str | Path, book: PriceBook | None = None, know: Economics | None = None, today: date | None = None
+) -> Pools:
     """The pools of a file; an `InputError` names the field that can't be used."""
     file = Path(path)
     raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name, such="`pools:` with a list of them")
     return pools_of(raw, file.parent.resolve(), str(file), book, know, today)
 
 
-def pools_of(raw: Mapping[str, Any], base: Path, path: str = "", book: PriceBook | None = None,
-             know: Economics | None = None, today: date | None = None) -> Pools:
+def pools_of(
+    raw: Mapping[str, Any],
+    base: Path,
+    path: str = "",
+    book: PriceBook | None = None,
+    know: Economics | None = None,
+    today: date | None = None,
+) -> Pools:
     """The pools that a mapping holds."""
     from chipwise.route.spec.pools import PoolsSpec
 
@@ -134,10 +141,24 @@ class _Asking:
         price = self.price(spec, chip, terms, where)
         unit, shapes = self.granularity(spec, chip, price, where)
         return Pool(
-            spec.name, spec.engine, chip.id if chip else CPU, chip.family if chip else CPU, spec.count, unit, shapes,
-            price.usd, terms, price.source, spec.region or "", self.interruptions(spec, terms),
-            self.watts(spec, chip, terms), inf if spec.power_kw is None else spec.power_kw * 1000,
-            inf if spec.max_time is None else spec.max_time, self.address(spec, where), spec.cloud or "")
+            spec.name,
+            spec.engine,
+            chip.id if chip else CPU,
+            chip.family if chip else CPU,
+            spec.count,
+            unit,
+            shapes,
+            price.usd,
+            terms,
+            price.source,
+            spec.region or "",
+            self.interruptions(spec, terms),
+            self.watts(spec, chip, terms),
+            inf if spec.power_kw is None else spec.power_kw * 1000,
+            inf if spec.max_time is None else spec.max_time,
+            self.address(spec, where),
+            spec.cloud or "",
+        )
 
     def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
         """Where in the engine, with the engine's own settings."""
@@ -169,23 +190,31 @@ class _Asking:
             self.say(spec, "its own chips cost nothing an hour (no price given)")
             return _Priced(0.0, "owned, no price given")
         if chip is None or spec.cloud is None:
-            raise InputError(f"{where}.price", "nothing", "US dollars of a chip-hour" + (
-                "" if chip is None else ", or a cloud (and region) whose price is listed"))
+            raise InputError(
+                f"{where}.price",
+                "nothing",
+                "US dollars of a chip-hour"
+                + ("" if chip is None else ", or a cloud (and region) whose price is listed"),
+            )
         clouds = {offer.cloud for offer in self.book.offers}
         if spec.cloud not in clouds:
             raise UnknownName(f"{where}.cloud", spec.cloud, clouds)
         found = self.committed(spec, chip, where) if terms == "reserved" else self.offered(spec, chip, terms)
         if found is None:
             at = f"{spec.cloud} {spec.region}" if spec.region else spec.cloud
-            raise InputError(f"{where}.price", "nothing", f"US dollars of a chip-hour: no price of {chip.id} {terms} "
-                                                          f"is listed at {at}")
+            raise InputError(
+                f"{where}.price",
+                "nothing",
+                f"US dollars of a chip-hour: no price of {chip.id} {terms} is listed at {at}",
+            )
         self.say(spec, f"price {found.usd:.2f} USD a chip-hour: {found.source}")
         return found
 
     def offered(self, spec: PoolSpec, chip: Chip, terms: str) -> _Priced | None:
         """The cheapest offer of the cloud, in the region where one is named."""
-        offers = tuple(o for o in self.book.offers
-                       if o.cloud == spec.cloud and (not spec.region or o.region in (spec.region, "")))
+        offers = tuple(
+            o for o in self.book.offers if o.cloud == spec.cloud and (not spec.region or o.region in (spec.region, ""))
+        )
         book = replace(self.book, offers=offers)
         spot = terms == "spot"
         if not book.offers_for(chip.id, spot):
@@ -210,8 +239,9 @@ class _Asking:
         stale = ", stale" if is_stale(c.date, self.today) else ""
         return _Priced(c.usd_h, f"{c.cloud} {c.region} {c.instance} {c.years} years, {c.date}{stale}")
 
-    def granularity(self, spec: PoolSpec, chip: Chip | None, price: _Priced,
-                    where: str) -> tuple[int, tuple[tuple[int, str], ...]]:
+    def granularity(
+        self, spec: PoolSpec, chip: Chip | None, price: _Priced, where: str
+    ) -> tuple[int, tuple[tuple[int, str], ...]]:
         """Multiples and slices in which chips are taken."""
         legal = load().slices.get(chip.id) if chip else None
         if spec.unit is not None and spec.count % spec.unit:
@@ -221,14 +251,18 @@ class _Asking:
         if legal is not None and spec.shapes is None and spec.unit is None:
             counts = [n for n in legal.chip_counts() if n <= spec.count]
             shapes = tuple((n, "x".join(map(str, legal.shape_for(n) or ()))) for n in counts)
-            self.say(spec, f"slices of the catalog: {', '.join(s for _, s in shapes[:6])}"
-                           f"{', ...' if len(shapes) > 6 else ''} (no shapes given)")
+            self.say(
+                spec,
+                f"slices of the catalog: {', '.join(s for _, s in shapes[:6])}"
+                f"{', ...' if len(shapes) > 6 else ''} (no shapes given)",
+            )
             return 1, shapes
         if spec.unit is None and price.instance > 1 and legal is None:
             unit = min(price.instance, spec.count)
             if spec.count % unit:
-                raise InputError(f"{where}.unit", "nothing", f"a unit: {spec.count} chips are not whole instances of "
-                                                             f"{unit}")
+                raise InputError(
+                    f"{where}.unit", "nothing", f"a unit: {spec.count} chips are not whole instances of {unit}"
+                )
             self.say(spec, f"taken in whole instances of {unit} chips, as they are priced (no unit given)")
             return unit, ()
         return spec.unit or 1, ()
@@ -252,8 +286,11 @@ class _Asking:
             return 0.0
         place = region_site(spec.cloud or "", spec.region or "")
         _, busy = unit_watts(chip, 1, place, self.know)
-        self.say(spec, f"{busy:.0f} W a busy chip: {chip.tdp_w:.0f} W rated, its share of the server, and PUE "
-                       f"{place.pue.value:g} ({place.pue.source}, {place.pue.date})")
+        self.say(
+            spec,
+            f"{busy:.0f} W a busy chip: {chip.tdp_w:.0f} W rated, its share of the server, and PUE "
+            f"{place.pue.value:g} ({place.pue.source}, {place.pue.date})",
+        )
         return busy
 
 

@@ -14,7 +14,8 @@ HARMLESS = re.compile(r"(?:-?\d{1,6}(?:\.\d{1,6})?|true|false|yes|no|on|off)?", 
 LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}"
-    r"|ya29\.[0-9A-Za-z_-]{20,})|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+    r"|ya29\.[0-9A-Za-z_-]{20,})|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@"
+)
 NAMED = ("secret", "secrets")  # of engines: names of objects that hold them
 INSTEAD = "no value in the file: name it under `secrets`, and the engine fetches it when the job starts"
 
@@ -45,11 +46,18 @@ def refuse_names(settings: Mapping[str, Any], field: str) -> None:
     refuse_values(names, f"{field}.{KEY}")
     for i, name in enumerate(names):
         if re.search("[a-z]", name) and re.search("[0-9]", name):
-            raise InputError(f"{field}.{KEY}[{i}]", "its value", "the name of a variable such as HF_TOKEN, never its "
-                             "value: no lower-case letters beside digits")
+            raise InputError(
+                f"{field}.{KEY}[{i}]",
+                "its value",
+                "the name of a variable such as HF_TOKEN, never its value: no lower-case letters beside digits",
+            )
         if reserved(name):
-            raise InputError(f"{field}.{KEY}[{i}]", name, f"a variable other than {', '.join(sorted(RESERVED))}, and "
-                             f"none that begins with {', '.join(BEGINNINGS)}")
+            raise InputError(
+                f"{field}.{KEY}[{i}]",
+                name,
+                f"a variable other than {', '.join(sorted(RESERVED))}, and "
+                f"none that begins with {', '.join(BEGINNINGS)}",
+            )
 
 
 def refuse_settings(settings: Mapping[str, str], field: str) -> None:
@@ -63,5 +71,8 @@ def refuse_arguments(arguments: Iterable[str], field: str) -> None:
     """Refuse arguments that hold what looks like a secret; the message never shows them."""
     for i, text in enumerate(arguments):
         if LOOKS.search(text):
-            raise InputError(field, f"argument {i} looks like a secret",
-                             "no secret in a command: name a variable under `secrets`, and let the program read it")
+            raise InputError(
+                field,
+                f"argument {i} looks like a secret",
+                "no secret in a command: name a variable under `secrets`, and let the program read it",
+            )

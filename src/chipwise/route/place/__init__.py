@@ -25,8 +25,16 @@ __all__ = ["DEPTH", "PATIENCE", "Front", "front_of", "fronted", "grant", "place"
 Lookup = Callable[[str, str], Option]
 
 
-def place(view: View, wishes: Wishes, options: Lookup | None = None, *, patience: float = PATIENCE,
-          waits: Collection[str] | None = None, depth: int | None = None, heads: bool = False) -> list[Decision]:
+def place(
+    view: View,
+    wishes: Wishes,
+    options: Lookup | None = None,
+    *,
+    patience: float = PATIENCE,
+    waits: Collection[str] | None = None,
+    depth: int | None = None,
+    heads: bool = False,
+) -> list[Decision]:
     """What is to be done now: stops first, then starts, then waits, each with its reason.
 
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
@@ -61,8 +69,9 @@ def _heads(view: View, wishes: Wishes, field: Field, patience: float) -> list[in
     return chosen
 
 
-def grant(view: View, wishes: Wishes, patience: float = PATIENCE, depth: int | None = None,
-          asked: Collection[str] = ()) -> Field:
+def grant(
+    view: View, wishes: Wishes, patience: float = PATIENCE, depth: int | None = None, asked: Collection[str] = ()
+) -> Field:
     """Who is where after all have had their turns (`pos`; -1: nowhere), without the words."""
     aged, due = overdue(view, patience)
     field = _field(view, wishes, aged)
@@ -95,22 +104,59 @@ def _field(view: View, wishes: Wishes, aged: Flags) -> Field:
         return np.full(shape, fill, dtype=np.int64)
 
     return Field(
-        now=float(view.now), preempts=wishes.preempts, moves=wishes.moves,
-        score=np.ascontiguousarray(wishes.score, dtype=float), usd=view.usd, budget=view.budget, barred=view.barred,
-        start=view.start, seconds=view.seconds, high=view.high, chips=view.chips, rank=view.rank, wait=wait,
-        latest=latest, weight=view.weight, restartable=view.restartable, again=view.again, since=view.since,
-        aged=aged, at=view.at, total=view.total, room=view.free, free=view.free.copy(),
-        pos=whole(n, fill=-1), target=whole(n, fill=-1), predicted=np.full(n, np.nan), stopper=whole(n, fill=-1),
-        turn=np.zeros(n, dtype=bool), ends=np.empty((pools, most)), held=np.empty((pools, most), dtype=np.int64),
-        who=np.empty((pools, most), dtype=np.int64), many=whole(pools), queue=np.zeros(pools), soft=whole(pools),
+        now=float(view.now),
+        preempts=wishes.preempts,
+        moves=wishes.moves,
+        score=np.ascontiguousarray(wishes.score, dtype=float),
+        usd=view.usd,
+        budget=view.budget,
+        barred=view.barred,
+        start=view.start,
+        seconds=view.seconds,
+        high=view.high,
+        chips=view.chips,
+        rank=view.rank,
+        wait=wait,
+        latest=latest,
+        weight=view.weight,
+        restartable=view.restartable,
+        again=view.again,
+        since=view.since,
+        aged=aged,
+        at=view.at,
+        total=view.total,
+        room=view.free,
+        free=view.free.copy(),
+        pos=whole(n, fill=-1),
+        target=whole(n, fill=-1),
+        predicted=np.full(n, np.nan),
+        stopper=whole(n, fill=-1),
+        turn=np.zeros(n, dtype=bool),
+        ends=np.empty((pools, most)),
+        held=np.empty((pools, most), dtype=np.int64),
+        who=np.empty((pools, most), dtype=np.int64),
+        many=whole(pools),
+        queue=np.zeros(pools),
+        soft=whole(pools),
         behind=np.empty((pools, running + 1), dtype=np.int64),
-        behinds=whole(pools), holder=whole(pools, fill=-1), shadow=np.zeros(pools), spare=whole(pools),
-        memo=np.empty((pools, widest)), known=np.zeros((pools, widest), dtype=bool),
-        touched=np.zeros(pools, dtype=bool))
+        behinds=whole(pools),
+        holder=whole(pools, fill=-1),
+        shadow=np.zeros(pools),
+        spare=whole(pools),
+        memo=np.empty((pools, widest)),
+        known=np.zeros((pools, widest), dtype=bool),
+        touched=np.zeros(pools, dtype=bool),
+    )
 
 
-def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
-               asked: Collection[str] | None, heads: Sequence[int]) -> list[Decision]:
+def _decisions(
+    view: View,
+    wishes: Wishes,
+    field: Field,
+    options: Lookup | None,
+    asked: Collection[str] | None,
+    heads: Sequence[int],
+) -> list[Decision]:
     def decision(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = view.jobs[j], view.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
@@ -121,8 +167,7 @@ def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
     for j in changed:
         p, here = int(field.pos[j]), int(view.at[j])
         if here >= 0:
-            why = (reasons.moves(view, wishes, j, p) if p >= 0
-                   else reasons.stops(view, wishes, j, int(field.stopper[j])))
+            why = reasons.moves(view, wishes, j, p) if p >= 0 else reasons.stops(view, wishes, j, int(field.stopper[j]))
             found.append(decision(j, "stop", here, why))
     for j in changed:
         p = int(field.pos[j])
@@ -130,8 +175,9 @@ def _decisions(view: View, wishes: Wishes, field: Field, options: Lookup | None,
             found.append(decision(j, "start", p, reasons.starts(view, wishes, j, p)))
     for j in dict.fromkeys([*heads, *_waiting(view, field, asked)]):
         p = int(field.target[j])
-        found.append(decision(j, "wait", p, reasons.waits(view, wishes, j, p, float(field.predicted[j]),
-                                                          bool(field.aged[j]))))
+        found.append(
+            decision(j, "wait", p, reasons.waits(view, wishes, j, p, float(field.predicted[j]), bool(field.aged[j])))
+        )
     return found
 
 

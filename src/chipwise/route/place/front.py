@@ -43,14 +43,23 @@ _FRONTS: dict[Policy, Front] = {}
 
 def fronted(front: Front) -> Callable[[Policy], Policy]:
     """Say how a policy orders jobs that wait; it must judge each job by its own row and the running ones'."""
+
     def noted(policy: Policy) -> Policy:
         _FRONTS[policy] = front
         return policy
+
     return noted
 
 
-def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DEPTH, asked: Collection[str] = (),
-             patience: float = PATIENCE) -> View:
+def front_of(
+    board: Board,
+    policy: Policy,
+    at: Moment,
+    *,
+    depth: int | None = DEPTH,
+    asked: Collection[str] = (),
+    patience: float = PATIENCE,
+) -> View:
     """What a policy is to be shown for one decision: all, where it has no `Front` or no more than `depth` wait."""
     front, here = _FRONTS.get(policy), board.column("at")
     if depth is None or front is None or np.count_nonzero(here < 0) <= depth:
@@ -58,8 +67,9 @@ def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DE
     kept = board.kept(at, front.keep)
     order = kept[0] if front.order is None else front.order(board, at, kept)
     waits, key = np.empty(len(board), dtype=np.int64), np.empty(len(board))
-    aged, many = _line(at.now, patience, here, board.column("arrival"), board.column("weight"), board.column("had"),
-                       order, waits, key)
+    aged, many = _line(
+        at.now, patience, here, board.column("arrival"), board.column("weight"), board.column("had"), order, waits, key
+    )
     first = _first(board, waits[:aged], key[:aged], depth)
     if len(first) < depth:
         first = np.concatenate([first, _first(board, waits[aged:many], key[aged:many], depth - len(first))])
@@ -69,8 +79,9 @@ def front_of(board: Board, policy: Policy, at: Moment, *, depth: int | None = DE
 
 
 @entry
-def _line(now: float, patience: float, at: Any, arrival: Any, weight: Any, had: Any, order: Any, waits: Any,
-          key: Any) -> Any:
+def _line(
+    now: float, patience: float, at: Any, arrival: Any, weight: Any, had: Any, order: Any, waits: Any, key: Any
+) -> Any:
     """The rows that wait, those overdue before the others, and what sorts each; how many are overdue, and all."""
     many = aged = 0
     for overdue in (True, False):
@@ -96,5 +107,5 @@ def _first(board: Board, rows: Ints, order: Floats, many: int) -> Ints:
         arrival = board.column("arrival")[level]
         turns = np.argsort(arrival, kind="stable")
         names = board.ids(level) if (arrival[turns][1:] == arrival[turns][:-1]).any() else []
-        level = level[by_id(turns, names, arrival) if names else turns][:many - len(surely)]
+        level = level[by_id(turns, names, arrival) if names else turns][: many - len(surely)]
     return np.concatenate([surely, level])

@@ -20,10 +20,16 @@ def compared(view: View, wishes: Wishes, j: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.barred[j])
     for pool, score, start, seconds, usd, chips, barred in zip(
-            view.pools, *(row.tolist() for row in rows), strict=True):
+        view.pools, *(row.tolist() for row in rows), strict=True
+    ):
         if seconds < inf:
-            found[pool] = {"score": score if isfinite(score) else None, "start": start if isfinite(start) else None,
-                           "seconds": seconds, "usd": usd, "chips": chips}
+            found[pool] = {
+                "score": score if isfinite(score) else None,
+                "start": start if isfinite(start) else None,
+                "seconds": seconds,
+                "usd": usd,
+                "chips": chips,
+            }
             if barred:
                 found[pool]["barred"] = True
     return found
@@ -31,8 +37,12 @@ def compared(view: View, wishes: Wishes, j: int) -> dict[str, Any]:
 
 def starts(view: View, wishes: Wishes, j: int, p: int) -> str:
     """Why a job starts where it does."""
-    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, starts now"
-                       + _others(view, wishes, j, p))
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, starts now" + _others(view, wishes, j, p),
+    )
 
 
 def moves(view: View, wishes: Wishes, j: int, p: int) -> str:
@@ -40,15 +50,25 @@ def moves(view: View, wishes: Wishes, j: int, p: int) -> str:
     here, unit = int(view.at[j]), wishes.unit
     gone = view.chips[j, here] > view.total[here]
     there = "no longer possible" if gone else amount(wishes.score[j, here], unit)
-    return _with_notes(view, wishes, j, f"moves from {view.pools[here]} ({there}) to "
-                       f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
-                       f"repeats {format_seconds(float(view.again[j]))} of work")
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"moves from {view.pools[here]} ({there}) to "
+        f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
+        f"repeats {format_seconds(float(view.again[j]))} of work",
+    )
 
 
 def stops(view: View, wishes: Wishes, j: int, by: int) -> str:
     """Why a running job is stopped."""
-    return _with_notes(view, wishes, j, f"makes room in {view.pools[int(view.at[j])]} for {view.jobs[by]}, which is "
-                       f"ahead; repeats {format_seconds(float(view.again[j]))} of work")
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"makes room in {view.pools[int(view.at[j])]} for {view.jobs[by]}, which is "
+        f"ahead; repeats {format_seconds(float(view.again[j]))} of work",
+    )
 
 
 def waits(view: View, wishes: Wishes, j: int, p: int, predicted: float, aged: bool) -> str:
@@ -56,8 +76,13 @@ def waits(view: View, wishes: Wishes, j: int, p: int, predicted: float, aged: bo
     if p < 0:
         return _with_notes(view, wishes, j, _nowhere(view, j))
     since = " (has waited long: its place is kept)" if aged else ""
-    return _with_notes(view, wishes, j, f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, "
-                       f"{_start(predicted, view.now)}{_others(view, wishes, j, p)}: waits{since}")
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, "
+        f"{_start(predicted, view.now)}{_others(view, wishes, j, p)}: waits{since}",
+    )
 
 
 def amount(value: float, unit: str) -> str:
@@ -81,8 +106,10 @@ def _nowhere(view: View, j: int) -> str:
         return "can't run in any pool: waits"
     dear = can & (view.usd[j] > view.budget[j])
     if dear[can].all():
-        return (f"costs {float(view.usd[j][can].min()):,.2f} USD at the least and "
-                f"{float(view.budget[j]):,.2f} USD of its budget are left: waits")
+        return (
+            f"costs {float(view.usd[j][can].min()):,.2f} USD at the least and "
+            f"{float(view.budget[j]):,.2f} USD of its budget are left: waits"
+        )
     if (view.chips[j][can] > view.total[can]).all():
         return f"{NO_CHIPS}: waits"
     return "no pool is wanted for it: waits"
@@ -91,8 +118,10 @@ def _nowhere(view: View, j: int) -> str:
 def _others(view: View, wishes: Wishes, j: int, p: int) -> str:
     score: list[float] = wishes.score[j].tolist()
     ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
-    said = [f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
-            for q in ranked[:OTHERS]]
+    said = [
+        f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
+        for q in ranked[:OTHERS]
+    ]
     if view.barred[j].any():
         barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
         said += [f"; {', '.join(barred)} failed last"] if barred else []

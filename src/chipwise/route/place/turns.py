@@ -82,12 +82,27 @@ def pairs(view: View, wishes: Wishes, aged: Flags, due: Floats) -> tuple[Ints, I
     score, order = np.ascontiguousarray(wishes.score, dtype=float), np.ascontiguousarray(wishes.order, dtype=float)
     jobs, pools = (np.empty(score.size, dtype=np.int64) for _ in range(2))
     key = np.empty(score.size)
-    old, many = _collect(ranked, aged, _movable(view, wishes), score, order, view.seconds, view.usd, view.budget,
-                         view.chips, view.total, view.barred, view.at, jobs, pools, key)
+    old, many = _collect(
+        ranked,
+        aged,
+        _movable(view, wishes),
+        score,
+        order,
+        view.seconds,
+        view.usd,
+        view.budget,
+        view.chips,
+        view.total,
+        view.barred,
+        view.at,
+        jobs,
+        pools,
+        key,
+    )
     by = in_order(key[old:many]) + old
     if old:
         due_of = due[jobs[:old]]
-        place = np.cumsum(np.concatenate([[0], jobs[1:old] != jobs[:old - 1]]))
+        place = np.cumsum(np.concatenate([[0], jobs[1:old] != jobs[: old - 1]]))
         by = np.concatenate([np.lexsort((key[:old], place, due_of)), by])
     return jobs[by], pools[by], int(old)
 
@@ -117,8 +132,23 @@ def _edges(alike: Flags) -> tuple[list[int], list[int]]:
 
 
 @entry
-def _collect(ranked: Any, aged: Any, movable: Any, score: Any, order: Any, seconds: Any, usd: Any, budget: Any,
-             chips: Any, total: Any, barred: Any, at: Any, jobs: Any, pools: Any, key: Any) -> Any:
+def _collect(
+    ranked: Any,
+    aged: Any,
+    movable: Any,
+    score: Any,
+    order: Any,
+    seconds: Any,
+    usd: Any,
+    budget: Any,
+    chips: Any,
+    total: Any,
+    barred: Any,
+    at: Any,
+    jobs: Any,
+    pools: Any,
+    key: Any,
+) -> Any:
     """Pairs to be granted with what sorts them, those of overdue jobs first; how many those are, and all.
 
     Not those that a job can't run in or afford, or failed in last while it has another; where it runs it may go on.
@@ -150,13 +180,15 @@ def _collect(ranked: Any, aged: Any, movable: Any, score: Any, order: Any, secon
 @part
 def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any) -> bool:
     """Whether a job may go to a pool."""
-    return bool(-np.inf < score[j, p] < np.inf and seconds[j, p] < np.inf and usd[j, p] <= budget[j]
-                and chips[j, p] <= total[p])
+    return bool(
+        -np.inf < score[j, p] < np.inf and seconds[j, p] < np.inf and usd[j, p] <= budget[j] and chips[j, p] <= total[p]
+    )
 
 
 @part
-def _has_other(j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any,
-               barred: Any) -> bool:
+def _has_other(
+    j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, barred: Any
+) -> bool:
     """Whether there is a pool that a job did not fail in last."""
     for p in range(score.shape[1]):
         if not barred[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):

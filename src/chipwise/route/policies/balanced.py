@@ -31,8 +31,9 @@ def balanced(view: View) -> Wishes:
     score += second[:, None] * finish_in(view)
     said = ", ".join(f"{name} {share:g}" for name, share in by.items())
     order = least_work(view.seconds, view.chips) / view.weight
-    return Wishes(score, order, "of its best", preempts=True, moves=True, wait=second,
-                  because=f"the least weighted sum of {said}")
+    return Wishes(
+        score, order, "of its best", preempts=True, moves=True, wait=second, because=f"the least weighted sum of {said}"
+    )
 
 
 def weights_of(view: View) -> dict[str, float]:

@@ -37,21 +37,29 @@ def _best(view: View) -> tuple[Floats, Ints, Floats]:
 def max_throughput_per_dollar(view: View) -> Wishes:
     """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
     held = view.restartable & (view.at >= 0)
-    room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]],
-                                   minlength=len(view.pools)).astype(np.int64)
+    room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]], minlength=len(view.pools)).astype(
+        np.int64
+    )
     fixed = np.where(view.restartable, -1, view.at)
     turns = by_arrival(view)  # of those alike
     score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
     pairs, key, most = scored(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score)
     plan = planned(turns, pairs[in_order(key)], view.seconds, score, view.chips, room)
     _put_first(plan, most, score, order)
-    return Wishes(score, order, "USD s", preempts=True, moves=True,
-                  because="the most jobs done per second and dollar, at no more than twice the least cost")
+    return Wishes(
+        score,
+        order,
+        "USD s",
+        preempts=True,
+        moves=True,
+        because="the most jobs done per second and dollar, at no more than twice the least cost",
+    )
 
 
 @owning
-def rank(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any,
-         order: Any) -> None:
+def rank(
+    turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
+) -> None:
     """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
     pairs, key, most = scored(turns, seconds, usd, chips, weight, fixed, room, score)
     plan = planned(turns, pairs[np.argsort(key, kind="mergesort")], seconds, score, chips, room.copy())

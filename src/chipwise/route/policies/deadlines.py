@@ -21,8 +21,11 @@ def _promises(view: View) -> tuple[Floats, Ints, Floats]:
     behind = np.where(np.isfinite(shortest), shortest, 0.0) / view.weight
     promised = np.isfinite(view.deadline)
     last = np.where(promised, view.deadline, 0.0)[:, None] - run_quantile(view)
-    return (np.where(promised, most(last), view.arrival + SOFT / view.weight),
-            np.where(promised, last.argmax(axis=1), -1), behind)
+    return (
+        np.where(promised, most(last), view.arrival + SOFT / view.weight),
+        np.where(promised, last.argmax(axis=1), -1),
+        behind,
+    )
 
 
 def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
@@ -91,12 +94,21 @@ class Chances(dict[str, str]):
         view, p = self._view, int(self._chance[k].argmax())
         if not np.isfinite(view.seconds[j]).any():
             return default
-        return (f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, {view.pools[p]}, does with "
-                f"{self._chance[k, p]:.0%} (scores are the risk of missing it)")
+        return (
+            f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, {view.pools[p]}, does with "
+            f"{self._chance[k, p]:.0%} (scores are the risk of missing it)"
+        )
 
 
 def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
     # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
     # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
-    return Wishes(score, order, "USD", wait=wait, latest=latest, notes=notes,
-                  because="the fewest dollars that meet the deadline with the job's confidence")
+    return Wishes(
+        score,
+        order,
+        "USD",
+        wait=wait,
+        latest=latest,
+        notes=notes,
+        because="the fewest dollars that meet the deadline with the job's confidence",
+    )

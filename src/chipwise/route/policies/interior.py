@@ -60,8 +60,20 @@ def _through(m: Any, j: int, v: Any, at: int) -> None:
 
 
 @part
-def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, joint: Any,
-            border: Any, work: Any, column: Any, inverse: Any, ratio: Any) -> float:
+def _factor(
+    speed: Any,
+    level: Any,
+    chips: Any,
+    own: Any,
+    pull: Any,
+    rho: Any,
+    joint: Any,
+    border: Any,
+    work: Any,
+    column: Any,
+    inverse: Any,
+    ratio: Any,
+) -> float:
     """Factors of the jobs' matrices and the pools', and what joins them to t, whose own coefficient is returned."""
     jobs, pools = speed.shape
     n = jobs * pools
@@ -106,9 +118,28 @@ def _factor(speed: Any, level: Any, chips: Any, own: Any, pull: Any, rho: Any, j
 
 
 @part
-def _direction(ratio: Any, q: Any, ra: Any, rb: Any, rc: Any, speed: Any, level: Any, chips: Any, inverse: Any,
-               pull: Any, rho: Any, joint: Any, border: Any, total: float, step: Any, ua: Any, ub: Any, uc: Any,
-               right: Any, side: Any) -> None:
+def _direction(
+    ratio: Any,
+    q: Any,
+    ra: Any,
+    rb: Any,
+    rc: Any,
+    speed: Any,
+    level: Any,
+    chips: Any,
+    inverse: Any,
+    pull: Any,
+    rho: Any,
+    joint: Any,
+    border: Any,
+    total: float,
+    step: Any,
+    ua: Any,
+    ub: Any,
+    uc: Any,
+    right: Any,
+    side: Any,
+) -> None:
     """A Newton step of everything, q being (complementarity + value * dual residual) / dual."""
     jobs, pools = speed.shape
     n = jobs * pools
@@ -227,8 +258,28 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
                 if phase == 1:
                     product += before[k] * dual_before[k]
                 q[k] = (product + v[k] * rest[k]) * over[k]
-            _direction(ratio, q, ra, rb, rc, speed, level, chips, inverse, pull, rho, joint, border, total, step, ua,
-                       ub, uc, right, side)
+            _direction(
+                ratio,
+                q,
+                ra,
+                rb,
+                rc,
+                speed,
+                level,
+                chips,
+                inverse,
+                pull,
+                rho,
+                joint,
+                border,
+                total,
+                step,
+                ua,
+                ub,
+                uc,
+                right,
+                side,
+            )
             most, dual_most = 1.0, 1.0
             for k in range(size):
                 dual[k] = rest[k] - (step[k] + q[k]) * ratio[k]

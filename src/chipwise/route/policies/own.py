@@ -68,7 +68,12 @@ def _problem(view: View, wishes: object) -> str:
         return f"{type(wishes).__name__} in place of Wishes"
     n, p = len(view.jobs), len(view.pools)
     shapes: dict[str, list[tuple[int, ...]]] = {
-        "score": [(n, p)], "order": [(n,), (n, p)], "latest": [(n, p)], "shares": [(n, p)], "wait": [(), (n,)]}
+        "score": [(n, p)],
+        "order": [(n,), (n, p)],
+        "latest": [(n, p)],
+        "shares": [(n, p)],
+        "wait": [(), (n,)],
+    }
     for field, allowed in shapes.items():
         value = getattr(wishes, field)
         if value is None and field in ("latest", "shares"):

@@ -70,8 +70,9 @@ def bases_of(kind: object) -> Bases:
 class Sharing:
     """One program, solved as often as needed. Rows: time of groups, chips of pools, then what groups get."""
 
-    def __init__(self, gains: Floats, takes: Floats, many: Floats, names: Sequence[bytes] = (),
-                 bases: Bases | None = None) -> None:
+    def __init__(
+        self, gains: Floats, takes: Floats, many: Floats, names: Sequence[bytes] = (), bases: Bases | None = None
+    ) -> None:
         """`bases`: where to begin from and to keep where it ended; `names` then says which group is which."""
         import highspy
 
@@ -160,8 +161,14 @@ class Sharing:
         level, *rest = (int(status) for status in basis.col_status)
         columns[self._g, self._p] = rest
         n = self.groups
-        self.bases.last[aim] = Basis({name: g for g, name in enumerate(self.names)}, columns, found[:n],
-                                     found[n + self.pools:], found[n:n + self.pools], level)
+        self.bases.last[aim] = Basis(
+            {name: g for g, name in enumerate(self.names)},
+            columns,
+            found[:n],
+            found[n + self.pools :],
+            found[n : n + self.pools],
+            level,
+        )
 
     def _statuses(self, numbers: Sequence[int]) -> list[Any]:
         kinds = {int(kind): kind for kind in self._highs.HighsBasisStatus.__members__.values()}
@@ -198,8 +205,12 @@ class Sharing:
             if status != kinds.kOptimal:
                 raise RuntimeError(f"the solver ended with {self._solver.modelStatusToString(status)}")
             dual = np.array(self._solver.getSolution().row_dual)
-            reduced = (cost - dual[:n, None] - self.takes * dual[n:n + self.pools]
-                       - self.gains * dual[n + self.pools:, None])
+            reduced = (
+                cost
+                - dual[:n, None]
+                - self.takes * dual[n : n + self.pools]
+                - self.gains * dual[n + self.pools :, None]
+            )
             scale = max(1.0, float(np.abs(cost).max(initial=0.0)))
             more: Flags = (reduced < -TOLERANCE * scale) & (self.gains > 0) & ~self._in
             rows = np.flatnonzero(more.any(axis=1))
@@ -210,8 +221,16 @@ class Sharing:
     def _add(self, g: Ints, p: Ints, cost: Floats) -> None:
         index, value = self._columns(g, p)
         k = len(g)
-        self._solver.addCols(k, cost[g, p], np.zeros(k), np.full(k, self._highs.kHighsInf), 3 * k,
-                             3 * np.arange(k, dtype=np.int32), index, value)
+        self._solver.addCols(
+            k,
+            cost[g, p],
+            np.zeros(k),
+            np.full(k, self._highs.kHighsInf),
+            3 * k,
+            3 * np.arange(k, dtype=np.int32),
+            index,
+            value,
+        )
         self._in[g, p] = True
         self._g, self._p = np.concatenate([self._g, g]), np.concatenate([self._p, p])
 

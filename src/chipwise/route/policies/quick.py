@@ -30,8 +30,9 @@ def max_min(rate: Any, weight: Any, chips: Any, total: Any) -> Any:
         for p in range(pools):
             gain[j, p] = rate[j, p] / top
             speed[j, p] = gain[j, p] / weight[j]
-    shares, _, gap, _ = solve(speed, gain, np.ones(jobs), chips.astype(np.float64), total.astype(np.float64),
-                              FIRST * jobs)
+    shares, _, gap, _ = solve(
+        speed, gain, np.ones(jobs), chips.astype(np.float64), total.astype(np.float64), FIRST * jobs
+    )
     return clean(shares, rate), gap
 
 

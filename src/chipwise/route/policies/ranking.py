@@ -35,22 +35,31 @@ def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
 def fastest(view: View) -> Wishes:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
     order = least_work(view.seconds, view.chips) / view.weight
-    return Wishes(finish_in(view), order, "s", preempts=True, moves=True, wait=1.0,
-                  because="the earliest predicted end, waiting included")
+    return Wishes(
+        finish_in(view),
+        order,
+        "s",
+        preempts=True,
+        moves=True,
+        wait=1.0,
+        because="the earliest predicted end, waiting included",
+    )
 
 
 @fronted(Front(_by_usd))
 def cheapest(view: View) -> Wishes:
     """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
-    return Wishes(view.usd, _least(view, view.usd), "USD", moves=True,
-                  because="the fewest dollars, however long the wait")
+    return Wishes(
+        view.usd, _least(view, view.usd), "USD", moves=True, because="the fewest dollars, however long the wait"
+    )
 
 
 @fronted(Front(_by_joules))
 def least_energy(view: View) -> Wishes:
     """Least energy, however long the wait; the job with the fewest joules over priority first."""
-    return Wishes(view.joules, _least(view, view.joules), "J", moves=True,
-                  because="the least energy, however long the wait")
+    return Wishes(
+        view.joules, _least(view, view.joules), "J", moves=True, because="the least energy, however long the wait"
+    )
 
 
 def finish_in(view: View) -> Floats:

@@ -46,8 +46,13 @@ def max_min_shares(view: View) -> Floats:
     names = _names(gains, view.chips[able], view.weight[able])
     group, first, many = _groups(names)
     rows, gains = able[first], gains[first]
-    program = Sharing(gains / view.weight[rows, None], _takes(view, rows), many, [names[k] for k in first.tolist()],
-                      bases_of(("max-min-fair", view.pools)))
+    program = Sharing(
+        gains / view.weight[rows, None],
+        _takes(view, rows),
+        many,
+        [names[k] for k in first.tolist()],
+        bases_of(("max-min-fair", view.pools)),
+    )
     level = program.most_alike(np.ones(len(rows)))
     program.most_in_all(level, gains)
     shares[able] = program.shares()[group]
@@ -69,8 +74,7 @@ def finish_time_shares(view: View) -> Floats:
     top = rate[able].max(axis=1)
     speed = rate[able] / top[:, None]
     names = [view.jobs[j].encode(errors="surrogatepass") for j in able.tolist()]
-    program = Sharing(speed, _takes(view, able), np.ones(len(able)), names,
-                      bases_of(("finish-time-fair", view.pools)))
+    program = Sharing(speed, _takes(view, able), np.ones(len(able)), names, bases_of(("finish-time-fair", view.pools)))
     worst = _smallest_ratio(program, age, alone, top)
     program.most_in_all(program.most_alike(quick.demand(worst, age, alone, top)), speed)
     shares[able] = program.shares()

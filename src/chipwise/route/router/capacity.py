@@ -28,8 +28,13 @@ class Space:
     closed: bool = False  # to new jobs alone: what runs there goes on, and nothing is known that would speak against it
 
 
-def spaces(pools: Sequence[Pool], rooms: Mapping[str, Room], under_way: Sequence[AttemptRow], shown: Sequence[Seen],
-           drained: Collection[str]) -> dict[str, Space]:
+def spaces(
+    pools: Sequence[Pool],
+    rooms: Mapping[str, Room],
+    under_way: Sequence[AttemptRow],
+    shown: Sequence[Seen],
+    drained: Collection[str],
+) -> dict[str, Space]:
     """The chips of each pool whose engine has answered; none where it has not."""
     running = {seen.attempt for seen in shown if seen.state == RUNNING}
     found = {}

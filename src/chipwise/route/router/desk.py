@@ -53,8 +53,16 @@ class Desk:
             del self.later[job]
             self._show(self.rows[job], attempts.get(job), now)
 
-    def view(self, now: float, free: Mapping[str, int], total: Mapping[str, int], start: Mapping[str, float],
-             weights: Mapping[str, float], policy: Policy, asked: Sequence[str] = ()) -> View:
+    def view(
+        self,
+        now: float,
+        free: Mapping[str, int],
+        total: Mapping[str, int],
+        start: Mapping[str, float],
+        weights: Mapping[str, float],
+        policy: Policy,
+        asked: Sequence[str] = (),
+    ) -> View:
         """The board as a policy sees it: of a long queue the front, with the jobs asked for."""
         at, known = self._shares
         moment = self.board.moment(now, free, total, start=start or None, weights=weights)
@@ -157,7 +165,18 @@ def _uncollected(first: bool) -> Iterator[None]:
 def candidate(row: JobRow) -> Candidate:
     """A job of the ledger as the board takes it."""
     job = row.job
-    return Candidate(row.id, row.submitted, row.options, weight=job.priority, deadline=job.deadline,
-                     confidence=job.confidence, budget=job.budget, restartable=job.checkpoint.restartable,
-                     every=job.checkpoint.every, restart=job.checkpoint.restart, done=row.done, spent=row.spent,
-                     barred=row.failed_at)
+    return Candidate(
+        row.id,
+        row.submitted,
+        row.options,
+        weight=job.priority,
+        deadline=job.deadline,
+        confidence=job.confidence,
+        budget=job.budget,
+        restartable=job.checkpoint.restartable,
+        every=job.checkpoint.every,
+        restart=job.checkpoint.restart,
+        done=row.done,
+        spent=row.spent,
+        barred=row.failed_at,
+    )

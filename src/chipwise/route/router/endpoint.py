@@ -28,8 +28,9 @@ class Endpoint:
         host, port = parse_address(address)
         family, where, loopback = _resolved(address, host, port)
         if not loopback and not token:
-            raise InputError("--metrics", address,
-                             f"a loopback address, or a bearer token beside it (--token-file or {TOKEN})")
+            raise InputError(
+                "--metrics", address, f"a loopback address, or a bearer token beside it (--token-file or {TOKEN})"
+            )
         if not loopback and len(token) < SHORTEST:
             raise InputError("--token-file", f"a token of {len(token)} characters", f"one of at least {SHORTEST}")
         kind = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
@@ -108,8 +109,10 @@ def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler
             if not token:
                 return True
             scheme, _, given = self.headers.get("Authorization", "").partition(" ")
-            return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"),
-                                       token.encode()) and scheme.lower() == "bearer"
+            return (
+                hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), token.encode())
+                and scheme.lower() == "bearer"
+            )
 
         def _answer(self, status: int, body: str, *headers: tuple[str, str]) -> None:
             data = body.encode("utf-8", "backslashreplace")

@@ -33,8 +33,9 @@ class Ending:
     spent: float = 0.0  # USD of this attempt
 
 
-def concluded(row: JobRow, attempt: AttemptRow, seen: Seen, earlier: Sequence[AttemptRow], now: float,
-              told: float | None = None) -> Ending:
+def concluded(
+    row: JobRow, attempt: AttemptRow, seen: Seen, earlier: Sequence[AttemptRow], now: float, told: float | None = None
+) -> Ending:
     """The end of an attempt as its engine shows it. `earlier`: attempts since the job was last retried by hand.
 
     `told` is the share done as the program itself wrote it, where it did.
@@ -47,8 +48,13 @@ def concluded(row: JobRow, attempt: AttemptRow, seen: Seen, earlier: Sequence[At
     over = row.spent + spent >= row.job.budget
     state, reason = _state(attempt, seen)
     if over and state != "cancelled":
-        return Ending(state, PARKED, f"its budget of {row.job.budget:g} USD is spent ({row.spent + spent:.2f} USD)",
-                      done=done, spent=spent)
+        return Ending(
+            state,
+            PARKED,
+            f"its budget of {row.job.budget:g} USD is spent ({row.spent + spent:.2f} USD)",
+            done=done,
+            spent=spent,
+        )
     if state == "cancelled":
         ours = attempt.stop == "cancel"
         words = "cancelled by its owner" if ours else f"stopped on the engine by someone else: {reason}"
@@ -108,8 +114,16 @@ def _done(row: JobRow, attempt: AttemptRow, began: float | None, ended: float, t
     return min(row.done + saved / max(attempt.option.seconds.value, 1e-9), MOST_DONE)
 
 
-def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: Sequence[AttemptRow], now: float,
-           done: float | None, spent: float) -> Ending:
+def _again(
+    row: JobRow,
+    attempt: AttemptRow,
+    state: str,
+    reason: str,
+    earlier: Sequence[AttemptRow],
+    now: float,
+    done: float | None,
+    spent: float,
+) -> Ending:
     at = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
     full = f"{at}: {reason}" if reason else at
     short = unpaid(row, done, spent)
@@ -119,8 +133,11 @@ def _again(row: JobRow, attempt: AttemptRow, state: str, reason: str, earlier: S
         failures = row.failures + 1
         if failures > row.job.retries:
             many = f"{_counted(failures, 'attempt', 'attempts')} failed and "
-            many += (f"{_counted(row.job.retries, 'retry is', 'retries are')} allowed" if row.job.retries
-                     else "no retry is allowed")
+            many += (
+                f"{_counted(row.job.retries, 'retry is', 'retries are')} allowed"
+                if row.job.retries
+                else "no retry is allowed"
+            )
             return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
         return Ending(state, WAITING, full, now + wait(failures), done, spent)
     forward = done is not None and done > row.done

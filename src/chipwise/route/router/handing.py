@@ -28,8 +28,18 @@ def launch_of(row: JobRow, attempt: AttemptRow, pool: Pool, folder: Path) -> Lau
     variant = row.job.variant(attempt.variant)
     own = attempt_folder(folder, attempt.id)
     variables = environment(row.job, variant, pool, attempt.option, attempt.id, attempt.number, own)
-    return Launch(attempt.id, attempt.number, row.id, row.job, variant, pool, attempt.option, own, variables,
-                  time_limit(row, attempt, pool.max_seconds))
+    return Launch(
+        attempt.id,
+        attempt.number,
+        row.id,
+        row.job,
+        variant,
+        pool,
+        attempt.option,
+        own,
+        variables,
+        time_limit(row, attempt, pool.max_seconds),
+    )
 
 
 def submitted(engine: Engine, launch: Launch) -> str:

@@ -52,8 +52,7 @@ class Health:
     def resting(self, name: str, now: float) -> bool:
         """Whether an engine is to be left alone still; not by the word of a clock that was wrong."""
         row = self.rows.get(name)
-        return name in self.errors or (
-            row is not None and not row.ok and now < row.next_try <= now + 2 * LONGEST_S)
+        return name in self.errors or (row is not None and not row.ok and now < row.next_try <= now + 2 * LONGEST_S)
 
     def ask(self, name: str, now: float, call: Callable[[], T]) -> T | None:
         """What a call to an engine gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""

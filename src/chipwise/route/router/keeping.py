@@ -28,8 +28,13 @@ def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, shown: C
     attempts, aside = folder / "attempts", folder / "removed"
     try:
         shutil.rmtree(aside, ignore_errors=True)
-        old = [each.name for each in os.scandir(attempts) if each.name not in shown and
-               each.is_dir(follow_symlinks=False) and each.stat(follow_symlinks=False).st_mtime < now - keep_s]
+        old = [
+            each.name
+            for each in os.scandir(attempts)
+            if each.name not in shown
+            and each.is_dir(follow_symlinks=False)
+            and each.stat(follow_symlinks=False).st_mtime < now - keep_s
+        ]
         names = ledger.over_before(sorted(old), now - keep_s)[:MOST]
         if names:
             aside.mkdir(exist_ok=True)

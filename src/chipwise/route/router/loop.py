@@ -60,10 +60,22 @@ class TickReport:
 class Router:
     """One router of a ledger."""
 
-    def __init__(self, ledger: Ledger, engines: Mapping[str, Engine], pools: Sequence[Pool], policy: Policy,
-                 clock: Callable[[], float] = time.time, *, folders: Mapping[str, Path], name: str,
-                 policy_name: str = "", lease_s: float = LEASE_S, weights: Mapping[str, float] | None = None,
-                 seed: int | None = None, keep_s: float = inf) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        engines: Mapping[str, Engine],
+        pools: Sequence[Pool],
+        policy: Policy,
+        clock: Callable[[], float] = time.time,
+        *,
+        folders: Mapping[str, Path],
+        name: str,
+        policy_name: str = "",
+        lease_s: float = LEASE_S,
+        weights: Mapping[str, float] | None = None,
+        seed: int | None = None,
+        keep_s: float = inf,
+    ) -> None:
         """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`.
 
         `keep_s`: for how long folders of attempts are kept once their jobs are over.
@@ -114,8 +126,9 @@ class Router:
         self._renewed = now
         return self.ledger.take(self.name, now, self.lease_s, tuple(self.by_name))
 
-    def _look(self, mine: Sequence[AttemptRow], now: float,
-              report: TickReport) -> tuple[dict[str, Room], list[Seen], list[AttemptRow]]:
+    def _look(
+        self, mine: Sequence[AttemptRow], now: float, report: TickReport
+    ) -> tuple[dict[str, Room], list[Seen], list[AttemptRow]]:
         """Reconcile with every engine that answers."""
         rooms: dict[str, Room] = {}
         shown: list[Seen] = []
@@ -123,8 +136,15 @@ class Router:
         for name, engine in self.engines.items():
             pools = [p for p in self.pools if engine_name(p) == name]
             theirs = [a for a in mine if a.pool in {p.name for p in pools}]
-            found = None if self.health.resting(name, now) else self.health.ask(
-                name, now, lambda e=engine, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now))  # type: ignore[misc]
+            found = (
+                None
+                if self.health.resting(name, now)
+                else self.health.ask(
+                    name,
+                    now,
+                    lambda e=engine, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now),  # type: ignore[misc]
+                )
+            )
             if found is None:
                 report.down[name] = self.health.rows[name].error
                 self._give_up(name, theirs, report)
@@ -144,8 +164,9 @@ class Router:
             report.strangers += seen.strangers
         return rooms, shown, again
 
-    def _ask(self, engine: Engine, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool],
-             now: float) -> tuple[Found, Mapping[str, Room]]:
+    def _ask(
+        self, engine: Engine, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
+    ) -> tuple[Found, Mapping[str, Room]]:
         found = self.reconcilers[name].engine(engine, theirs, self.desk.rows, now)
         return found, engine.capacity(pools)
 
@@ -173,8 +194,13 @@ class Router:
         """Remove old folders of engines that have answered: only they know what is still under way."""
         running = {seen.attempt for seen in shown if seen.state not in ENDED}
         for name in report.up:
-            removed = self.health.ask(name, now, lambda folder=self.folders[name]: remove_old(  # type: ignore[misc]
-                self.ledger, folder, self.keep_s, now, running))
+            removed = self.health.ask(
+                name,
+                now,
+                lambda folder=self.folders[name]: remove_old(  # type: ignore[misc]
+                    self.ledger, folder, self.keep_s, now, running
+                ),
+            )
             report.removed += removed or []
 
     def _hand_over(self, attempt: AttemptRow, report: TickReport) -> None:
@@ -196,8 +222,14 @@ class Router:
             report.refused.append(attempt.id)
 
 
-def run(router: Router, interval: float = 2.0, *, once: bool = False, until_idle: bool = False,
-        after: Callable[[TickReport], None] = lambda report: None) -> int:
+def run(
+    router: Router,
+    interval: float = 2.0,
+    *,
+    once: bool = False,
+    until_idle: bool = False,
+    after: Callable[[TickReport], None] = lambda report: None,
+) -> int:
     """Tick until told to stop (`router.stopping`), once, or until no job is open; how many ticks there were.
 
     What the ledger raises ends the loop: whatever was decided is written, whatever was not is decided again.

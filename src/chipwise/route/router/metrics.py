@@ -64,8 +64,9 @@ class Metrics:
         with self._lock:
             return self._text
 
-    def _families(self, report: TickReport, rows: Iterable[JobRow],
-                  totals: Mapping[str, Mapping[str, float]]) -> list[Family]:
+    def _families(
+        self, report: TickReport, rows: Iterable[JobRow], totals: Mapping[str, Mapping[str, float]]
+    ) -> list[Family]:
         waiting = [row.submitted for row in rows if row.state == WAITING]
         oldest = report.at - min(waiting) if waiting else 0.0
         under_way = {"intended", "submitted", "running"}
@@ -80,19 +81,47 @@ class Metrics:
             _family("chipwise_decisions_total", "counter", "Decisions of this router.", "kind", self._decisions),
             self._histogram(),
             _family("chipwise_engine_up", "gauge", "Whether an engine answered in the last tick.", "engine", up),
-            _family("chipwise_engine_silent_ticks_total", "counter", "Ticks in which an engine did not answer.",
-                    "engine", self._failures),
+            _family(
+                "chipwise_engine_silent_ticks_total",
+                "counter",
+                "Ticks in which an engine did not answer.",
+                "engine",
+                self._failures,
+            ),
             _family("chipwise_pool_chips", "gauge", "Chips that work.", "pool", {k: s.total for k, s in pools.items()}),
-            _family("chipwise_pool_chips_free", "gauge", "Chips that jobs could start on.", "pool",
-                    {k: s.free for k, s in pools.items()}),
-            _family("chipwise_pool_chips_held", "gauge", "Chips of attempts under way.", "pool",
-                    {**dict.fromkeys(pools, 0.0), **totals["chips"]}),
-            _family("chipwise_spent_usd_total", "counter", "Dollars of attempts that have ended.", "pool",
-                    {**dict.fromkeys(pools, 0.0), **totals["spent"]}),
-            Family("chipwise_oldest_wait_seconds", "gauge", "Age of the oldest job that waits; 0: none waits.",
-                   [("chipwise_oldest_wait_seconds", (), max(0.0, oldest))]),
-            Family("chipwise_last_tick_timestamp_seconds", "gauge", "When the last tick began, since 1970.",
-                   [("chipwise_last_tick_timestamp_seconds", (), report.at)]),
+            _family(
+                "chipwise_pool_chips_free",
+                "gauge",
+                "Chips that jobs could start on.",
+                "pool",
+                {k: s.free for k, s in pools.items()},
+            ),
+            _family(
+                "chipwise_pool_chips_held",
+                "gauge",
+                "Chips of attempts under way.",
+                "pool",
+                {**dict.fromkeys(pools, 0.0), **totals["chips"]},
+            ),
+            _family(
+                "chipwise_spent_usd_total",
+                "counter",
+                "Dollars of attempts that have ended.",
+                "pool",
+                {**dict.fromkeys(pools, 0.0), **totals["spent"]},
+            ),
+            Family(
+                "chipwise_oldest_wait_seconds",
+                "gauge",
+                "Age of the oldest job that waits; 0: none waits.",
+                [("chipwise_oldest_wait_seconds", (), max(0.0, oldest))],
+            ),
+            Family(
+                "chipwise_last_tick_timestamp_seconds",
+                "gauge",
+                "When the last tick began, since 1970.",
+                [("chipwise_last_tick_timestamp_seconds", (), report.at)],
+            ),
         ]
 
     def _histogram(self) -> Family:

@@ -39,8 +39,14 @@ class Plan:
 class Planner:
     """Asks the policy."""
 
-    def __init__(self, desk: Desk, policy: Policy, engines: Mapping[str, Guarded],
-                 folders: Mapping[str, Path], weights: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        policy: Policy,
+        engines: Mapping[str, Guarded],
+        folders: Mapping[str, Path],
+        weights: Mapping[str, float],
+    ) -> None:
         self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
@@ -75,16 +81,23 @@ class Planner:
             decisions = place(view, wishes, self.desk.board.option, waits=explain, heads=True)
         self.desk.explained(explain, now)
         own = {a.job_id: a for a in pending}
-        moves = [own[d.job].id for d in decisions
-                 if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
+        moves = [own[d.job].id for d in decisions if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
         decisions = [d for d in decisions if d.job not in own]
         decisions = [_told(d, space) for d in self._queued(decisions, under_way, total, room)]
         return Plan(_first(decisions, most), room, moves)
 
     def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
         """Attempts that have been in an engine's own queue for long."""
-        return [a for a in under_way if a.state == SUBMITTED and not a.stop and a.submitted is not None
-                and now - a.submitted > PENDING_S and a.job_id in self.desk.rows and self._queues(a.pool)]
+        return [
+            a
+            for a in under_way
+            if a.state == SUBMITTED
+            and not a.stop
+            and a.submitted is not None
+            and now - a.submitted > PENDING_S
+            and a.job_id in self.desk.rows
+            and self._queues(a.pool)
+        ]
 
     def _queues(self, pool: str) -> bool:
         name = next((engine_name(p) for p in self.desk.pools if p.name == pool), "")
@@ -120,14 +133,20 @@ class Planner:
             engine = engine_name(pool)
             try:
                 said: float | None = self.engines[engine].predicted_start(
-                    launch_of(row, asked, pool, self.folders[engine]))
+                    launch_of(row, asked, pool, self.folders[engine])
+                )
             except (EngineDown, EngineRefused):  # a prediction is a favour: its list says whether it is down
                 return None
             return said
         return None
 
-    def _queued(self, decisions: Sequence[Decision], under_way: Sequence[AttemptRow], total: Mapping[str, int],
-                room: dict[str, int]) -> list[Decision]:
+    def _queued(
+        self,
+        decisions: Sequence[Decision],
+        under_way: Sequence[AttemptRow],
+        total: Mapping[str, int],
+        room: dict[str, int],
+    ) -> list[Decision]:
         """Let the first job that waits for a full pool wait in the engine's own queue, where it has one."""
         found = list(decisions)
         taken = {a.pool for a in under_way if a.state != "running"} | {d.pool for d in decisions if d.kind == "start"}
@@ -140,8 +159,9 @@ class Planner:
                 continue
             held = sum(a.option.chips for a in under_way if a.pool == decision.pool)
             room[decision.pool] = max(room.get(decision.pool, 0), held + option.chips)
-            found[k] = replace(decision, kind="start", variant=option.variant,
-                               reason=f"{decision.reason}, in the engine's own queue")
+            found[k] = replace(
+                decision, kind="start", variant=option.variant, reason=f"{decision.reason}, in the engine's own queue"
+            )
             taken.add(decision.pool)
         return found
 

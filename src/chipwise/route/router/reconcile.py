@@ -47,8 +47,9 @@ def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> 
     right, others = {}, []
     for attempt, candidates in by_attempt.items():
         only = candidates[0] if len(candidates) == 1 else None
-        if only is not None and (attempt not in recorded or (
-                only.state in (PENDING, RUNNING) and only.engine_id == recorded[attempt])):
+        if only is not None and (
+            attempt not in recorded or (only.state in (PENDING, RUNNING) and only.engine_id == recorded[attempt])
+        ):
             right[attempt] = only
             continue
         claim = claim_of(attempt_folder(folder, attempt))
@@ -56,8 +57,9 @@ def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> 
         if not mine and claim is not None and not claim.by.startswith(BURIED):
             others += candidates  # whoever has the claim is not among these
             continue
-        mine = mine or sorted(candidates, key=lambda s: (
-            s.state in ENDED, s.engine_id != recorded.get(attempt, ""), s.engine_id))
+        mine = mine or sorted(
+            candidates, key=lambda s: (s.state in ENDED, s.engine_id != recorded.get(attempt, ""), s.engine_id)
+        )
         right[attempt] = mine[0]
         others += [s for s in candidates if s is not mine[0]]
     return right, [s for s in others if s.state not in ENDED]
@@ -101,9 +103,19 @@ class Reconciler:
     def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: Seen | None = None) -> None:
         """Write the end of an attempt, unless another router has."""
         try:
-            self.ledger.end(attempt.id, ending.state, now, None if seen is None else seen.exit_code, ending.reason,
-                            ending.done, ending.spent, ending.next, ending.not_before,
-                            None if seen is None else seen.started, None if seen is None else seen.ended)
+            self.ledger.end(
+                attempt.id,
+                ending.state,
+                now,
+                None if seen is None else seen.exit_code,
+                ending.reason,
+                ending.done,
+                ending.spent,
+                ending.next,
+                ending.not_before,
+                None if seen is None else seen.started,
+                None if seen is None else seen.ended,
+            )
         except Conflict:  # another router was faster; what it wrote stands
             if self.ledger.attempt(attempt.id).state in UNDER_WAY:
                 raise
@@ -122,11 +134,17 @@ class Reconciler:
         known = {e.attempt for e in events if e.kind == "intended" and e.id > since}
         return [a for a in self.ledger.attempts(attempt.job_id) if a.number < attempt.number and a.id in known]
 
-    def _under_way(self, engine: Engine, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float,
-                   found: Found) -> None:
+    def _under_way(
+        self, engine: Engine, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float, found: Found
+    ) -> None:
         state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
-        same = (attempt.state == state and attempt.engine_id == seen.engine_id and attempt.restarts >= seen.restarts
-                and (not seen.where or attempt.where == seen.where) and attempt.reason == seen.reason)
+        same = (
+            attempt.state == state
+            and attempt.engine_id == seen.engine_id
+            and attempt.restarts >= seen.restarts
+            and (not seen.where or attempt.where == seen.where)
+            and attempt.reason == seen.reason
+        )
         if not same:
             try:
                 self.ledger.seen(attempt.id, seen, now)
@@ -178,8 +196,13 @@ class Reconciler:
         self._missing[attempt.id] = (first, looks + 1)
         if now - first < SETTLE_S or looks + 1 < LOOKS:
             return
-        lost = Seen(attempt.id, attempt.engine_id, LOST, reason="its engine no longer knows it, and it left no end",
-                    started=None if claim is None else claim.at)
+        lost = Seen(
+            attempt.id,
+            attempt.engine_id,
+            LOST,
+            reason="its engine no longer knows it, and it left no end",
+            started=None if claim is None else claim.at,
+        )
         self._ended(attempt, lost, row, now, found)
 
     def _leftovers(self, engine: Engine, shown: Sequence[Seen], mine: Collection[str], found: Found) -> None:

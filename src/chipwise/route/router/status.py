@@ -31,10 +31,16 @@ def standing(ledger: Ledger, now: float) -> Status:
     totals = ledger.totals()
     waiting = ledger.jobs(state=WAITING)
     return Status(
-        now, ledger.where, tuple((row, pulse(row, now)) for row in ledger.routers()), tuple(ledger.engines()),
+        now,
+        ledger.where,
+        tuple((row, pulse(row, now)) for row in ledger.routers()),
+        tuple(ledger.engines()),
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
-        ledger.drained(), min(waiting, key=lambda row: row.submitted, default=None), tuple(ledger.check()))
+        ledger.drained(),
+        min(waiting, key=lambda row: row.submitted, default=None),
+        tuple(ledger.check()),
+    )
 
 
 def pulse(row: RouterRow, now: float) -> str:

@@ -75,8 +75,11 @@ class Asked:
         self.jobs, self.pools, self._before = self.jobs[stay], self.pools[stay], self._before[stay]
         old = self._wishes
         assert old is not None
-        rows = {name: getattr(old, name)[stay] for name in ("score", "order", "shares", "latest")
-                if getattr(old, name) is not None}
+        rows = {
+            name: getattr(old, name)[stay]
+            for name in ("score", "order", "shares", "latest")
+            if getattr(old, name) is not None
+        }
         wait = old.wait[stay] if isinstance(old.wait, np.ndarray) else old.wait
         self._wishes = replace(old, wait=wait, **rows)
 
@@ -85,8 +88,14 @@ class Asked:
         assert self._wishes is not None
         view = self._view()
         if self._shares:
-            self._wishes = self.policy(replace(view, shares=self._wishes.shares, shares_since=self._last,
-                                               shared=self.course.served[self.jobs] - self._before))
+            self._wishes = self.policy(
+                replace(
+                    view,
+                    shares=self._wishes.shares,
+                    shares_since=self._last,
+                    shared=self.course.served[self.jobs] - self._before,
+                )
+            )
         self._grant(view)
 
     def _grant(self, view: View) -> None:

@@ -19,8 +19,20 @@ from chipwise.route.view import Floats, Ints
 
 
 @owning
-def _run(now: float, until: float, jobs: Any, pools: Any, rate: Any, chips: Any, price: Any, left: Any, finish: Any,
-         served: Any, busy: Any, spent: Any) -> tuple[float, int, bool]:
+def _run(
+    now: float,
+    until: float,
+    jobs: Any,
+    pools: Any,
+    rate: Any,
+    chips: Any,
+    price: Any,
+    left: Any,
+    finish: Any,
+    served: Any,
+    busy: Any,
+    spent: Any,
+) -> tuple[float, int, bool]:
     """Rounds with the same jobs in the same pools, until one is done or a boundary is not before `until`."""
     rounds = 0
     while True:
@@ -81,14 +93,26 @@ class Course:
         while self._next < len(self._arrivals) and self._arrivals[self._next] <= self.now:
             self._next += 1
         if self._next > first:
-            self.open = np.concatenate([self.open, self.coming[first:self._next]])
+            self.open = np.concatenate([self.open, self.coming[first : self._next]])
         return self._next > first
 
     def run(self, jobs: Ints, pools: Ints, until: float) -> bool:
         """Run jobs in pools (-1: nowhere) for rounds until a boundary not before `until`, or one is done: whether."""
         work = self.work
-        self.now, rounds, done = _run(self.now, until, jobs, pools, self.rate, work.chips, work.usd_chip_hour,
-                                      self.left, self.finish, self.served, self.busy, self._spent)
+        self.now, rounds, done = _run(
+            self.now,
+            until,
+            jobs,
+            pools,
+            self.rate,
+            work.chips,
+            work.usd_chip_hour,
+            self.left,
+            self.finish,
+            self.served,
+            self.busy,
+            self._spent,
+        )
         self.rounds += rounds
         if done:
             self.open = self.open[self.left[self.open] > 0]

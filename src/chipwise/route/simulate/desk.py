@@ -16,8 +16,9 @@ from chipwise.route.view import Decision, Policy
 class PolicyDesk:
     """A desk at which a policy decides."""
 
-    def __init__(self, name: str, policy: Policy, pools: Sequence[Pool],
-                 weights: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, name: str, policy: Policy, pools: Sequence[Pool], weights: Mapping[str, float] | None = None
+    ) -> None:
         self.name, self.policy, self.weights, self.now = name, policy, dict(weights or {}), 0.0
         self.stops = True  # whether it may stop jobs: until the policy has said otherwise
         self.soft = 0  # running jobs that can be stopped
@@ -34,10 +35,20 @@ class PolicyDesk:
     def arrive(self, arrival: Arrival) -> None:
         """A job has come."""
         job, keep = arrival.job, arrival.job.checkpoint
-        self.board.add(Candidate(
-            arrival.id, arrival.at, arrival.options, weight=job.priority, deadline=job.deadline,
-            confidence=job.confidence, budget=job.budget, restartable=keep.restartable, every=keep.every,
-            restart=keep.restart))
+        self.board.add(
+            Candidate(
+                arrival.id,
+                arrival.at,
+                arrival.options,
+                weight=job.priority,
+                deadline=job.deadline,
+                confidence=job.confidence,
+                budget=job.budget,
+                restartable=keep.restartable,
+                every=keep.every,
+                restart=keep.restart,
+            )
+        )
 
     def start(self, job: str, option: Option, now: float) -> None:
         """It runs."""

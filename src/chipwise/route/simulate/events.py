@@ -210,8 +210,20 @@ class _Replay:
         live.spent += usd
         live.kept = 1.0 if how == DONE else min(1.0, live.kept + saved / live.pace)
         live.vain = 0 if saved > 0 else live.vain + 1
-        self.runs.append(Run(live.at, option.pool, option.variant, option.chips, live.since, now, how, usd,
-                             option.watts * length, length - saved))
+        self.runs.append(
+            Run(
+                live.at,
+                option.pool,
+                option.variant,
+                option.chips,
+                live.since,
+                now,
+                how,
+                usd,
+                option.watts * length,
+                length - saved,
+            )
+        )
         self.held[option.pool] -= option.chips
         del self.running[option.pool][live.at]
         live.option = None
@@ -220,8 +232,9 @@ class _Replay:
             self.over += 1
             self.desk.leave(live.arrival.id)
         elif how != PREEMPTED and live.vain > MOST_LOST:
-            live.refused = (f"parked: {live.vain} runs in a row lost their chips before a checkpoint, the last in "
-                            f"{option.pool}")
+            live.refused = (
+                f"parked: {live.vain} runs in a row lost their chips before a checkpoint, the last in {option.pool}"
+            )
             self.over += 1
             self.desk.leave(live.arrival.id)
         else:
@@ -277,9 +290,11 @@ class _Replay:
             acted = acted or decision.kind != "wait"
             if decision.kind == "stop":
                 if live.vain > MOST_STOPS:
-                    raise Refusal(f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times before a "
-                                  "checkpoint: it never ends",
-                                  "checkpoints that are nearer, or another policy")
+                    raise Refusal(
+                        f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times before a "
+                        "checkpoint: it never ends",
+                        "checkpoints that are nearer, or another policy",
+                    )
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":
                 self._start(live, self._option(live, decision), now)
@@ -304,8 +319,11 @@ class _Replay:
 
     def _idle(self) -> bool:
         """Nothing runs, nothing arrives and everything works, and still the policy starts nothing: it never will."""
-        return not any(self.running.values()) and not any(self.down.values()) and not any(
-            kind == _ARRIVE for _, kind, *_ in self.heap)
+        return (
+            not any(self.running.values())
+            and not any(self.down.values())
+            and not any(kind == _ARRIVE for _, kind, *_ in self.heap)
+        )
 
     def _strand(self) -> None:
         for live in self.waiting.values():
@@ -314,8 +332,10 @@ class _Replay:
         self.waiting.clear()
 
     def _outcome(self, cpu_s: float) -> Outcome:
-        fates = tuple(Fate(a.id, a.at, a.job.owner, a.job.deadline, a.alone, live.end, live.refused, live.first,
-                           a.job.priority) for a, live in zip(self.trace.arrivals, self.jobs, strict=True))
+        fates = tuple(
+            Fate(a.id, a.at, a.job.owner, a.job.deadline, a.alone, live.end, live.refused, live.first, a.job.priority)
+            for a, live in zip(self.trace.arrivals, self.jobs, strict=True)
+        )
         pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_chip_hour) for p in self.trace.pools)
         return Outcome(self.desk.name, fates, tuple(self.runs), pools, cpu_s, self.decisions, self.downs)
 
@@ -336,7 +356,14 @@ def fed(arrival: Arrival, room: Mapping[str, int]) -> Arrival:
     if all(o.chips <= room[o.pool] for o in arrival.options):
         return arrival
     keep = [i for i, o in enumerate(arrival.options) if o.chips <= room[o.pool]]
-    short = tuple(Unable(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
-                  for o in arrival.options if o.chips > room[o.pool])
-    return replace(arrival, options=tuple(arrival.options[i] for i in keep), unable=arrival.unable + short,
-                   calm=tuple(arrival.calm[i] for i in keep) if arrival.calm else ())
+    short = tuple(
+        Unable(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
+        for o in arrival.options
+        if o.chips > room[o.pool]
+    )
+    return replace(
+        arrival,
+        options=tuple(arrival.options[i] for i in keep),
+        unable=arrival.unable + short,
+        calm=tuple(arrival.calm[i] for i in keep) if arrival.calm else (),
+    )

@@ -75,34 +75,68 @@ def measure(outcome: Outcome) -> Measures:
     pools = tuple(_pool(outcome, i, span) for i in range(len(outcome.pools)))
     there = sum(p.chips for p in outcome.pools) * span
     return Measures(
-        policy=outcome.policy, jobs=len(outcome.fates), completed=len(done), refused=len(outcome.fates) - len(done),
-        avg_jct_s=_or_none(jct, np.mean), median_jct_s=_or_none(jct, np.median),
-        p99_jct_s=_or_none(jct, lambda x: np.percentile(x, 99)), makespan_s=makespan,
+        policy=outcome.policy,
+        jobs=len(outcome.fates),
+        completed=len(done),
+        refused=len(outcome.fates) - len(done),
+        avg_jct_s=_or_none(jct, np.mean),
+        median_jct_s=_or_none(jct, np.median),
+        p99_jct_s=_or_none(jct, lambda x: np.percentile(x, 99)),
+        makespan_s=makespan,
         avg_wait_s=_or_none(np.array([f.first - f.arrival for f in done if f.first is not None]), np.mean),
-        cost_usd=sum(r.usd for r in outcome.runs), energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR),
+        cost_usd=sum(r.usd for r in outcome.runs),
+        energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR),
         utilisation=sum(p.busy_chip_s for p in pools) / there if there > 0 else 0.0,
         deadlines=sum(f.deadline < inf for f in outcome.fates),
         deadline_misses=sum(f.missed for f in outcome.fates),
         fairness=jain([1 / s for s in slow]) if len(slow) else None,
-        worst_slowdown=_or_none(slow, np.max), avg_slowdown=_or_none(slow, np.mean),
-        worst_owner=owner, worst_owner_slowdown=by_owner,
-        preemptions=ends[PREEMPTED], interruptions=ends[INTERRUPTED] + ends[FAILED], node_failures=outcome.downs,
-        lost_chip_s=sum(r.lost * r.chips for r in outcome.runs), cpu_s=outcome.cpu_s, decisions=outcome.decisions,
-        pools=pools, reasons=tuple(Counter(f.refused for f in outcome.fates if f.end is None).most_common()))
+        worst_slowdown=_or_none(slow, np.max),
+        avg_slowdown=_or_none(slow, np.mean),
+        worst_owner=owner,
+        worst_owner_slowdown=by_owner,
+        preemptions=ends[PREEMPTED],
+        interruptions=ends[INTERRUPTED] + ends[FAILED],
+        node_failures=outcome.downs,
+        lost_chip_s=sum(r.lost * r.chips for r in outcome.runs),
+        cpu_s=outcome.cpu_s,
+        decisions=outcome.decisions,
+        pools=pools,
+        reasons=tuple(Counter(f.refused for f in outcome.fates if f.end is None).most_common()),
+    )
 
 
 def of_rounds(result: Result, jobs: int) -> Measures:
     """The figures of a replay in rounds; what rounds don't know is None or nothing."""
     fair = result.fairness
     return Measures(
-        policy=result.policy, jobs=jobs, completed=result.completed, refused=len(result.refused),
-        avg_jct_s=_known(result.avg_jct_s), median_jct_s=_known(result.median_jct_s),
-        p99_jct_s=_known(result.p99_jct_s), makespan_s=_known(result.makespan_s), avg_wait_s=None,
-        cost_usd=result.cost_usd, energy_kwh=None, utilisation=result.utilisation, deadlines=result.with_deadline,
-        deadline_misses=result.deadline_misses, fairness=_known(fair.jain), worst_slowdown=_known(fair.worst_ratio),
-        avg_slowdown=_known(fair.mean_ratio), worst_owner="", worst_owner_slowdown=None, preemptions=None,
-        interruptions=0, node_failures=0, lost_chip_s=0.0, cpu_s=result.cpu_s, decisions=result.decisions, pools=(),
-        reasons=tuple(Counter(reason for _, reason in result.refused).most_common()))
+        policy=result.policy,
+        jobs=jobs,
+        completed=result.completed,
+        refused=len(result.refused),
+        avg_jct_s=_known(result.avg_jct_s),
+        median_jct_s=_known(result.median_jct_s),
+        p99_jct_s=_known(result.p99_jct_s),
+        makespan_s=_known(result.makespan_s),
+        avg_wait_s=None,
+        cost_usd=result.cost_usd,
+        energy_kwh=None,
+        utilisation=result.utilisation,
+        deadlines=result.with_deadline,
+        deadline_misses=result.deadline_misses,
+        fairness=_known(fair.jain),
+        worst_slowdown=_known(fair.worst_ratio),
+        avg_slowdown=_known(fair.mean_ratio),
+        worst_owner="",
+        worst_owner_slowdown=None,
+        preemptions=None,
+        interruptions=0,
+        node_failures=0,
+        lost_chip_s=0.0,
+        cpu_s=result.cpu_s,
+        decisions=result.decisions,
+        pools=(),
+        reasons=tuple(Counter(reason for _, reason in result.refused).most_common()),
+    )
 
 
 def jain(values: Sequence[float]) -> float:
@@ -134,8 +168,9 @@ def _pool(outcome: Outcome, i: int, span: float) -> PoolMeasures:
     runs = [r for r in outcome.runs if r.pool == pool.name]
     held = sum(r.chips * (r.end - r.start) for r in runs)
     there = pool.chips * span
-    return PoolMeasures(pool.name, pool.chip, pool.chips, held / there if there > 0 else 0.0, held,
-                        sum(r.usd for r in runs), len(runs))
+    return PoolMeasures(
+        pool.name, pool.chip, pool.chips, held / there if there > 0 else 0.0, held, sum(r.usd for r in runs), len(runs)
+    )
 
 
 def _slowdown(fate: Fate) -> float:

@@ -58,10 +58,17 @@ class Neutral:
 
     def _why(self, job: int) -> str:
         chips = self.chips[job]
-        parts = [f"{pool}: " + (f"has {self.count[p]} of the {chips} accelerators it needs at once"
-                                if chips > self.count[p] else f"no rate above 0 on {chips}"
-                                if self.rate[job, p] <= 0 else f"not one step in a round of {ROUND_S:g} s")
-                 for p, pool in enumerate(self.pools)]
+        parts = [
+            f"{pool}: "
+            + (
+                f"has {self.count[p]} of the {chips} accelerators it needs at once"
+                if chips > self.count[p]
+                else f"no rate above 0 on {chips}"
+                if self.rate[job, p] <= 0
+                else f"not one step in a round of {ROUND_S:g} s"
+            )
+            for p, pool in enumerate(self.pools)
+        ]
         return f"{self.workload[job]} can run nowhere ({'; '.join(parts)})"
 
 
@@ -104,12 +111,16 @@ def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
     check_columns(path.name, header, THROUGHPUT, THROUGHPUT)
     found: dict[tuple[str, str, int], float] = {}
     for line in lines:
-        key = (line.words("workload", "a name"), line.words("accelerator", "a kind of accelerator such as v100"),
-               _whole(line, "scale_factor", MOST_CHIPS))
+        key = (
+            line.words("workload", "a name"),
+            line.words("accelerator", "a kind of accelerator such as v100"),
+            _whole(line, "scale_factor", MOST_CHIPS),
+        )
         if key in found:
             raise line.wrong("workload", "each workload, accelerator and scale factor only once")
-        found[key] = line.number_of("steps_per_s", f"steps a second from 0 (can't run there) to {MOST_RATE:g}",
-                                    MOST_RATE, zero=True)
+        found[key] = line.number_of(
+            "steps_per_s", f"steps a second from 0 (can't run there) to {MOST_RATE:g}", MOST_RATE, zero=True
+        )
     return found
 
 
@@ -132,8 +143,17 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
         slo = inf
         if line["slo_s"]:
             slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_SECONDS)
-        rows.append((name, arrival, line.words("workload", "a name"), _whole(line, "scale_factor", MOST_CHIPS),
-                     _whole(line, "total_steps", MOST_STEPS), weight, slo))
+        rows.append(
+            (
+                name,
+                arrival,
+                line.words("workload", "a name"),
+                _whole(line, "scale_factor", MOST_CHIPS),
+                _whole(line, "total_steps", MOST_STEPS),
+                weight,
+                slo,
+            )
+        )
     if not rows:
         raise BrokenFile("file", str(path), "at least one job below the header")
     return rows

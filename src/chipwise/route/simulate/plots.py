@@ -38,9 +38,16 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
     used = {r.pool for o in outcomes for r in o.runs}
     heights = [*(1.6 + min(2.4, p.chips / 32) if p.name in used else 0.8 for p in pools), 2.0]
     with pictures.drawing(words=True) as pyplot:
-        figure, grid = pyplot.subplots(len(pools) + 1, len(outcomes), squeeze=False, sharex=True, sharey="row",
-                                       figsize=(2.2 + 5.2 * len(outcomes), sum(heights) * 0.9),
-                                       height_ratios=heights, layout="constrained")
+        figure, grid = pyplot.subplots(
+            len(pools) + 1,
+            len(outcomes),
+            squeeze=False,
+            sharex=True,
+            sharey="row",
+            figsize=(2.2 + 5.2 * len(outcomes), sum(heights) * 0.9),
+            height_ratios=heights,
+            layout="constrained",
+        )
         for k, outcome in enumerate(outcomes):
             for i, pool in enumerate(pools):
                 _gantt(grid[i][k], outcome, pool, labels, colours, begin, unit)
@@ -65,15 +72,22 @@ def boxes(outcome: Outcome, pool: PoolUse) -> list[tuple[int, int, int]]:
     until = np.full(pool.chips, -np.inf)
     out: list[tuple[int, int, int]] = []
     for start, i in runs:
-        free = np.flatnonzero(until <= start + 1e-6)[:outcome.runs[i].chips]
+        free = np.flatnonzero(until <= start + 1e-6)[: outcome.runs[i].chips]
         until[free] = outcome.runs[i].end
         breaks = np.flatnonzero(np.diff(free) > 1) + 1
         out += [(i, int(part[0]), len(part)) for part in np.split(free, breaks) if len(part)]
     return out
 
 
-def _gantt(axes: Any, outcome: Outcome, pool: PoolUse, labels: Sequence[str], colours: dict[str, str],
-           begin: float, unit: float) -> None:
+def _gantt(
+    axes: Any,
+    outcome: Outcome,
+    pool: PoolUse,
+    labels: Sequence[str],
+    colours: dict[str, str],
+    begin: float,
+    unit: float,
+) -> None:
     from matplotlib.collections import PolyCollection
 
     corners, fill, edge, wide = [], [], [], []
@@ -86,8 +100,9 @@ def _gantt(axes: Any, outcome: Outcome, pool: PoolUse, labels: Sequence[str], co
         wide.append(0.3 if run.how == DONE else 0.9)
     if not corners:
         axes.text(0.5, 0.5, "no job here", transform=axes.transAxes, ha="center", va="center", color=pictures.GREY)
-    axes.add_collection(PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=wide,
-                                       rasterized=len(corners) > AS_PIXELS))
+    axes.add_collection(
+        PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=wide, rasterized=len(corners) > AS_PIXELS)
+    )
     axes.set_ylim(0, pool.chips)
     axes.yaxis.get_major_locator().set_params(integer=True)
 
@@ -96,8 +111,14 @@ def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> 
     edges = np.linspace(begin, end, BINS + 1)
     for k, pool in enumerate(outcome.pools):
         share = 100 * busy(outcome, pool.name, edges) / max(1, pool.chips)
-        axes.step((edges[:-1] - begin) / unit, share, where="post", label=pool.name, linewidth=1.1,
-                  color=pictures.CYCLE[k % len(pictures.CYCLE)])
+        axes.step(
+            (edges[:-1] - begin) / unit,
+            share,
+            where="post",
+            label=pool.name,
+            linewidth=1.1,
+            color=pictures.CYCLE[k % len(pictures.CYCLE)],
+        )
     axes.set_ylim(0, 105)
     axes.set_xlim(0, (end - begin) / unit)
     axes.grid(True, axis="y")
@@ -106,8 +127,9 @@ def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> 
 def _colours(labels: Sequence[str]) -> dict[str, str]:
     """The commonest names get a colour, the others grey."""
     common = [name for name, _ in Counter(labels).most_common(NAMED)]
-    return dict(zip(sorted(common), (c for c in pictures.CYCLE if c not in (pictures.GREY, pictures.BLACK)),
-                    strict=False))
+    return dict(
+        zip(sorted(common), (c for c in pictures.CYCLE if c not in (pictures.GREY, pictures.BLACK)), strict=False)
+    )
 
 
 def _legend(figure: Any, colours: dict[str, str], others: bool, stopped: bool) -> None:

@@ -31,8 +31,9 @@ def is_recorded(header: Sequence[str]) -> bool:
     return "duration_s" in header
 
 
-def read_recorded(path: Path, pools: Sequence[Pool], speed: Mapping[str, float],
-                  checkpoint: Checkpoint | None = None) -> Trace:
+def read_recorded(
+    path: Path, pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Checkpoint | None = None
+) -> Trace:
     """The jobs of a file with a way to run them in every pool that they may use."""
     header, lines = read_lines(path)
     check_columns(path.name, header, NEEDED, KNOWN)
@@ -51,8 +52,14 @@ def read_recorded(path: Path, pools: Sequence[Pool], speed: Mapping[str, float],
     return Trace(path.stem, "recorded", in_order(arrivals), tuple(pools), _assumed(pools, speed, checkpoint))
 
 
-def _arrival(line: Line, name: str, pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Checkpoint,
-             cache: dict[int, tuple[Variant, ...]]) -> Arrival:
+def _arrival(
+    line: Line,
+    name: str,
+    pools: Sequence[Pool],
+    speed: Mapping[str, float],
+    checkpoint: Checkpoint,
+    cache: dict[int, tuple[Variant, ...]],
+) -> Arrival:
     at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
     chips = line.number_of("gpus", f"a whole number from 1 to {MOST_CHIPS:,}", MOST_CHIPS)
     if not chips.is_integer():
@@ -66,8 +73,9 @@ def _arrival(line: Line, name: str, pools: Sequence[Pool], speed: Mapping[str, f
         priority = line.number_of("priority", "a number above 0 and at most a million", 1e6)
     count = int(chips)
     variants = cache.setdefault(count, (Variant(VARIANT, "gpu", count),))
-    job = Job(name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority,
-              checkpoint=checkpoint)
+    job = Job(
+        name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority, checkpoint=checkpoint
+    )
     options: list[Option] = []
     unable: list[Unable] = []
     for pool in pools:
@@ -82,8 +90,9 @@ def _arrival(line: Line, name: str, pools: Sequence[Pool], speed: Mapping[str, f
 def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) -> Option | Unable:
     factor = speed.get(pool.chip, 1.0 if pool.family == "gpu" else 0.0)
     if not factor:
-        return Unable(pool.name, VARIANT, f"recorded on GPUs: no speed is known on {pool.chip}",
-                      f"--speed {pool.chip}=FACTOR")
+        return Unable(
+            pool.name, VARIANT, f"recorded on GPUs: no speed is known on {pool.chip}", f"--speed {pool.chip}=FACTOR"
+        )
     taken = pool.takes(chips)
     if taken is None:
         return Unable(pool.name, VARIANT, f"{chips} chips at once are more than it has: {pool.count}")
@@ -91,8 +100,15 @@ def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) 
     time = seconds / factor
     if time > pool.max_seconds:
         return Unable(pool.name, VARIANT, f"it runs longer than the {pool.max_seconds:g} s allowed there")
-    return Option(pool.name, VARIANT, held, topology, Estimate(time, time, time, "measured"),
-                  held * pool.usd_chip_hour, held * pool.watts_chip)
+    return Option(
+        pool.name,
+        VARIANT,
+        held,
+        topology,
+        Estimate(time, time, time, "measured"),
+        held * pool.usd_chip_hour,
+        held * pool.watts_chip,
+    )
 
 
 def _check_speed(speed: Mapping[str, float], pools: Sequence[Pool]) -> None:
@@ -109,11 +125,15 @@ def _assumed(pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Chec
     others = sorted({p.chip for p in pools if p.family != "gpu" and p.chip not in speed})
     words = []
     if gpus:
-        words.append(f"recorded jobs take the recorded time on {', '.join(gpus)}: without a model nothing better is "
-                     "known; --speed CHIP=FACTOR says it")
+        words.append(
+            f"recorded jobs take the recorded time on {', '.join(gpus)}: without a model nothing better is "
+            "known; --speed CHIP=FACTOR says it"
+        )
     if speed:
-        words.append("speed against the recorded GPUs, as given: "
-                     + ", ".join(f"{chip} {factor:g}x" for chip, factor in speed.items()))
+        words.append(
+            "speed against the recorded GPUs, as given: "
+            + ", ".join(f"{chip} {factor:g}x" for chip, factor in speed.items())
+        )
     if others:
         words.append(f"recorded jobs don't run on {', '.join(others)}: they were recorded on GPUs")
     words.append("policies know every recorded run time when the job arrives, which no scheduler in service does")

@@ -82,9 +82,20 @@ def _warm(policy: str, function: Policy, swift: bool) -> None:
     """Compile, or load what was compiled, on a few small jobs: arrays of one would have other layouts."""
     jobs, pools = 3, 2
     each = np.ones(jobs)
-    few = Neutral("", tuple(map(str, range(jobs))), np.arange(float(jobs)), ("",) * jobs, np.ones(jobs, dtype=np.int64),
-                  each * 1000, each, np.full(jobs, np.inf), ("a", "b"), np.ones(pools, dtype=np.int64), np.ones(pools),
-                  np.ones((jobs, pools)))
+    few = Neutral(
+        "",
+        tuple(map(str, range(jobs))),
+        np.arange(float(jobs)),
+        ("",) * jobs,
+        np.ones(jobs, dtype=np.int64),
+        each * 1000,
+        each,
+        np.full(jobs, np.inf),
+        ("a", "b"),
+        np.ones(pools, dtype=np.int64),
+        np.ones(pools),
+        np.ones((jobs, pools)),
+    )
     course = Course(few)
     go(course, _asked(course, policy, function, swift, 0.0))
 

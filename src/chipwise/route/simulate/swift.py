@@ -33,8 +33,16 @@ class Swift(Asked):
         self._name, self._fair = name, name.endswith("-fair")
         self._shares_of, self._before_of = np.zeros(shape), np.zeros(shape)
         self._score_of, self._order_of = np.zeros(shape), np.zeros(shape)
-        self._work = (course.left, course.rate, work.chips, work.count, work.usd_chip_hour, work.weight, work.arrival,
-                      course.served)
+        self._work = (
+            course.left,
+            course.rate,
+            work.chips,
+            work.count,
+            work.usd_chip_hour,
+            work.weight,
+            work.arrival,
+            course.served,
+        )
 
     @property
     def _shares(self) -> bool:
@@ -65,12 +73,34 @@ class Swift(Asked):
             plain = _bargains(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
         else:
             finish = self._name == "finish-time-fair"
-            gap, plain = _fair(now, self._last, jobs, anew, finish, *self._work, self._before_of, self._shares_of,
-                               self._score_of, self._order_of, self.pools)
+            gap, plain = _fair(
+                now,
+                self._last,
+                jobs,
+                anew,
+                finish,
+                *self._work,
+                self._before_of,
+                self._shares_of,
+                self._score_of,
+                self._order_of,
+                self.pools,
+            )
             if gap > quick.NOTHING:  # the policy has another solver
                 self._shares_of[jobs] = self.policy(self._view()).shares
-                _, plain = _fair(now, self._last, jobs, False, finish, *self._work, self._before_of, self._shares_of,
-                                 self._score_of, self._order_of, self.pools)
+                _, plain = _fair(
+                    now,
+                    self._last,
+                    jobs,
+                    False,
+                    finish,
+                    *self._work,
+                    self._before_of,
+                    self._shares_of,
+                    self._score_of,
+                    self._order_of,
+                    self.pools,
+                )
         if not plain:
             wishes = Wishes(self._score_of[jobs], self._order_of[jobs], "", preempts=True, moves=True)
             self.pools = grant(self._view(), wishes).pos
@@ -123,8 +153,22 @@ def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
 
 
 @owning
-def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any, count: Any, price: Any, weight: Any,
-              arrival: Any, served: Any, score_of: Any, order_of: Any, pos: Any) -> bool:
+def _bargains(
+    now: float,
+    jobs: Any,
+    anew: bool,
+    left: Any,
+    rate: Any,
+    chips: Any,
+    count: Any,
+    price: Any,
+    weight: Any,
+    arrival: Any,
+    served: Any,
+    score_of: Any,
+    order_of: Any,
+    pos: Any,
+) -> bool:
     n, pools = jobs.shape[0], rate.shape[1]
     seconds, held = _see(jobs, left, rate, chips)
     score, order = np.empty((n, pools)), np.empty((n, pools))
@@ -148,9 +192,26 @@ def _bargains(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: An
 
 
 @owning
-def _fair(now: float, last: float, jobs: Any, anew: bool, finish: bool, left: Any, rate: Any, chips: Any, count: Any,
-          price: Any, weight: Any, arrival: Any, served: Any, before: Any, shares_of: Any, score_of: Any,
-          order_of: Any, pos: Any) -> Any:
+def _fair(
+    now: float,
+    last: float,
+    jobs: Any,
+    anew: bool,
+    finish: bool,
+    left: Any,
+    rate: Any,
+    chips: Any,
+    count: Any,
+    price: Any,
+    weight: Any,
+    arrival: Any,
+    served: Any,
+    before: Any,
+    shares_of: Any,
+    score_of: Any,
+    order_of: Any,
+    pos: Any,
+) -> Any:
     n, pools = jobs.shape[0], rate.shape[1]
     seconds, held = _see(jobs, left, rate, chips)
     shares, had, order = np.empty((n, pools)), np.empty((n, pools)), np.empty((n, pools))
@@ -186,8 +247,22 @@ def _fair(now: float, last: float, jobs: Any, anew: bool, finish: bool, left: An
 
 
 @owning
-def _fastest(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any, count: Any, price: Any, weight: Any,
-             arrival: Any, served: Any, score_of: Any, order_of: Any, pos: Any) -> None:
+def _fastest(
+    now: float,
+    jobs: Any,
+    anew: bool,
+    left: Any,
+    rate: Any,
+    chips: Any,
+    count: Any,
+    price: Any,
+    weight: Any,
+    arrival: Any,
+    served: Any,
+    score_of: Any,
+    order_of: Any,
+    pos: Any,
+) -> None:
     n, pools = jobs.shape[0], rate.shape[1]
     seconds, held = _see(jobs, left, rate, chips)
     score, order, heavy = np.empty((n, pools)), np.empty(n), np.empty(n)
@@ -212,13 +287,48 @@ def _fastest(now: float, jobs: Any, anew: bool, left: Any, rate: Any, chips: Any
         turns = np.concatenate((first, turns[~aged[turns]]))
     wide, most = max(count.max(), held.max()) + 1, min(count.max(), n) + 1
     pos[:] = -1
-    f = Field(now, True, True, score, np.zeros((n, pools)), np.full(n, np.inf), np.zeros((n, pools), np.bool_),
-              np.full((n, pools), now), seconds, seconds, held, np.zeros((n, pools), np.int64),
-              np.ones(n), np.empty((0, 0)), heavy, np.ones(n, np.bool_), np.zeros(n), np.full(n, np.nan), aged,
-              np.full(n, -1), count, count, count.copy(), pos, np.full(n, -1), np.zeros(n), np.full(n, -1),
-              np.zeros(n, np.bool_), np.empty((pools, most)), np.zeros((pools, most), np.int64),
-              np.zeros((pools, most), np.int64), np.zeros(pools, np.int64), np.zeros(pools),
-              np.zeros(pools, np.int64), np.zeros((pools, 1), np.int64), np.zeros(pools, np.int64),
-              np.full(pools, -1), np.zeros(pools), np.zeros(pools, np.int64), np.empty((pools, wide)),
-              np.zeros((pools, wide), np.bool_), np.zeros(pools, np.bool_))
+    f = Field(
+        now,
+        True,
+        True,
+        score,
+        np.zeros((n, pools)),
+        np.full(n, np.inf),
+        np.zeros((n, pools), np.bool_),
+        np.full((n, pools), now),
+        seconds,
+        seconds,
+        held,
+        np.zeros((n, pools), np.int64),
+        np.ones(n),
+        np.empty((0, 0)),
+        heavy,
+        np.ones(n, np.bool_),
+        np.zeros(n),
+        np.full(n, np.nan),
+        aged,
+        np.full(n, -1),
+        count,
+        count,
+        count.copy(),
+        pos,
+        np.full(n, -1),
+        np.zeros(n),
+        np.full(n, -1),
+        np.zeros(n, np.bool_),
+        np.empty((pools, most)),
+        np.zeros((pools, most), np.int64),
+        np.zeros((pools, most), np.int64),
+        np.zeros(pools, np.int64),
+        np.zeros(pools),
+        np.zeros(pools, np.int64),
+        np.zeros((pools, 1), np.int64),
+        np.zeros(pools, np.int64),
+        np.full(pools, -1),
+        np.zeros(pools),
+        np.zeros(pools, np.int64),
+        np.empty((pools, wide)),
+        np.zeros((pools, wide), np.bool_),
+        np.zeros(pools, np.bool_),
+    )
     by_jobs(f, turns, np.zeros(pools, np.bool_))

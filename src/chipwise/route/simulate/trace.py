@@ -34,8 +34,13 @@ NOTHING_TO_RUN = ["true"]  # in place of a command that a trace leaves out: it i
 Say = Callable[[str], None]
 
 
-def read_trace(path: Path, pools: Sequence[Pool], speed: Mapping[str, float] | None = None,
-               estimator: Estimator | None = None, say: Say | None = None) -> Trace:
+def read_trace(
+    path: Path,
+    pools: Sequence[Pool],
+    speed: Mapping[str, float] | None = None,
+    estimator: Estimator | None = None,
+    say: Say | None = None,
+) -> Trace:
     """The arrivals of a file with every way to run them in these pools."""
     if path.suffix.lower() == ".csv":
         header, _ = read_lines(path)
@@ -56,8 +61,7 @@ class _Entry:
     job: Job  # deadline as seconds after arrival
 
 
-def _trace(name: str, entries: Sequence[_Entry], pools: Sequence[Pool], estimator: Estimator,
-           say: Say | None) -> Trace:
+def _trace(name: str, entries: Sequence[_Entry], pools: Sequence[Pool], estimator: Estimator, say: Say | None) -> Trace:
     if len(entries) > MOST_JOBS:
         raise InputError("jobs", len(entries), f"at most {MOST_JOBS:,} jobs")
     ways = _Ways(tuple(pools), estimator)
@@ -70,8 +74,9 @@ def _trace(name: str, entries: Sequence[_Entry], pools: Sequence[Pool], estimato
         seen[entry.name] += 1
         own = entry.name if often[entry.name] == 1 else f"{entry.name}#{seen[entry.name]}"
         options, unable, calm = ways.of(entry.job)
-        arrivals.append(Arrival(own, entry.at, replace(entry.job, deadline=entry.at + entry.job.deadline),
-                                options, unable, calm))
+        arrivals.append(
+            Arrival(own, entry.at, replace(entry.job, deadline=entry.at + entry.job.deadline), options, unable, calm)
+        )
     return Trace(name, "jobs", in_order(arrivals), tuple(pools), _assumed(arrivals))
 
 
@@ -101,8 +106,10 @@ class _Ways:
 
 def _assumed(arrivals: Sequence[Arrival]) -> tuple[str, ...]:
     kinds = Counter(o.seconds.evidence for a in arrivals for o in a.options)
-    words = ["times are those of `chipwise predict` for the workload, or the job file's own; evidence: "
-             + ", ".join(f"{kind} ({count} of {kinds.total()})" for kind, count in kinds.most_common())]
+    words = [
+        "times are those of `chipwise predict` for the workload, or the job file's own; evidence: "
+        + ", ".join(f"{kind} ({count} of {kinds.total()})" for kind, count in kinds.most_common())
+    ]
     stretched = any("failures" in o.note or "interruptions" in o.note for a in arrivals for o in a.options)
     if stretched:
         words.append("estimates hold the failures and interruptions that are expected, with the job's checkpoints")
@@ -120,9 +127,13 @@ def _listed(path: Path) -> tuple[list[_Entry], str]:
     out: list[_Entry] = []
     for i, entry in enumerate(spec.jobs):
         for job in _jobs(entry.job, base, f"jobs[{i}].job"):
-            job = replace(job, name=entry.name or job.name, owner=entry.owner or job.owner,
-                          deadline=job.deadline if entry.deadline is None else entry.deadline,
-                          priority=job.priority if entry.priority is None else entry.priority)
+            job = replace(
+                job,
+                name=entry.name or job.name,
+                owner=entry.owner or job.owner,
+                deadline=job.deadline if entry.deadline is None else entry.deadline,
+                priority=job.priority if entry.priority is None else entry.priority,
+            )
             out += [_Entry(entry.arrival + k * (entry.every or 0.0), job.name, job) for k in range(entry.count)]
     return out, spec.name or path.stem
 

@@ -102,13 +102,22 @@ Title = Annotated[str, Field(strict=True, min_length=1, max_length=200, pattern=
 Line = Annotated[str, Field(strict=True, max_length=2000, pattern=PLAIN)]
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema({"anyOf": DURATION_JSON})]
 ISO = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}(:\d{2}){0,2}.*(Z|[+-]\d{2}:?\d{2})$"
-Moment = Annotated[float | str, BeforeValidator(_moment), WithJsonSchema({"anyOf": [
-    *DURATION_JSON, {"type": "string", "pattern": ISO}]})]
-Money = Annotated[float, BeforeValidator(_money), WithJsonSchema({"anyOf": [
-    {"type": "number", "exclusiveMinimum": 0}, {"type": "string", "minLength": 1}]})]
+Moment = Annotated[
+    float | str,
+    BeforeValidator(_moment),
+    WithJsonSchema({"anyOf": [*DURATION_JSON, {"type": "string", "pattern": ISO}]}),
+]
+Money = Annotated[
+    float,
+    BeforeValidator(_money),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "minLength": 1}]}),
+]
 Verbatim = Annotated[str, StringConstraints(strip_whitespace=False, max_length=30_000)]  # as it stands, spaces and all
-Arguments = Annotated[list[Verbatim], BeforeValidator(_arguments), WithJsonSchema({
-    "type": "array", "minItems": 1, "items": {"type": ["string", "integer"]}})]
+Arguments = Annotated[
+    list[Verbatim],
+    BeforeValidator(_arguments),
+    WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["string", "integer"]}}),
+]
 Value = Annotated[Verbatim, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer", "boolean"]})]
 Variable = Annotated[str, Field(strict=True, pattern=VARIABLE)]
 Chips = Annotated[int, Field(strict=True, ge=1, le=MOST_CHIPS)]

@@ -33,7 +33,8 @@ class RunsSpec(Strict):
     image: Title | None = Field(None, description="Container image, for engines that run those.")
     environment: dict[Variable, Value] = Field({}, description="Variables of the program; never secrets.")
     secrets: list[Variable] = Field(
-        [], description="Names of variables whose values the engine fetches, where the pools file allows it.")
+        [], description="Names of variables whose values the engine fetches, where the pools file allows it."
+    )
     chips: Chips | None = Field(None, description="Chips, all at once; 1 for a plain command.")
 
 
@@ -41,14 +42,16 @@ class VariantSpec(RunsSpec):
     """How the job runs on one family of chips."""
 
     family: Literal["gpu", "tpu", "cpu"] | None = Field(
-        None, description="Of the chips; the variant's own name where that is one of them.")
+        None, description="Of the chips; the variant's own name where that is one of them."
+    )
     on: Annotated[list[Label], Field(min_length=1)] | None = Field(None, description="These chips alone.")
     layout: Label | None = Field(None, description="fsdp=8,tp=2; the best one unless said.")
     batch: Size | None = Field(None, description="Global batch, in place of the workload's.")
     precision: Label | None = Field(None, description="In place of the workload's.")
     flags: list[Line] = Field([], description="For the compiler: XLA_FLAGS on GPUs, LIBTPU_INIT_ARGS on TPUs.")
     program: Title | None = Field(
-        None, description="What `chipwise check` compiles: file.py:function; the workload's own unless said.")
+        None, description="What `chipwise check` compiles: file.py:function; the workload's own unless said."
+    )
 
 
 class GivenSpec(Strict):
@@ -93,21 +96,27 @@ class JobSpec(RunsSpec):
     name: Title = Field(description="What to call it.")
     owner: Title | None = Field(None, description="Whose it is.")
     workload: Label | dict[str, Any] | None = Field(
-        None, description="A workload file, relative to this one, or its contents: it is predicted on every pool.")
+        None, description="A workload file, relative to this one, or its contents: it is predicted on every pool."
+    )
     estimates: Annotated[dict[Name, Duration | GivenSpec], Field(min_length=1)] | None = Field(
-        None, description="Time of the whole run by pool, chip or family (the closest counts), where not predicted.")
+        None, description="Time of the whole run by pool, chip or family (the closest counts), where not predicted."
+    )
     variants: Annotated[dict[Name, VariantSpec], Field(min_length=1, max_length=50)] | None = Field(
-        None, description="How it runs on each family, in the order in which they are tried: gpu, tpu, or other names.")
+        None, description="How it runs on each family, in the order in which they are tried: gpu, tpu, or other names."
+    )
     constraints: ConstraintSpec = Field(
-        default_factory=lambda: ConstraintSpec.model_validate({}), description="Where it may run at all.")
+        default_factory=lambda: ConstraintSpec.model_validate({}), description="Where it may run at all."
+    )
     deadline: Moment | None = Field(None, description="A duration after submission, or a time with its zone.")
     confidence: Annotated[float, Field(gt=0, lt=1), FINITE] = Field(
-        0.9, description="Probability with which the deadline is to be met.")
+        0.9, description="Probability with which the deadline is to be met."
+    )
     budget: Money | None = Field(None, description="US dollars.")
     priority: Annotated[float, Field(gt=0, le=1e6), FINITE] = Field(1.0, description="Twice as much: twice the share.")
     checkpoint: CheckpointSpec | None = Field(None, description="Whether it goes on where it stopped; not unless said.")
     retries: Annotated[int, Field(strict=True, ge=0, le=100)] = Field(
-        3, description="Attempts after the first that failed by their own fault.")
+        3, description="Attempts after the first that failed by their own fault."
+    )
     key: Title | None = Field(None, description="Two submissions of one key are one job.")
 
 

@@ -32,32 +32,42 @@ class PoolSpec(Strict):
     chip: Label = Field(description="A chip of the catalog, or cpu.")
     count: Chips = Field(description="Chips in all.")
     unit: Chips | None = Field(
-        None, description="Chips are taken in multiples of this; whole instances where the price is of such, else 1.")
+        None, description="Chips are taken in multiples of this; whole instances where the price is of such, else 1."
+    )
     shapes: Literal["any"] | Annotated[list[Shape], Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Slices that can be had: 2x2, 2x4; any: no slices. Those of the catalog unless said (TPUs).")
+        None, description="Slices that can be had: 2x2, 2x4; any: no slices. Those of the catalog unless said (TPUs)."
+    )
     price: Price | None = Field(
-        None, description="US dollars of a chip-hour; that of the price book for cloud, region and terms unless said.")
+        None, description="US dollars of a chip-hour; that of the price book for cloud, region and terms unless said."
+    )
     cloud: Title | None = Field(None, description="Whose chips they are.")
     region: Title | None = Field(None, description="Where.")
     terms: Literal["ondemand", "spot", "reserved", "owned"] | None = Field(
-        None, description="ondemand unless said; owned on the local engine.")
+        None, description="ondemand unless said; owned on the local engine."
+    )
     years: Literal[1, 3] | None = Field(None, description="Of a reservation, to find its price.")
     interruptions: Annotated[float, Field(ge=0, le=3600), FINITE] | None = Field(
-        None, description="Of spot chips: a unit-hour; the economics' unless said.")
+        None, description="Of spot chips: a unit-hour; the economics' unless said."
+    )
     watts: Watts | None = Field(
-        None, description="Of a busy chip with its share of server and cooling; by the catalog unless said.")
+        None, description="Of a busy chip with its share of server and cooling; by the catalog unless said."
+    )
     power_kw: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="Most power of the pool.")
     max_time: Duration | None = Field(None, description="Longest run that the engine allows.")
     address: dict[Label, Setting | dict[Label, Setting]] = Field(
-        {}, description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs; "
-                        "secrets: names of the variables that jobs may be handed there.")
+        {},
+        description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs; "
+        "secrets: names of the variables that jobs may be handed there.",
+    )
 
 
 class PoolsSpec(Strict):
     """A pools file."""
 
     folder: FilePath | None = Field(
-        None, description="Where attempts have their folders, shared with the nodes; relative to this file.")
+        None, description="Where attempts have their folders, shared with the nodes; relative to this file."
+    )
     engines: dict[EngineName, dict[Label, Setting | dict[Label, Setting]]] = Field(
-        {}, description="What all pools of an engine share of their address: conf of slurm, address of ray.")
+        {}, description="What all pools of an engine share of their address: conf of slurm, address of ray."
+    )
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=1000)] = Field(description="The pools.")

@@ -13,7 +13,9 @@ from functools import cache
 from math import ceil, prod
 from pathlib import Path
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"  # compiles sooner
+os.environ["XLA_FLAGS"] = (
+    "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"  # compiles sooner
+)
 os.environ["JAX_PLATFORMS"] = "cpu"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -118,8 +120,11 @@ def serving(name, sizes):
     """Decoding three tokens after a prompt of ten against the prompt of thirteen, and one device against the mesh."""
     model = build_model(getattr(models, name))
     served, single = (Serving(model, mesh(s), 2, 24, "fp32", "cpu") for s in (sizes, ALONE))
-    short, long, decode = (serving_step(served, "prefill", 10), serving_step(served, "prefill", 13),
-                           serving_step(served, "decode"))
+    short, long, decode = (
+        serving_step(served, "prefill", 10),
+        serving_step(served, "prefill", 13),
+        serving_step(served, "decode"),
+    )
     one = serving_step(single, "prefill", 13)
     weights = values(short.args[0], 1, one.args[0])
     tokens = np.random.default_rng(3).integers(0, 60, (2, 13)).astype(np.int32)
@@ -146,15 +151,18 @@ def int8_weights():
     made, other = serving_step(small, "prefill"), serving_step(plain, "prefill")
 
     def fill(s):
-        return jnp.asarray(rng.integers(-127, 128, s.shape) if s.dtype == jnp.int8 else rng.normal(size=s.shape) * 2e-3,
-                           s.dtype)
+        return jnp.asarray(
+            rng.integers(-127, 128, s.shape) if s.dtype == jnp.int8 else rng.normal(size=s.shape) * 2e-3, s.dtype
+        )
 
     packed = jax.tree.map(fill, made.args[0])
     loose = packed | {"layers": [[quantised.restored(w, "bfloat16") for w in row] for row in packed["layers"]]}
     tokens = rng.integers(0, 60, (2, 12)).astype(np.int32)
     got, want = jax.jit(made.fn)(packed, tokens)[0], jax.jit(other.fn)(loose, tokens)[0]
-    return {"logits": float(jnp.abs(got - want).max() / jnp.abs(want).max()),
-            "share": made.argument_bytes() / other.argument_bytes()}
+    return {
+        "logits": float(jnp.abs(got - want).max() / jnp.abs(want).max()),
+        "share": made.argument_bytes() / other.argument_bytes(),
+    }
 
 
 def naive_experts(rows, w, model, capacity):
@@ -191,8 +199,13 @@ def experts(even):
     for devices in (1, 2):
         grid = Grid(1, 1, devices, 1, "float32")
         spec = {n: PartitionSpec("expert") if n.startswith("e_") else PartitionSpec() for n in w}
-        run = jax.shard_map(lambda h, w, grid=grid: layers.expert_mlp(h, w, model, grid), mesh=mesh((1, 1, devices, 1)),
-                            in_specs=(PartitionSpec("expert"), spec), out_specs=PartitionSpec("expert"), check_vma=False)
+        run = jax.shard_map(
+            lambda h, w, grid=grid: layers.expert_mlp(h, w, model, grid),
+            mesh=mesh((1, 1, devices, 1)),
+            in_specs=(PartitionSpec("expert"), spec),
+            out_specs=PartitionSpec("expert"),
+            check_vma=False,
+        )
         got = np.asarray(jax.jit(run)(h, w)).reshape(devices, -1, model.d_model)
         capacity = ceil(h[..., 0].size * model.experts.per_token / model.experts.count / devices)
         parts = [naive_experts(part, w, model, capacity) for part in h.reshape(devices, -1, model.d_model)]
@@ -212,8 +225,11 @@ def resnet_flops():
     stem = sum(2 * m.rows * m.n * m.k * m.count for m in table.matmuls if m.place == "stem")
     state, loss = jax.eval_shape(made.fn, *made.args)
     same = jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype), state, made.args[0])
-    return {"ratio": made.lower().cost_analysis()["flops"] / (images * (3 * table.flops_forward - stem)),
-            "loss": list(loss.shape), "same state": all(jax.tree.leaves(same))}
+    return {
+        "ratio": made.lower().cost_analysis()["flops"] / (images * (3 * table.flops_forward - stem)),
+        "loss": list(loss.shape),
+        "same state": all(jax.tree.leaves(same)),
+    }
 
 
 def held(args):
@@ -230,7 +246,9 @@ def state_bytes():
         if model.family == "dit":
             continue
         step = resnet.training_step if model.family == "cnn" else transformer.training_step
-        state = step(model, Train(8, min(model.learned_positions or 512, 512)), mesh(ALONE), 8, RECOMPUTE["none"]).args[0]
+        state = step(model, Train(8, min(model.learned_positions or 512, 512)), mesh(ALONE), 8, RECOMPUTE["none"]).args[
+            0
+        ]
         out[name] = held((state["weights"], state["moments"])) / (12 * count(model).main)
     return out
 
@@ -246,8 +264,10 @@ def split_state_bytes():
 
 def argument_bytes():
     """Bytes of one device's arguments of the programs that are compiled."""
-    return {name: held(load_workload(job.spec.data, jax.devices()[:4], job.mesh).args)
-            for name, job in models.jobs().items()}
+    return {
+        name: held(load_workload(job.spec.data, jax.devices()[:4], job.mesh).args)
+        for name, job in models.jobs().items()
+    }
 
 
 CHECKS = {
@@ -262,7 +282,9 @@ CHECKS = {
     "accumulated": lambda: sharded("LLAMA", (1, 2, 1, 1), accumulate=2),
     "recompute selective": lambda: sharded("LLAMA", ALONE, recompute="selective"),
     "recompute full": lambda: sharded("LLAMA", ALONE, recompute="full"),
-    "decoder learns": lambda: {"losses": stepped(program(models.MIXTRAL, (1, 1, 2, 2), optimizer="adamw"), models.MIXTRAL, 5)[0]},
+    "decoder learns": lambda: {
+        "losses": stepped(program(models.MIXTRAL, (1, 1, 2, 2), optimizer="adamw"), models.MIXTRAL, 5)[0]
+    },
     "ResNet learns": lambda: {"losses": stepped(program(models.RESNET, (2, 1, 1, 1)), models.RESNET, 5)[0]},
     "windowed decoder served": lambda: serving("GEMMA", (2, 1, 1, 2)),
     "learned positions served": lambda: serving("GPT", (1, 1, 1, 4)),
