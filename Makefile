@@ -47,6 +47,7 @@ platforms: $(VENV)/installed-dev ## Print what every extra resolves to on x86_64
 	$(BIN)/python scripts/platforms.py
 
 lint: $(VENV)/installed-dev ## Run the linters and the type checker
+	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
