@@ -10,10 +10,10 @@ import pytest
 from fleet_enumeration import Enumeration
 from fleet_instances import random_problem
 
+from chipwise.fleet.mip import solve
 from chipwise.fleet.model import build
 from chipwise.fleet.planner import plan, read
 from chipwise.fleet.problem import Problem
-from chipwise.fleet.program import solve
 from chipwise.fleet.tighten import tighten
 
 INSTANCES = 200

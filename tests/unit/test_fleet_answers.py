@@ -9,10 +9,10 @@ import pytest
 
 from chipwise.fleet import answers
 from chipwise.fleet.answers import answer, binding, changes, loosened
+from chipwise.fleet.mip import solve
 from chipwise.fleet.model import build
 from chipwise.fleet.planner import plan, read
 from chipwise.fleet.problem import Block, Exclusive, Limit, Option, Period, Pool, Problem, Run, Service, Supply
-from chipwise.fleet.program import solve
 from chipwise.fleet.relax import relax
 
 MONTHS = tuple(Period(f"2027-{m:02}", 730.0) for m in range(1, 5))

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.thorough
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 FILES = {
-    "top.py": "from chipwise.jit import entry\nimport middle\n\n@entry\ndef top(x):\n    return middle.middle(x) + 1.0\n\nprint(top(1.0))\n"
+    "top.py": "from chipwise.io.jit import jit_cached\nimport middle\n\n@jit_cached\ndef top(x):\n    return middle.middle(x) + 1.0\n\nprint(top(1.0))\n"
     "print(len(top.stats.cache_hits) - len(top.stats.cache_misses))\n",
-    "middle.py": "from chipwise.jit import part\nfrom bottom import SHIFT, bottom\n\n@part\ndef middle(x):\n    return bottom(x) + SHIFT\n",
-    "bottom.py": "from chipwise.jit import part\n\nSHIFT = 10.0\nFREE = 5\n\n@part\ndef bottom(x):\n    return 2.0 * x\n",
+    "middle.py": "from chipwise.io.jit import jit_helper\nfrom bottom import SHIFT, bottom\n\n@jit_helper\ndef middle(x):\n    return bottom(x) + SHIFT\n",
+    "bottom.py": "from chipwise.io.jit import jit_helper\n\nSHIFT = 10.0\nFREE = 5\n\n@jit_helper\ndef bottom(x):\n    return 2.0 * x\n",
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chipwise.io.files import parse_yaml
 from chipwise.route.job import Job
 from chipwise.route.load.jobs import jobs_of
 from chipwise.route.load.pools import pools_of
@@ -17,7 +18,6 @@ from chipwise.route.router.handing import DOWN_S
 from chipwise.route.router.health import FIRST_S, LONGEST_S
 from chipwise.route.spec.job import CheckpointSpec, ConstraintSpec, JobSpec, VariantSpec
 from chipwise.route.spec.pools import PoolSpec
-from chipwise.workload.files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/routing.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.point import COLUMNS, KINDS, MORE_COLUMNS, Measurement, Point, Summary, Watched
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.atomic import atomic_write
 from chipwise.units import GiB
-from chipwise.whole import write_whole
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -205,7 +205,7 @@ def _explain(error: ErrorDetails) -> str:
 def write(file: BenchFile, path: Path) -> None:
     """Write a file, whole or not at all; packed where its name ends in .gz."""
     document = text(file).encode("utf-8")
-    write_whole(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document, path)
+    atomic_write(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document, path)
 
 
 def text(file: BenchFile) -> str:

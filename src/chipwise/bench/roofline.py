@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise import pictures
 from chipwise.bench.file import BenchFile
 from chipwise.bench.point import DTYPES, Measurement
 from chipwise.bench.show import chip_of
 from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError
+from chipwise.present import plots
 from chipwise.units import format_rate
 
 COLOURS = {
-    "fp32": pictures.BLUE,
-    "tf32": pictures.GREEN,
-    "bf16": pictures.VERMILION,
-    "fp16": pictures.PURPLE,
-    "fp8": pictures.ORANGE,
-    "int8": pictures.GREY,
+    "fp32": plots.BLUE,
+    "tf32": plots.GREEN,
+    "bf16": plots.VERMILION,
+    "fp16": plots.PURPLE,
+    "fp8": plots.ORANGE,
+    "int8": plots.GREY,
 }
 MARKERS = "osD^vP*Xph<>"
 STREAMS = ("copy", "add")  # their best is the bandwidth measured
@@ -93,8 +93,8 @@ def _seconds(each: Measurement) -> float:
 
 def draw(found: Roofline, path: Path) -> None:
     """Write the picture; the name's ending says which kind."""
-    pictures.ready(path)
-    with pictures.drawing() as pyplot:
+    plots.ready(path)
+    with plots.drawing() as pyplot:
         figure, axes = pyplot.subplots(figsize=(11.5, 5.8), layout="constrained")
         _ceilings(axes, found)
         _dots(axes, found)
@@ -106,7 +106,7 @@ def draw(found: Roofline, path: Path) -> None:
             ylabel="FLOP/s",
         )
         axes.grid(True, which="major")
-        pictures.save(figure, path)
+        plots.save(figure, path)
 
 
 def _ceilings(axes: Any, found: Roofline) -> None:
@@ -141,7 +141,7 @@ def _ceiling_words(found: Roofline, dtype: str) -> str:
 def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, words: str) -> None:
     """The line of a bandwidth, with its words in the legend: along the line they would lie on the dots."""
     axes.plot(
-        [low, top / bandwidth], [low * bandwidth, top], style, color=pictures.INK, linewidth=1.4, zorder=1, label=words
+        [low, top / bandwidth], [low * bandwidth, top], style, color=plots.INK, linewidth=1.4, zorder=1, label=words
     )
 
 
@@ -163,17 +163,17 @@ def _dots(axes: Any, found: Roofline) -> None:
             zorder=3,
         )
     for i, kind in enumerate(kinds):
-        axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color=pictures.FAINT, label=kind)
+        axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color=plots.FAINT, label=kind)
     for dtype in dict.fromkeys(dot.dtype for dot in found.dots):
         axes.plot([], [], "-", color=COLOURS[dtype], linewidth=2.5, label=_ceiling_words(found, dtype))
     if len(frameworks) > 1:
-        axes.scatter([], [], marker="o", color=pictures.FAINT, label=f"filled: {frameworks[0]}")
+        axes.scatter([], [], marker="o", color=plots.FAINT, label=f"filled: {frameworks[0]}")
         axes.scatter(
             [],
             [],
             marker="o",
             facecolors="white",
-            edgecolors=pictures.FAINT,
+            edgecolors=plots.FAINT,
             label=f"hollow: {', '.join(frameworks[1:])}",
         )
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

@@ -16,6 +16,7 @@ from chipwise.calibrate.serving import TURNS, Observations, Rows, as_effects, pr
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import REFITS, SCHEMA, SUFFIX
 from chipwise.errors import BrokenFile
+from chipwise.io.atomic import atomic_write
 from chipwise.predict.estimate import FEWEST, quantile_pair
 from chipwise.serving import learnt
 from chipwise.serving.coefficients import NAMES
@@ -23,7 +24,6 @@ from chipwise.serving.estimates import METRICS, group_of
 from chipwise.validate import serving_rows
 from chipwise.validate.serving import model_key, point_of
 from chipwise.validate.serving_rows import CLOSED_SOURCE, ServingRow
-from chipwise.whole import write_whole
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -183,6 +183,6 @@ def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
     for suffix, part in ((SUFFIX, main), (REFITS, apart)):
         path = folder / f"{content['date']}{suffix}"
         data = (json.dumps(part, separators=(",", ":"), sort_keys=True) + "\n").encode()
-        write_whole(gzip.compress(data, 9, mtime=0) if suffix == REFITS else data, path, "calibration")
+        atomic_write(gzip.compress(data, 9, mtime=0) if suffix == REFITS else data, path, "calibration")
         out.append(path)
     return out

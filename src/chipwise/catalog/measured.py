@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise.errors import BrokenFile, InputError
-from chipwise.whole import write_whole
+from chipwise.io.atomic import atomic_write
+from chipwise.io.paths import data_folder
 
 SCHEMA = "chipwise.bench-calibration/1"
 
@@ -18,18 +18,6 @@ SCHEMA = "chipwise.bench-calibration/1"
 def packaged_folder() -> Path:
     """Where the files that come with chipwise lie."""
     return Path(str(files("chipwise.catalog"))) / "data" / "calibration" / "bench"
-
-
-def data_folder() -> Path:
-    """Where a user's own data lie, ledger and attempts included: $CHIPWISE_DATA, or `chipwise` in the data folder.
-
-    The data folder is $XDG_DATA_HOME where that is a whole path (the XDG specification has others ignored), else
-    ~/.local/share.
-    """
-    if given := os.environ.get("CHIPWISE_DATA"):
-        return Path(given).expanduser()
-    shared = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(shared) if shared.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
 
 
 def user_folder() -> Path:
@@ -63,7 +51,7 @@ def write(folder: Path, raw: Mapping[str, Any]) -> Path:
         raise InputError("--folder", str(folder), f"a folder that can be written to ({error.strerror})") from None
     path = folder / f"{raw['chip']}-{raw['framework']}-{raw['date']}.json"
     text = json.dumps({"schema": SCHEMA, **raw}, separators=(",", ":"), sort_keys=True)
-    write_whole((text + "\n").encode("utf-8"), path, "--folder")
+    atomic_write((text + "\n").encode("utf-8"), path, "--folder")
     return path
 
 

@@ -98,7 +98,6 @@ def plan(
     and the bad end of all intervals would change. A demand that can't be met: the fewest constraints that have to give
     way.
     """
-    from chipwise import pictures
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.economics import economics
     from chipwise.catalog.taught import taught
@@ -109,10 +108,11 @@ def plan(
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
+    from chipwise.present import plots
 
     formats(output, *BILL_FORMATS)
     if plot is not None:
-        pictures.ready(plot)
+        plots.ready(plot)
     if not 0 <= gap <= 0.5:
         raise InputError("--gap", gap, "a share from 0 to 0.5, such as 0.01")
     wanted = Wanted(gap, _seconds(time_limit), cautious, sensitivity)

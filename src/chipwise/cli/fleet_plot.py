@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise import pictures
+from chipwise.present import plots
 
 if TYPE_CHECKING:
     from chipwise.fleet.plan import FleetPlan
@@ -18,14 +18,14 @@ HATCHES = ("", "///", "...")
 def draw(plan: FleetPlan, title: str, target: Path) -> None:
     """Write the picture, whole or not at all."""
     names = [p.name for p in plan.problem.periods]
-    with pictures.drawing(words=True) as pyplot:
+    with plots.drawing(words=True) as pyplot:
         figure, (chips, usd) = pyplot.subplots(2, 1, figsize=(9, 7.6), sharex=True, layout="constrained")
         _stacked(chips, _chips(plan), "chips, the most at once")
         _stacked(usd, _usd(plan), "US dollars paid, thousands")
         every = -(-len(names) // 12)
         usd.set_xticks(range(0, len(names), every), names[::every], rotation=35, ha="right")
         chips.set_title(f"{title}: ${plan.usd:,.0f}, proved within {plan.gap:.2%}")
-        pictures.save(figure, target)
+        plots.save(figure, target)
 
 
 def _chips(plan: FleetPlan) -> dict[str, list[float]]:
@@ -54,8 +54,8 @@ def _stacked(axes: Any, layers: Mapping[str, Sequence[float]], label: str) -> No
             label=name,
             edgecolor="white",
             linewidth=0.4,
-            color=pictures.CYCLE[k % len(pictures.CYCLE)],
-            hatch=HATCHES[k // len(pictures.CYCLE) % len(HATCHES)],
+            color=plots.CYCLE[k % len(plots.CYCLE)],
+            hatch=HATCHES[k // len(plots.CYCLE) % len(HATCHES)],
         )
         height = [a + b for a, b in zip(height, values, strict=True)]
     axes.set_ylabel(label)

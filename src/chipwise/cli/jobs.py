@@ -126,10 +126,10 @@ def submit(
     from chipwise.cli.pricing import read_pools
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.io.atomic import check_writable
     from chipwise.route.estimates import admit, estimator
     from chipwise.route.ledger import Submission, open_ledger
     from chipwise.route.policies import policy_named
-    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     check_writable(out)
@@ -325,8 +325,8 @@ def _change(what: str, ids: list[str], ledger: str, output: str, out: Path | Non
 
     from chipwise.cli import jobs_blocks, jobs_records
     from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.io.atomic import check_writable
     from chipwise.route.ledger import open_ledger
-    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     check_writable(out)

@@ -85,18 +85,18 @@ def numerics(
     without fp32 master weights; final losses and curves are compared by a paired test. Without an accelerator, low
     precision is emulated by rounding.
     """
-    from chipwise import pictures
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.numerics.plot import draw
     from chipwise.numerics.programs import load
     from chipwise.numerics.recipes import chosen
     from chipwise.numerics.study import SEEDS, study
+    from chipwise.present import plots
 
     formats(output, "table", "json")
     recipes = chosen(precisions)
     if plot is not None:
-        pictures.ready(plot)
+        plots.ready(plot)
     _foldered(out)
     seeds = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     steps = steps if steps is not None else QUICK_STEPS if quick else None

@@ -205,8 +205,8 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
 
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.errors import InputError
+    from chipwise.io.atomic import check_writable
     from chipwise.route.ledger import open_ledger
-    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     read = _read(pools)

@@ -12,7 +12,7 @@ from typing import Any
 
 from chipwise.cli.blocks import ASCII, Block, Text
 from chipwise.errors import InputError
-from chipwise.whole import write_whole
+from chipwise.io.atomic import atomic_write
 
 
 class PipeClosed(Exception):
@@ -61,7 +61,7 @@ def write(text: str, out: Path | None, field: str = "--out") -> None:
         except BrokenPipeError:
             raise PipeClosed from None
         return
-    write_whole(text.encode("utf-8"), out, field)
+    atomic_write(text.encode("utf-8"), out, field)
 
 
 def plain(block: Block) -> str:

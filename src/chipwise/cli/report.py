@@ -147,8 +147,8 @@ def _write(made: Report, output: Path, printer: str | None) -> None:
     """The report into its file, and what it says first."""
     from chipwise.cli.blocks import Text
     from chipwise.cli.render import emit
+    from chipwise.io.atomic import atomic_write
     from chipwise.report.page import page
-    from chipwise.whole import write_whole
 
     html = page(made)
     if printer is not None:
@@ -157,7 +157,7 @@ def _write(made: Report, output: Path, printer: str | None) -> None:
         data = print_pdf(html, printer)
     else:
         data = html.encode("utf-8")
-    write_whole(data, output, "--output")
+    atomic_write(data, output, "--output")
     emit(
         [
             Text(made.decision.headline),
@@ -188,7 +188,7 @@ def _ready(target: Path) -> str | None:
 
 def demand_file(text: str) -> bool:
     """Whether the argument is a demand file of `fleet plan`: a YAML file with workloads in it."""
-    from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+    from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 
     path = Path(text)
     try:

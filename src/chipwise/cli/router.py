@@ -163,10 +163,10 @@ def run(
     from chipwise.cli.pricing import read_pools
     from chipwise.cli.render import formats
     from chipwise.errors import InputError
+    from chipwise.io.atomic import check_writable
     from chipwise.route.ledger import open_ledger
     from chipwise.route.policies import check_weights, policy_named
     from chipwise.route.router.endpoint import read_token
-    from chipwise.whole import check_writable
 
     formats(output, "table", "json")
     check_writable(out)

@@ -174,13 +174,13 @@ def simulate(
     Time to first token, time per token and end to end by percentile with 90 % intervals, rates, whether the promise
     is kept, use of cache and compute, power, and the stack's own flags.
     """
-    from chipwise import pictures
     from chipwise.cli import serving_plot, serving_records
     from chipwise.cli.engines import Asked, named_split, overloaded, read_pools, service_of
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.serving_blocks import served_blocks
     from chipwise.errors import InputError
+    from chipwise.present import plots
     from chipwise.serving.service import run
 
     formats(output, "table", "json")
@@ -191,7 +191,7 @@ def simulate(
     pools = None if disaggregate is None else read_pools(disaggregate)
     asked = Asked(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
     if plot is not None:
-        pictures.ready(plot)
+        plots.ready(plot)
     acc, at = _place(workload, on, flags)
     if plot is not None and at.workload.serve.arrival.kind == "offline":
         raise InputError("--plot", str(plot), "requests that come over time: an offline job has one load")

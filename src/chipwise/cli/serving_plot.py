@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise import pictures
+from chipwise.present import plots
 
 if TYPE_CHECKING:
     from chipwise.serving.service import Served, Service
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the most that is carried
 COUNT = 2000  # requests of a point, at least
-COLOURS = {"p50": pictures.BLUE, "p99": pictures.VERMILION}
+COLOURS = {"p50": plots.BLUE, "p99": plots.VERMILION}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ def draw(found: Curve, target: Path) -> None:
     from chipwise.cli.engines import words_of
 
     metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
-    with pictures.drawing() as pyplot:
+    with plots.drawing() as pyplot:
         figure, axes = pyplot.subplots(
             len(metrics), 1, figsize=(8, 3.4 * len(metrics)), sharex=True, squeeze=False, layout="constrained"
         )
@@ -77,7 +77,7 @@ def draw(found: Curve, target: Path) -> None:
             f"{words_of(found.service)}, {found.service.place.stack.name}"
         )
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
-        pictures.save(figure, target)
+        plots.save(figure, target)
 
 
 def _panel(axes: Any, found: Curve, metric: str) -> None:
@@ -95,7 +95,7 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
         axes.plot(loads, [v.value * 1e3 for v in values], "o-", color=colour, markersize=3, label=name)
     for bound in found.service.place.workload.serve.slo:
         if bound.metric == metric:
-            axes.axhline(bound.seconds * 1e3, color=pictures.FAINT, linestyle="--", linewidth=1)
+            axes.axhline(bound.seconds * 1e3, color=plots.FAINT, linestyle="--", linewidth=1)
             axes.annotate(
                 f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
                 (loads[0], bound.seconds * 1e3),
@@ -104,9 +104,7 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
                 fontsize=8,
             )
     if found.within:
-        axes.axvline(
-            found.within, color=pictures.GREEN, linestyle=":", linewidth=1.2, label="the most within the promise"
-        )
+        axes.axvline(found.within, color=plots.GREEN, linestyle=":", linewidth=1.2, label="the most within the promise")
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")

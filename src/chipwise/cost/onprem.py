@@ -233,3 +233,11 @@ def energy_usd(server_w: Amount, pue: Amount, usd_kwh: Amount) -> Amount:
     3.0
     """
     return server_w / 1e3 * pue * usd_kwh
+
+
+def unit_watts(chip: Chip, chips: int, place: Site, know: Economics) -> tuple[float, float]:
+    """Watts of a unit that idles and of one at work, with its share of the server and the building's cooling."""
+    server = servers().get(chip.id)
+    busy = watts(chip, 1.0)
+    around = overhead_w(chip, server) / server.chips if server else busy * (know.value("server_overhead") - 1)
+    return tuple(chips * (w + around) * place.pue.value for w in (chip.idle_w, busy))  # type: ignore[return-value]

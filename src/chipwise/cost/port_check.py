@@ -38,7 +38,7 @@ def read_check(path: Path) -> Checked:
     """The file that `chipwise check -o json` wrote."""
     from pydantic import ValidationError
 
-    from chipwise.workload.files import read_json
+    from chipwise.io.files import read_json
 
     raw = read_json(path)
     if raw.get("command") != "check":

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chipwise.errors import Refusal
+from chipwise.fleet.mip import solve
 from chipwise.fleet.model import build
 from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan, Sensitivity, Shadow
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S, plan
 from chipwise.fleet.problem import Limit, Problem
-from chipwise.fleet.program import solve
 from chipwise.fleet.relax import UNITS, amount_of, relax
 from chipwise.units import format_money
 

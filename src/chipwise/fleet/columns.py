@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipwise.fleet.mip import MixedIntegerProgram
 from chipwise.fleet.problem import Limit, Problem
-from chipwise.fleet.program import Program
 
 EPS = 1e-9
 CONSTANT = -1  # the column of what is paid anyway
@@ -51,7 +51,7 @@ class Model:
 
     problem: Problem
     limits: tuple[Limit, ...]
-    program: Program = field(default_factory=Program)
+    program: MixedIntegerProgram = field(default_factory=MixedIntegerProgram)
     x: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
     hired: dict[tuple[str, int, int], int] = field(default_factory=dict)
     begun: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import load
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.problem import Period
-from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
+from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

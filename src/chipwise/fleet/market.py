@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import Chip, Commitment, load
 from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
-from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, overhead_w, owned, server_of
+from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, owned, server_of, unit_watts
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.fleet.demand import Calendar, Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
-from chipwise.predict.energy import watts
 from chipwise.prices import Price, PriceBook, is_stale, price_of
 
 if TYPE_CHECKING:
@@ -150,14 +149,6 @@ def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips
         out.pools[name] = Pool(name, chip.id, chip.family, chips, region, idle, busy, 0.0, place.g_kwh.value / 1000)
         out.clouds[name] = cloud
     return out.pools[name]
-
-
-def unit_watts(chip: Chip, chips: int, place: Site, know: Economics) -> tuple[float, float]:
-    """Watts of a unit that idles and of one at work, with its share of the server and the building's cooling."""
-    server = servers().get(chip.id)
-    busy = watts(chip, 1.0)
-    around = overhead_w(chip, server) / server.chips if server else busy * (know.value("server_overhead") - 1)
-    return tuple(chips * (w + around) * place.pue.value for w in (chip.idle_w, busy))  # type: ignore[return-value]
 
 
 def _rented(

@@ -6,10 +6,10 @@ from collections import defaultdict
 from time import monotonic
 
 from chipwise.fleet.columns import CONSTANT, Model
+from chipwise.fleet.mip import Floats, Solved, solve
 from chipwise.fleet.model import build
 from chipwise.fleet.plan import Cost, FleetPlan, Holding, Running, Serving, Usage
 from chipwise.fleet.problem import Problem
-from chipwise.fleet.program import Floats, Solved, solve
 from chipwise.fleet.tighten import first_guess, tighten
 
 GAP = 0.01

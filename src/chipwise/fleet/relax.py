@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from chipwise.errors import Refusal
 from chipwise.fleet.columns import Model
+from chipwise.fleet.mip import SCALE, Floats, solve
 from chipwise.fleet.model import build
 from chipwise.fleet.plan import Relaxation
 from chipwise.fleet.problem import Problem
-from chipwise.fleet.program import SCALE, Floats, solve
 from chipwise.units import format_money
 
 UNITS = {

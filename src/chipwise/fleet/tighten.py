@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chipwise.fleet.columns import Model
-from chipwise.fleet.program import Floats, as_lp, quiet, solve
+from chipwise.fleet.mip import Floats, as_lp, solve
+from chipwise.io.solver import highs
 
 ROUNDS = 8
 DIVISORS = np.arange(1.0, 9.0)
@@ -56,7 +57,7 @@ def tighten(model: Model, threads: int = 2) -> None:
     ]
     if not covers:
         return
-    solver = quiet(highspy, threads)
+    solver = highs(threads)
     solver.passModel(as_lp(highspy, model.program, np.zeros(len(model.program.cost), dtype=bool)))
     added: list[Rounding] = []
     for _ in range(ROUNDS):

@@ -5,30 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from chipwise import pictures
 from chipwise.numerics.runs import Run, smoothed
 from chipwise.numerics.study import Study
+from chipwise.present import plots
 
 _COLOURS = {
-    "fp32": pictures.BLACK,
-    "bf16": pictures.SKY,
-    "bf16+master": pictures.BLUE,
-    "fp16": pictures.VERMILION,
-    "fp16+static": pictures.ORANGE,
-    "fp16+dynamic": pictures.PURPLE,
-    "fp8": pictures.GREEN,
+    "fp32": plots.BLACK,
+    "bf16": plots.SKY,
+    "bf16+master": plots.BLUE,
+    "fp16": plots.VERMILION,
+    "fp16+static": plots.ORANGE,
+    "fp16+dynamic": plots.PURPLE,
+    "fp8": plots.GREEN,
 }
 
 
 def draw(found: Study, target: Path) -> None:
     """Write the picture, whole or not at all."""
-    with pictures.drawing() as pyplot:
+    with plots.drawing() as pyplot:
         figure, (above, below) = pyplot.subplots(
             2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained"
         )
         _curves(above, found)
         _differences(below, found)
-        pictures.save(figure, target)
+        plots.save(figure, target)
 
 
 def _curves(axes: Any, found: Study) -> None:

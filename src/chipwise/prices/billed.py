@@ -15,8 +15,8 @@ from functools import cache
 from chipwise.catalog import find_chip, instances, load
 from chipwise.catalog.instances import squashed
 from chipwise.errors import UnknownName
+from chipwise.io.csv_lines import Line
 from chipwise.prices.own import ANY
-from chipwise.prices.rows import Line
 
 DETAILS = ("SkuPriceDetails", "x_SkuDetails")
 TEXTS = (

@@ -17,12 +17,12 @@ from typing import IO
 
 from chipwise.catalog import load
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.csv_lines import Line, check_columns, lines_of
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 from chipwise.prices.imported import Imported, Tally
 from chipwise.prices.own import PRICES, YEARS, OwnRow
 from chipwise.prices.providers import cloud_id
-from chipwise.prices.rows import Line, check_columns, lines_of
 
 NEEDED = (
     "BillingCurrency",

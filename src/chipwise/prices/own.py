@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from chipwise.catalog import Commitment, Offer, load
-from chipwise.errors import BrokenFile
+from chipwise.catalog import Commitment, Offer, exact_chip, load
+from chipwise.errors import BrokenFile, UnknownName
+from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.prices.book import PriceBook
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
-from chipwise.prices.rows import MOST_CHIPS, Line, check_columns, read_lines
 
 COLUMNS = (
     "chip",
@@ -41,6 +41,8 @@ COLUMNS = (
 NEEDED = ("chip", "cloud", "region", "instance", "chips", "date")
 PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
 CURRENCY = "currency"
+MAX_USD_H = 1e6  # of an instance; more is another unit or a slip
+PRICE = f"a price per hour above 0 and at most {MAX_USD_H:,.0f}"
 ANY = "any"  # the instance of a price that holds for every size
 YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
 
@@ -119,11 +121,19 @@ def own_csv(rows: Sequence[OwnRow]) -> str:
     return buffer.getvalue()
 
 
+def _chip_id(line: Line) -> str:
+    name = line.words("chip", "a chip such as h100")
+    try:
+        return exact_chip(name).id
+    except UnknownName:
+        raise UnknownName(line.where("chip"), name, load().chips, ": see `chipwise chips`") from None
+
+
 def _row(line: Line, rates: Rates, today: date) -> OwnRow:
-    chip_id = line.chip_id("chip")
+    chip_id = _chip_id(line)
     cloud, region, instance = (line.words(name, f"the name of the {name}") for name in ("cloud", "region", "instance"))
-    chips = line.number_of("chips", "the chips of one instance, above 0", MOST_CHIPS)
-    prices = [line.price(name) for name in PRICES]
+    chips = line.number_of("chips", "the chips of one instance, above 0", MAX_CHIPS)
+    prices = [line.number_of(name, PRICE, MAX_USD_H) if line[name] else None for name in PRICES]
     if not any(prices):
         raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
     usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))

@@ -16,12 +16,12 @@ from pathlib import Path
 from chipwise.catalog import exact_chip, instances
 from chipwise.catalog.instances import squashed
 from chipwise.errors import InputError, UnknownName
+from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, lines_of
+from chipwise.io.files import read_text
 from chipwise.prices.billed import tpu_slice
 from chipwise.prices.imported import Imported, Tally
-from chipwise.prices.own import OwnRow
+from chipwise.prices.own import MAX_USD_H, OwnRow
 from chipwise.prices.providers import NAMES
-from chipwise.prices.rows import MOST_CHIPS, MOST_USD_H, Line, check_columns, lines_of
-from chipwise.workload.files import read_text
 
 MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
 NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
@@ -114,7 +114,7 @@ def _price(line: Line, column: str) -> float | None:
     if not line[column]:
         return None
     accepted = "a price per hour of at least 0 (0 or nothing where there is none)"
-    return line.number_of(column, accepted, MOST_USD_H, zero=True) or None
+    return line.number_of(column, accepted, MAX_USD_H, zero=True) or None
 
 
 def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
@@ -132,7 +132,7 @@ def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
             if chip is None:
                 tally.add(f"unknown accelerator {name}")
                 continue
-            chip_id, chips = chip, line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
+            chip_id, chips = chip, line.number_of("AcceleratorCount", "a number of accelerators above 0", MAX_CHIPS)
         yield from _priced(
             line,
             Found(
@@ -197,7 +197,7 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
         if chip is None or name not in (*HOSTS, *N1):
             tally.add(f"unknown accelerator {name}")
             continue
-        chips = line.number_of("AcceleratorCount", "a number of accelerators above 0", MOST_CHIPS)
+        chips = line.number_of("AcceleratorCount", "a number of accelerators above 0", MAX_CHIPS)
         if name in N1:
             yield from _priced(
                 line,

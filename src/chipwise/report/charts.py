@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from chipwise import pictures
+from chipwise.present import plots
 from chipwise.report.inline import inline
 from chipwise.report.parts import Figure
 
@@ -109,7 +109,7 @@ def bars(
         top = min(max(ends), 4 * max(b.value for b in rows))
         places = range(len(rows))
         for i, b in enumerate(rows):
-            colour = pictures.BLUE if b.strong else "#9fb8c8"
+            colour = plots.BLUE if b.strong else "#9fb8c8"
             axes.barh(
                 i, b.value, height=0.62, color=colour, hatch="////" if b.weak else "", edgecolor="white", linewidth=0
             )
@@ -141,9 +141,9 @@ def _interval(axes: Any, at: int, b: Bar, high: float) -> None:
     if b.low == b.high:
         return
     cut = b.high > high
-    axes.plot([b.low, high], [at, at], color=pictures.INK, linewidth=1.2, solid_capstyle="butt")
-    axes.plot([b.low], [at], "|", color=pictures.INK, markersize=6)
-    axes.plot([high], [at], ">" if cut else "|", color=pictures.INK, markersize=4 if cut else 6)
+    axes.plot([b.low, high], [at, at], color=plots.INK, linewidth=1.2, solid_capstyle="butt")
+    axes.plot([b.low], [at], "|", color=plots.INK, markersize=6)
+    axes.plot([high], [at], ">" if cut else "|", color=plots.INK, markersize=4 if cut else 6)
 
 
 def stacks(
@@ -168,7 +168,7 @@ def stacks(
                 left=begin,
                 height=0.62,
                 label=term,
-                color=pictures.CYCLE[k % len(pictures.CYCLE)],
+                color=plots.CYCLE[k % len(plots.CYCLE)],
                 edgecolor="white",
                 linewidth=0.5,
                 hatch=HATCHES[k % len(HATCHES)] if k >= 6 else "",
@@ -221,19 +221,19 @@ def front(
         axes.plot(
             [d.x for d in line],
             [d.y for d in line],
-            color=pictures.FAINT,
+            color=plots.FAINT,
             linewidth=1,
             linestyle="--",
             label="front: nothing is both cheaper and faster",
             zorder=1,
         )
         for d in dots:
-            colour = pictures.VERMILION if d.strong else pictures.BLUE if d in best else "#8a9aa5"
+            colour = plots.VERMILION if d.strong else plots.BLUE if d in best else "#8a9aa5"
             faint = 1.0 if d.strong else 0.55
             axes.plot([d.x_low, min(d.x_high, 50 * d.x)], [d.y, d.y], color=colour, linewidth=1, alpha=faint)
             axes.plot([d.x, d.x], [d.y_low, min(d.y_high, 50 * d.y)], color=colour, linewidth=1, alpha=faint)
             axes.plot([d.x], [d.y], "D" if d.strong else "o", color=colour, markersize=7 if d.strong else 5, zorder=3)
-        axes.plot([], [], "D", color=pictures.VERMILION, label="the pick")
+        axes.plot([], [], "D", color=plots.VERMILION, label="the pick")
         axes.plot([], [], "-", color="#8a9aa5", label="90 % interval")
         _values(axes.xaxis, show_x)
         _values(axes.yaxis, show_y)
@@ -263,14 +263,14 @@ def curves(
         plain = [line for line in lines if not line.strong]
         for line in lines:
             i = 0 if line.strong else 1 + plain.index(line)
-            colour = pictures.CYCLE[i % len(pictures.CYCLE)]
+            colour = plots.CYCLE[i % len(plots.CYCLE)]
             axes.plot(
                 line.xs, line.ys, styles[i % 4], color=colour, linewidth=2.4 if line.strong else 1.5, label=line.label
             )
             if line.low:
                 axes.fill_between(line.xs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         for i, (x, y, words) in enumerate(sorted(marks)):
-            axes.plot([x], [y], "o", color=pictures.INK, markersize=5, zorder=4)
+            axes.plot([x], [y], "o", color=plots.INK, markersize=5, zorder=4)
             aside = (5, 6) if i % 2 == 0 else (-5, -12)  # in turn above and below: neighbours lie close
             axes.annotate(
                 words,
@@ -304,7 +304,7 @@ def tornado(
     with _chart(max(1.6, 1.0 + BAR * 1.2 * len(rows))) as (figure, axes):
         span = max([abs(end - centre) for r in rows for end in (r.low, r.high)] + [abs(centre) * 1e-6, 1e-9])
         for i, r in enumerate(rows):
-            for end, words, colour in ((r.low, r.low_words, pictures.BLUE), (r.high, r.high_words, pictures.ORANGE)):
+            for end, words, colour in ((r.low, r.low_words, plots.BLUE), (r.high, r.high_words, plots.ORANGE)):
                 axes.barh(i, end - centre, left=centre, height=0.62, color=colour)
                 aside = -4 if end < centre else 4
                 axes.annotate(
@@ -316,12 +316,12 @@ def tornado(
                     fontsize=7.5,
                     ha="right" if end < centre else "left",
                 )
-        axes.axvline(centre, color=pictures.INK, linewidth=1)
+        axes.axvline(centre, color=plots.INK, linewidth=1)
         axes.set_yticks(range(len(rows)), [r.label for r in rows])
         axes.invert_yaxis()
         axes.set_xlim(centre - 1.45 * span, centre + 1.45 * span)
-        axes.barh([0], [0], color=pictures.BLUE, label="input at its low end (p10)")
-        axes.barh([0], [0], color=pictures.ORANGE, label="input at its high end (p90)")
+        axes.barh([0], [0], color=plots.BLUE, label="input at its low end (p10)")
+        axes.barh([0], [0], color=plots.ORANGE, label="input at its high end (p90)")
         _values(axes.xaxis, show)
         axes.set_xlabel(axis)
         axes.grid(True, axis="x")
@@ -351,8 +351,8 @@ def over_time(
                 bottom=begin,
                 width=0.82,
                 label=layer,
-                color=pictures.CYCLE[k % len(pictures.CYCLE)],
-                hatch=HATCHES[k // len(pictures.CYCLE)],
+                color=plots.CYCLE[k % len(plots.CYCLE)],
+                hatch=HATCHES[k // len(plots.CYCLE)],
                 edgecolor="white",
                 linewidth=0.4,
             )
@@ -363,7 +363,7 @@ def over_time(
                 [i - 0.5 for i in range(len(periods))] + [len(periods) - 0.5],
                 [*values, values[-1]],
                 where="post",
-                color=pictures.INK if k == 0 else pictures.VERMILION,
+                color=plots.INK if k == 0 else plots.VERMILION,
                 linewidth=1.8,
                 linestyle="-" if k == 0 else "--",
                 label=label,
@@ -387,7 +387,7 @@ def over_time(
 
 @contextmanager
 def _chart(height: float) -> Iterator[tuple[Any, Any]]:
-    with pictures.drawing(words=True) as pyplot:
+    with plots.drawing(words=True) as pyplot:
         yield pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
 
 
@@ -456,4 +456,4 @@ def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def _made(figure: Any, name: str, caption: str, description: str) -> Figure:
-    return Figure(name, caption, description, inline(pictures.drawn(figure, "svg").decode("utf-8"), name))
+    return Figure(name, caption, description, inline(plots.drawn(figure, "svg").decode("utf-8"), name))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
-from chipwise.jit import entry
+from chipwise.io.jit import jit_cached
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 from chipwise.route.view import Floats, Ints, View
@@ -453,7 +453,7 @@ class Board:
         return np.asarray(given, dtype=float)
 
 
-@entry
+@jit_cached
 def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
     """Starts by pool and chips. `said`: as the engine tells; else when enough running jobs, soonest first, have ended.
 
@@ -477,7 +477,7 @@ def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, end
         table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
 
 
-@entry
+@jit_cached
 def _look_up(table: Any, chips: Any, start: Any) -> None:
     """When each job could start in each pool."""
     for j in range(chips.shape[0]):
@@ -485,7 +485,7 @@ def _look_up(table: Any, chips: Any, start: Any) -> None:
             start[j, p] = table[p, chips[j, p]]
 
 
-@entry
+@jit_cached
 def _rest(
     rows: Any,
     done: Any,
@@ -518,7 +518,7 @@ def _rest(
             joules[j, p] = watts[j, p] * seconds[j, p]
 
 
-@entry
+@jit_cached
 def _age(
     rows: Any,
     now: float,

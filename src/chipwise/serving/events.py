@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from chipwise.jit import part
+from chipwise.io.jit import jit_helper
 from chipwise.serving.state import Record, State
 
 
-@part
+@jit_helper
 def before(a: Record, b: Record) -> bool:
     """Events go by time, then by request."""
     return a.when < b.when or (a.when == b.when and a.request < b.request)
 
 
-@part
+@jit_helper
 def swap(a: Record, b: Record) -> None:
     """Exchange two events."""
     when, request = a.when, a.request
@@ -20,7 +20,7 @@ def swap(a: Record, b: Record) -> None:
     b.when, b.request = when, request
 
 
-@part
+@jit_helper
 def push(s: State, when: float, i: int) -> None:
     """Into the heap of events."""
     at = s.counts[0].events
@@ -31,7 +31,7 @@ def push(s: State, when: float, i: int) -> None:
         at = (at - 1) // 2
 
 
-@part
+@jit_helper
 def pop(s: State) -> int:
     """The request of the earliest event, out of the heap."""
     out, size = s.events[0].request, s.counts[0].events - 1

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.jit import part
+from chipwise.io.jit import jit_helper
 from chipwise.serving.events import push
 from chipwise.serving.state import BINS, PER_LOG, SHORTEST, Record, State
 
 
-@part
+@jit_helper
 def held(q: Record, pool: Record, tokens: int) -> int:
     """Blocks a request takes for so many tokens, or for all it will ever store; its last token is never stored."""
     if pool.reserve:
@@ -22,7 +22,7 @@ def held(q: Record, pool: Record, tokens: int) -> int:
     return (tokens + pool.block - 1) // pool.block
 
 
-@part
+@jit_helper
 def batch_s(s: State, pool: int, tokens: int) -> float:
     """Seconds of an iteration by its tokens; beyond the table on the line through its middle and its end."""
     last = s.pace.shape[1] - 1
@@ -35,13 +35,13 @@ def batch_s(s: State, pool: int, tokens: int) -> float:
     return end + (end - s.pace[pool, half, 0]) / (last - half) * (tokens - last)
 
 
-@part
+@jit_helper
 def bin_of(gap: float) -> int:
     """The bin of a gap between tokens."""
     return min(int(np.log(gap / SHORTEST) * PER_LOG), BINS - 1) if gap > SHORTEST else 0
 
 
-@part
+@jit_helper
 def note_gap(s: State, gap: float, count: float) -> None:
     """So many sequences waited this long for a token."""
     section, at = s.counts[0].section, bin_of(gap)
@@ -49,7 +49,7 @@ def note_gap(s: State, gap: float, count: float) -> None:
     s.gaps[section, at, 1] += gap * count
 
 
-@part
+@jit_helper
 def leave(s: State, w: Record, i: int) -> None:
     """A request is done with its replica: answered, or on its way to the replica that decodes it."""
     w.outstanding -= 1
@@ -65,7 +65,7 @@ def leave(s: State, w: Record, i: int) -> None:
         push(s, w.clock, i)
 
 
-@part
+@jit_helper
 def join(s: State, w: Record, i: int) -> None:
     """A request whose tokens so far are all in the cache, but for the last, decodes from the next step on."""
     q, pool = s.requests[i], s.pools[w.pool]
@@ -81,7 +81,7 @@ def join(s: State, w: Record, i: int) -> None:
         s.growing[w.number, (w.steps - stored) % pool.block] += 1
 
 
-@part
+@jit_helper
 def take_ready(s: State, w: Record) -> None:
     """Admit requests whose cache came along from another replica: they need no prompt."""
     pool = s.pools[w.pool]
@@ -102,7 +102,7 @@ def take_ready(s: State, w: Record) -> None:
         join(s, w, i)
 
 
-@part
+@jit_helper
 def make_room(s: State, w: Record) -> int:
     """Throw out the newest until every decoding sequence can store a token; they wait in front. How many went.
 
@@ -140,7 +140,7 @@ def make_room(s: State, w: Record) -> int:
     return gone
 
 
-@part
+@jit_helper
 def admissible(s: State, w: Record, more: int) -> bool:
     """Whether the first in the queue finds a slot and blocks, beside so many that were just admitted."""
     pool = s.pools[w.pool]
@@ -150,7 +150,7 @@ def admissible(s: State, w: Record, more: int) -> bool:
     return not q.ready and w.used + held(q, pool, q.input + q.made) <= pool.blocks
 
 
-@part
+@jit_helper
 def take_prompts(s: State, w: Record, decoding: int, admits: bool) -> tuple[int, float, int]:
     """Fill an iteration with prompts, first come first served: new tokens, their pairs, prompts that end in it."""
     pool = s.pools[w.pool]
@@ -188,7 +188,7 @@ def take_prompts(s: State, w: Record, decoding: int, admits: bool) -> tuple[int,
     return tokens, pairs, ended
 
 
-@part
+@jit_helper
 def decode_on(s: State, w: Record, first_s: float, until: float, once: bool) -> tuple[int, float, float, float]:
     """Iterations that only decode, till a request ends, a block is missing or `until`.
 
@@ -215,7 +215,7 @@ def decode_on(s: State, w: Record, first_s: float, until: float, once: bool) -> 
     return k, seconds, block_s, each
 
 
-@part
+@jit_helper
 def note_decoding(s: State, w: Record, decoding: int, steps: int, first_s: float, last_s: float) -> None:
     """The gaps that some steps from now on end."""
     now = w.clock + first_s
@@ -235,7 +235,7 @@ def note_decoding(s: State, w: Record, decoding: int, steps: int, first_s: float
         note_gap(s, first_s + longer * j, decoding)
 
 
-@part
+@jit_helper
 def end_answers(s: State, w: Record) -> None:
     """Let go of the decoding requests that got their last token, and find the step at which the next one will."""
     pool = s.pools[w.pool]
@@ -258,7 +258,7 @@ def end_answers(s: State, w: Record) -> None:
     w.running, w.ending = kept, soonest
 
 
-@part
+@jit_helper
 def end_prompts(s: State, w: Record, ended: int) -> None:
     """Every prompt that ended gives a token: the first, or the one after those a preempted request had."""
     pool = s.pools[w.pool]
@@ -280,7 +280,7 @@ def end_prompts(s: State, w: Record, ended: int) -> None:
             join(s, w, i)
 
 
-@part
+@jit_helper
 def iterate(s: State, w: Record, until: float) -> None:
     """One iteration of a replica that has requests, or several that only decode."""
     pool = s.pools[w.pool]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.jit import entry, part
+from chipwise.io.jit import jit_cached, jit_helper
 from chipwise.serving.events import pop
 from chipwise.serving.replica import iterate
 from chipwise.serving.state import Record, State
@@ -17,14 +17,14 @@ from chipwise.serving.state import Record, State
 MUCH, TIMES = 32, 1.5  # a known prefix is left alone when its replica has so many requests more, and so many times
 
 
-@part
+@jit_helper
 def load(s: State, r: int, now: float) -> int:
     """Requests a replica has not answered; its last iteration may end after now."""
     w = s.replicas[r]
     return w.outstanding + w.just if w.clock > now else w.outstanding
 
 
-@part
+@jit_helper
 def route(s: State, pool: Record, group: int, now: float) -> int:
     """The replica that gets a request; the lowest number of those that are equal."""
     if pool.router == 0:
@@ -45,7 +45,7 @@ def route(s: State, pool: Record, group: int, now: float) -> int:
     return best
 
 
-@part
+@jit_helper
 def enqueue(s: State, i: int, pool: Record, now: float) -> None:
     """Hand a request to a replica; a running iteration doesn't see it."""
     q = s.requests[i]
@@ -65,7 +65,7 @@ def enqueue(s: State, i: int, pool: Record, now: float) -> None:
     w.outstanding += 1
 
 
-@part
+@jit_helper
 def issue(s: State, now: float) -> None:
     """The next request arrives; the sections of a run go by the requests that have arrived."""
     counts = s.counts[0]
@@ -81,7 +81,7 @@ def issue(s: State, now: float) -> None:
         s.sections[counts.section].mark = now
 
 
-@part
+@jit_helper
 def advance_one(s: State, due: float) -> bool:
     """Run the replica that is furthest behind, up to the next one or until it ends a request; False: all are there."""
     behind, first, second = -1, np.inf, np.inf
@@ -101,7 +101,7 @@ def advance_one(s: State, due: float) -> bool:
     return True
 
 
-@entry
+@jit_cached
 def run(s: State, users: int) -> None:
     """Until every request is answered: users of a closed loop, or 0 where requests come at times of their own."""
     counts, count = s.counts[0], len(s.requests)

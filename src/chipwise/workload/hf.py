@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.io.files import read_json
 from chipwise.workload.build import NOTHING, build_model
-from chipwise.workload.files import read_json
 from chipwise.workload.model import Model
 
 _ABSURD = 10**9  # no dimension of any model comes near

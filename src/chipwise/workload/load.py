@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import InputError
+from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.workload.build import NOTHING, build_model
 from chipwise.workload.explain import explain
-from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.workload.hf import from_hf_config
 from chipwise.workload.model import Model, Train, Workload
 from chipwise.workload.presets import preset, preset_fields

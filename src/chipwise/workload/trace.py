@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.errors import BrokenFile
-from chipwise.workload.files import MAX_BYTES, read_text
+from chipwise.io.files import MAX_BYTES, read_text
 from chipwise.workload.model import Model
 from chipwise.workload.serve import Trace
 

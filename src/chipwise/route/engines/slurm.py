@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chipwise.errors import InputError
+from chipwise.io.atomic import atomic_write
 from chipwise.route.engine import (
     CANCELLED,
     DONE,
@@ -48,7 +49,6 @@ from chipwise.route.engines.slurm_request import (
 )
 from chipwise.route.launch import BURIED, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
-from chipwise.whole import write_whole
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
 # A job on a node that is down is given up at once; a node that still works ends the program within this time (Slurm's
@@ -111,9 +111,9 @@ class SlurmEngine:
         """Put the shim into the attempt's folder, and hand it over."""
         request = request_of(launch)
         try:
-            write_whole(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
+            atomic_write(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
             if request.before:
-                write_whole(_before(request), launch.folder / BEFORE_NAME, "the attempt's folder")
+                atomic_write(_before(request), launch.folder / BEFORE_NAME, "the attempt's folder")
         except (OSError, InputError) as error:
             raise EngineDown(f"slurm: {error}") from None
         return self.link.submit(request)

@@ -421,7 +421,7 @@ def open_ledger(url: str = "", create: bool = True) -> Ledger:
 
 def default_ledger() -> str:
     """The file of the user's own ledger, beside the folders of attempts."""
-    from chipwise.catalog.measured import data_folder
+    from chipwise.io.paths import data_folder
 
     return str(data_folder() / "ledger.db")
 

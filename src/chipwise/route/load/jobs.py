@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import exact_chip, load
 from chipwise.catalog.economics import economics
 from chipwise.errors import InputError
+from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import FAMILIES, Checkpoint, Constraints, Data, Given, Job, Variant
 from chipwise.route.load.explain import checked
 from chipwise.route.load.secrecy import refuse_arguments, refuse_secrets, refuse_values
 from chipwise.units import format_seconds
-from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.workload.load import load_any
 
 if TYPE_CHECKING:

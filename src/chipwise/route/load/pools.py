@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
-from chipwise.catalog.measured import data_folder
+from chipwise.cost.onprem import unit_watts
 from chipwise.errors import InputError, UnknownName
-from chipwise.fleet.market import unit_watts
+from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
+from chipwise.io.paths import data_folder
 from chipwise.prices import PriceBook, is_stale, listed, price_of
 from chipwise.route.load.explain import checked
 from chipwise.route.load.secrecy import refuse_names, refuse_settings
 from chipwise.route.pool import Pool
-from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 
 if TYPE_CHECKING:
     from chipwise.route.spec.pools import PoolSpec, PoolsSpec

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import entry
+from chipwise.io.jit import jit_cached
 from chipwise.route.board import Board, Keep, Moment
 from chipwise.route.place.turns import PATIENCE, by_id
 from chipwise.route.view import Floats, Ints, Policy, View
@@ -78,7 +78,7 @@ def front_of(
     return board.part(at, np.flatnonzero(shown))
 
 
-@entry
+@jit_cached
 def _line(
     now: float, patience: float, at: Any, arrival: Any, weight: Any, had: Any, order: Any, waits: Any, key: Any
 ) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipwise.jit import entry, inlined
+from chipwise.io.jit import jit_cached, jit_inline
 from chipwise.route.place.turns import LEASE_S, OVERHEAD
 from chipwise.route.view import Flags, Floats, Ints
 
@@ -68,7 +68,7 @@ class Field(NamedTuple):
     touched: Flags  # by pool: somebody came or went in this pass
 
 
-@entry
+@jit_cached
 def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
     """Put running jobs, sorted by their ends, where they are; list those that may be stopped, last in turn first."""
     for k in range(running.shape[0]):
@@ -88,14 +88,14 @@ def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
                 f.soft[p] += f.chips[j, p]
 
 
-@inlined
+@jit_inline
 def _closed(f: Any, j: int, p: int) -> bool:
     """Whether a job may not go to a pool: it can't run there or pay for it."""
     c = f.chips[j, p]
     return bool(f.score[j, p] == np.inf or c > f.total[p] or c == 0 or f.usd[j, p] > f.budget[j])
 
 
-@inlined
+@jit_inline
 def _failed(f: Any, j: int, p: int) -> bool:
     """Whether a job failed last in a pool, and has another."""
     if not f.barred[j, p]:
@@ -106,7 +106,7 @@ def _failed(f: Any, j: int, p: int) -> bool:
     return False
 
 
-@inlined
+@jit_inline
 def _enter(f: Any, j: int, p: int) -> None:
     """A job takes its chips in a pool."""
     f.pos[j] = p
@@ -124,7 +124,7 @@ def _enter(f: Any, j: int, p: int) -> None:
     f.touched[p] = True
 
 
-@inlined
+@jit_inline
 def _leave(f: Any, j: int) -> None:
     """A job gives its chips back."""
     p = f.pos[j]
@@ -140,7 +140,7 @@ def _leave(f: Any, j: int) -> None:
     f.touched[p] = True
 
 
-@inlined
+@jit_inline
 def _when(f: Any, p: int, c: int) -> float:
     """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
     if c > f.total[p]:
@@ -155,7 +155,7 @@ def _when(f: Any, p: int, c: int) -> float:
     return float(f.memo[p, c])
 
 
-@inlined
+@jit_inline
 def _passes(f: Any, j: int, p: int) -> bool:
     """Whether a job's start in a pool now would not delay the one that has the reservation."""
     c, r = f.chips[j, p], f.holder[p]
@@ -164,34 +164,34 @@ def _passes(f: Any, j: int, p: int) -> bool:
     return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
 
 
-@inlined
+@jit_inline
 def _fits(f: Any, j: int, p: int) -> bool:
     """Whether a job can start in a pool now."""
     return bool(f.chips[j, p] <= f.free[p] and _passes(f, j, p))
 
 
-@inlined
+@jit_inline
 def _may_stop(f: Any, j: int, p: int) -> bool:
     """Whether there are jobs to stop so that this one fits."""
     c = f.chips[j, p]
     return bool(f.preempts and f.free[p] < c <= f.free[p] + f.soft[p] and _passes(f, j, p))
 
 
-@inlined
+@jit_inline
 def _expected(f: Any, j: int, p: int) -> float:
     """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
     when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
     return float(when + f.queue[p])
 
 
-@inlined
+@jit_inline
 def _dear(f: Any, v: int) -> bool:
     """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
     ran = f.now - f.since[v]
     return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
 
 
-@inlined
+@jit_inline
 def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
     """Whether a running job is not to be stopped for another that is ahead of it.
 
@@ -205,7 +205,7 @@ def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
     return bool(f.aged[v])
 
 
-@inlined
+@jit_inline
 def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
     if not _may_stop(f, j, p):
@@ -232,7 +232,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
     return True
 
 
-@inlined
+@jit_inline
 def _reserve(f: Any, j: int, p: int) -> None:
     """The first job that waits for a pool has its start there kept."""
     c = f.chips[j, p]
@@ -245,7 +245,7 @@ def _reserve(f: Any, j: int, p: int) -> None:
     f.spare[p] = max(room - c, 0)
 
 
-@inlined
+@jit_inline
 def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     """A job waits for a pool."""
     f.target[j], f.predicted[j] = p, _expected(f, j, p)
@@ -254,7 +254,7 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
     f.queue[p] += f.chips[j, p] * f.seconds[j, p] / max(f.total[p], 1)
 
 
-@inlined
+@jit_inline
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
     best, least, late, place, here, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
@@ -295,7 +295,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
     return best
 
 
-@inlined
+@jit_inline
 def _take_turn(f: Any, j: int, tried: Any) -> None:
     """One job's turn: it stays, moves, starts or waits."""
     here = f.pos[j]
@@ -326,7 +326,7 @@ def _take_turn(f: Any, j: int, tried: Any) -> None:
     _enter(f, j, p)
 
 
-@inlined
+@jit_inline
 def _full(f: Any, j: int) -> int:
     """The pool that a job must wait for, where that is plain at a glance; -1 where it takes a closer look.
 
@@ -358,7 +358,7 @@ def _full(f: Any, j: int) -> int:
     return best
 
 
-@entry
+@jit_cached
 def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
     """Grant room job by job. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
@@ -371,7 +371,7 @@ def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
             _take_turn(f, j, tried)
 
 
-@entry
+@jit_cached
 def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
     """Grant room by job and pool, for policies that share time. The first so many pairs are of jobs that have aged."""
     for k in range(jobs.shape[0]):

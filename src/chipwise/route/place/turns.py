@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import entry, part
+from chipwise.io.jit import jit_cached, jit_helper
 from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
@@ -131,7 +131,7 @@ def _edges(alike: Flags) -> tuple[list[int], list[int]]:
     return np.flatnonzero(edges > 0).tolist(), (np.flatnonzero(edges < 0) + 1).tolist()
 
 
-@entry
+@jit_cached
 def _collect(
     ranked: Any,
     aged: Any,
@@ -177,7 +177,7 @@ def _collect(
     return old, many
 
 
-@part
+@jit_helper
 def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any) -> bool:
     """Whether a job may go to a pool."""
     return bool(
@@ -185,7 +185,7 @@ def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips
     )
 
 
-@part
+@jit_helper
 def _has_other(
     j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, barred: Any
 ) -> bool:

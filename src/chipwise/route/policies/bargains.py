@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import inlined, owning
+from chipwise.io.jit import jit_cached_alloc, jit_inline
 from chipwise.route.place import Front, fronted
 from chipwise.route.place.turns import by_arrival, in_order
 from chipwise.route.policies.rows import least
@@ -56,7 +56,7 @@ def max_throughput_per_dollar(view: View) -> Wishes:
     )
 
 
-@owning
+@jit_cached_alloc
 def rank(
     turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
 ) -> None:
@@ -66,7 +66,7 @@ def rank(
     _put_first(plan, most, score, order)
 
 
-@owning
+@jit_cached_alloc
 def scored(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any) -> Any:
     """Scores; the pairs of job and pool that may be planned, by turn, their scores, and the most of all scores.
 
@@ -90,7 +90,7 @@ def scored(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: A
     return pairs[:many], key[:many], most
 
 
-@owning
+@jit_cached_alloc
 def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `pairs`: of job and pool, as one number, in order of their scores."""
     jobs, pools = score.shape
@@ -104,7 +104,7 @@ def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: 
     return plan
 
 
-@owning
+@jit_cached_alloc
 def _put_first(plan: Any, most: float, score: Any, order: Any) -> None:
     """Pairs in order of their scores, those of the plan before all others."""
     for j in range(len(plan)):
@@ -114,7 +114,7 @@ def _put_first(plan: Any, most: float, score: Any, order: Any) -> None:
             order[j, plan[j]] -= most + 1.0
 
 
-@inlined
+@jit_inline
 def _gain(j: int, q: int, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> float:
     """How many times less T T C is for a job in another pool that has its chips idle; 0 where it can't go there."""
     p = plan[j]
@@ -123,7 +123,7 @@ def _gain(j: int, q: int, seconds: Any, score: Any, chips: Any, left: Any, plan:
     return float(seconds[j, p] * score[j, p] / (seconds[j, q] * score[j, q]))
 
 
-@owning
+@jit_cached_alloc
 def _speed_up(turns: Any, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> None:
     """Move jobs of a plan to idle chips, the greatest gain first, for as long as there is one.
 

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import owning, part
+from chipwise.io.jit import jit_cached_alloc, jit_helper
 
 STEPS = 80  # far more than it takes (10 to 25): a stop for broken input
 GAP = 1e-7  # relative, of the objective and of every row
 SHORT = 0.995  # of the way to the boundary
 
 
-@part
+@jit_helper
 def _cholesky(m: Any, j: int) -> None:
     """The lower factor of one of several matrices, in place, its diagonal inverted; what lies above is left."""
     for p in range(m.shape[1]):
@@ -43,7 +43,7 @@ def _cholesky(m: Any, j: int) -> None:
         m[j, p, p] = 1.0 / np.sqrt(max(v, 1e-300))
 
 
-@part
+@jit_helper
 def _through(m: Any, j: int, v: Any, at: int) -> None:
     """Solve with that factor, in place, for the right-hand side that begins at a place of v."""
     n = m.shape[1]
@@ -59,7 +59,7 @@ def _through(m: Any, j: int, v: Any, at: int) -> None:
         v[at + p] = w * m[j, p, p]
 
 
-@part
+@jit_helper
 def _factor(
     speed: Any,
     level: Any,
@@ -117,7 +117,7 @@ def _factor(
     return float(total)
 
 
-@part
+@jit_helper
 def _direction(
     ratio: Any,
     q: Any,
@@ -188,7 +188,7 @@ def _direction(
         ub[j] = -ratio[n + jobs + j] * (gained + q[n + jobs + j])
 
 
-@owning
+@jit_cached_alloc
 def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float) -> Any:
     """Shares, the level, the relative gap that is left and the steps taken.
 

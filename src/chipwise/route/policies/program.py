@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.fleet.program import quiet
+from chipwise.io.solver import highs
 from chipwise.route.view import Flags, Floats, Ints
 
 FIRST = 2  # pools of each kind of best that a group begins with; 2 to 6 took alike
@@ -89,7 +89,7 @@ class Sharing:
                 self._kept[aim] = (known, rows[known], basis)
                 self._in[known] |= (basis.columns[rows[known]] == BASIC) & (gains[known] > 0)
         self._g, self._p = np.nonzero(self._in)
-        solver = quiet(highspy, 1)
+        solver = highs(1)
         for name, setting in (("solver", "simplex"), ("simplex_strategy", PRIMAL), ("presolve", "off")):
             solver.setOptionValue(name, setting)
         self._solver = solver

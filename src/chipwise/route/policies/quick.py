@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import owning
+from chipwise.io.jit import jit_cached_alloc
 from chipwise.route.policies.interior import solve
 
 FIRST = 1e3  # how much more the level of all counts than the sum of speeds: shares are good to a millionth then
@@ -20,7 +20,7 @@ LAST = 1e12  # an order behind everybody with a share
 TRIES = 60  # of the search for a ratio: far more than it takes (3 to 8)
 
 
-@owning
+@jit_cached_alloc
 def max_min(rate: Any, weight: Any, chips: Any, total: Any) -> Any:
     """Shares that make the least speed over priority the greatest, then the sum of speeds; and the gap left."""
     jobs, pools = rate.shape
@@ -36,7 +36,7 @@ def max_min(rate: Any, weight: Any, chips: Any, total: Any) -> Any:
     return clean(shares, rate), gap
 
 
-@owning
+@jit_cached_alloc
 def alone(rate: Any, served: Any, weight: Any, chips: Any, total: Any) -> Any:
     """Seconds of the whole job, past and to come, if every pool were split alike over the jobs, by priority."""
     jobs, pools = rate.shape
@@ -54,13 +54,13 @@ def alone(rate: Any, served: Any, weight: Any, chips: Any, total: Any) -> Any:
     return found
 
 
-@owning
+@jit_cached_alloc
 def demand(ratio: float, age: Any, alone: Any, top: Any) -> Any:
     """Rate, over its best, that each job needs for a ratio of finish times."""
     return 1.0 / np.maximum(ratio * alone - age, 1e-9) / top
 
 
-@owning
+@jit_cached_alloc
 def finish_time(rate: Any, age: Any, alone: Any, chips: Any, total: Any) -> Any:
     """Shares that make the largest (age + time to go) / alone the smallest, then the sum of speeds; and the gap left.
 
@@ -100,13 +100,13 @@ def finish_time(rate: Any, age: Any, alone: Any, chips: Any, total: Any) -> Any:
     return clean(shares, rate), gap
 
 
-@owning
+@jit_cached_alloc
 def clean(shares: Any, rate: Any) -> Any:
     """Shares without dust, and without those in pools where a job can't run."""
     return np.where((shares > NOTHING) & (rate > 0), shares, 0.0)
 
 
-@owning
+@jit_cached_alloc
 def behind(now: float, since: Any, had: Any, shares: Any, seconds: Any, order: Any) -> None:
     """Order of pairs of job and pool: by the seconds in its best pool that a job is owed, the next few included.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.jit import entry
+from chipwise.io.jit import jit_cached
 from chipwise.route.view import Floats, Ints
 
 
@@ -25,7 +25,7 @@ def least_work(seconds: Floats, chips: Ints) -> Floats:
     return found
 
 
-@entry
+@jit_cached
 def _least_work(seconds: Floats, chips: Ints, out: Floats) -> None:
     for j in range(seconds.shape[0]):
         best = np.inf

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import owning
+from chipwise.io.jit import jit_cached_alloc
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
 from chipwise.route.view import Floats, Ints
 
 
-@owning
+@jit_cached_alloc
 def _run(
     now: float,
     until: float,

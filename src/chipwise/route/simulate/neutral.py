@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.errors import BrokenFile
-from chipwise.prices.rows import Line, check_columns, read_lines
+from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.route.view import Flags, Floats, Ints
 
 ROUND_S = 360.0  # nominal length of a round, of Gavel's simulator
@@ -25,8 +25,7 @@ CLUSTER = ("accelerator", "count", "usd_per_hour")
 CLUSTER_KNOWN = (*CLUSTER, "per_server")  # servers don't matter here: rates don't depend on placement
 MOST_SECONDS = 1e10  # three centuries; a timestamp in milliseconds since 1970 is more
 MOST_STEPS = 2**53  # a float holds every whole number up to there
-MOST_CHIPS = 1_000_000
-MOST_USD_H = 1e6
+MAX_USD_H = 1e6
 MOST_WEIGHT = 1e6
 MOST_RATE = 1e12  # steps a second
 
@@ -97,9 +96,9 @@ def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:
         if name in found:
             raise line.wrong("accelerator", "each kind only once")
         if line["per_server"]:
-            _whole(line, "per_server", MOST_CHIPS)
-        price = line.number_of("usd_per_hour", f"US dollars from 0 to {MOST_USD_H:,.0f}", MOST_USD_H, zero=True)
-        found[name] = _whole(line, "count", MOST_CHIPS), price
+            _whole(line, "per_server", MAX_CHIPS)
+        price = line.number_of("usd_per_hour", f"US dollars from 0 to {MAX_USD_H:,.0f}", MAX_USD_H, zero=True)
+        found[name] = _whole(line, "count", MAX_CHIPS), price
     if not found:
         raise BrokenFile("file", str(path), "at least one kind of accelerator below the header")
     counts, prices = zip(*found.values(), strict=True)
@@ -114,7 +113,7 @@ def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
         key = (
             line.words("workload", "a name"),
             line.words("accelerator", "a kind of accelerator such as v100"),
-            _whole(line, "scale_factor", MOST_CHIPS),
+            _whole(line, "scale_factor", MAX_CHIPS),
         )
         if key in found:
             raise line.wrong("workload", "each workload, accelerator and scale factor only once")
@@ -148,7 +147,7 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
                 name,
                 arrival,
                 line.words("workload", "a name"),
-                _whole(line, "scale_factor", MOST_CHIPS),
+                _whole(line, "scale_factor", MAX_CHIPS),
                 _whole(line, "total_steps", MOST_STEPS),
                 weight,
                 slo,

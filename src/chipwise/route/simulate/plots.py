@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from chipwise import pictures
 from chipwise.errors import InputError
+from chipwise.present import plots
 from chipwise.route.simulate.measures import busy
 from chipwise.route.simulate.outcome import DONE, Outcome, PoolUse
 from chipwise.units import DAY, HOUR
@@ -18,12 +18,12 @@ from chipwise.units import DAY, HOUR
 MOST_POLICIES = 4  # side by side before nothing can be read
 AS_PIXELS = 2000  # boxes from which a vector picture grows into megabytes
 BINS = 240  # of the curve of use: about one a pixel or two
-NAMED = len(pictures.CYCLE) - 2  # colours that are left for names, beside grey for the rest
+NAMED = len(plots.CYCLE) - 2  # colours that are left for names, beside grey for the rest
 
 
 def ready(target: Path, policies: int) -> None:
     """Refuse a picture that can't be drawn, before the work it would show."""
-    pictures.ready(target)
+    plots.ready(target)
     if policies > MOST_POLICIES:
         raise InputError("--plot", f"{policies} policies", f"at most {MOST_POLICIES} policies side by side")
 
@@ -37,7 +37,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
     pools = outcomes[0].pools
     used = {r.pool for o in outcomes for r in o.runs}
     heights = [*(1.6 + min(2.4, p.chips / 32) if p.name in used else 0.8 for p in pools), 2.0]
-    with pictures.drawing(words=True) as pyplot:
+    with plots.drawing(words=True) as pyplot:
         figure, grid = pyplot.subplots(
             len(pools) + 1,
             len(outcomes),
@@ -60,7 +60,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
         figure.suptitle(title)
         _legend(figure, colours, len(set(labels)) > len(colours), any(r.how != DONE for o in outcomes for r in o.runs))
         grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
-        pictures.save(figure, target)
+        plots.save(figure, target)
 
 
 def boxes(outcome: Outcome, pool: PoolUse) -> list[tuple[int, int, int]]:
@@ -95,11 +95,11 @@ def _gantt(
         run = outcome.runs[i]
         left, right = (run.start - begin) / unit, (run.end - begin) / unit
         corners.append([(left, first), (right, first), (right, first + chips), (left, first + chips)])
-        fill.append(colours.get(labels[run.job], pictures.GREY))
-        edge.append("white" if run.how == DONE else pictures.BLACK)  # a black edge: it had to stop
+        fill.append(colours.get(labels[run.job], plots.GREY))
+        edge.append("white" if run.how == DONE else plots.BLACK)  # a black edge: it had to stop
         wide.append(0.3 if run.how == DONE else 0.9)
     if not corners:
-        axes.text(0.5, 0.5, "no job here", transform=axes.transAxes, ha="center", va="center", color=pictures.GREY)
+        axes.text(0.5, 0.5, "no job here", transform=axes.transAxes, ha="center", va="center", color=plots.GREY)
     axes.add_collection(
         PolyCollection(corners, facecolors=fill, edgecolors=edge, linewidths=wide, rasterized=len(corners) > AS_PIXELS)
     )
@@ -117,7 +117,7 @@ def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> 
             where="post",
             label=pool.name,
             linewidth=1.1,
-            color=pictures.CYCLE[k % len(pictures.CYCLE)],
+            color=plots.CYCLE[k % len(plots.CYCLE)],
         )
     axes.set_ylim(0, 105)
     axes.set_xlim(0, (end - begin) / unit)
@@ -127,9 +127,7 @@ def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> 
 def _colours(labels: Sequence[str]) -> dict[str, str]:
     """The commonest names get a colour, the others grey."""
     common = [name for name, _ in Counter(labels).most_common(NAMED)]
-    return dict(
-        zip(sorted(common), (c for c in pictures.CYCLE if c not in (pictures.GREY, pictures.BLACK)), strict=False)
-    )
+    return dict(zip(sorted(common), (c for c in plots.CYCLE if c not in (plots.GREY, plots.BLACK)), strict=False))
 
 
 def _legend(figure: Any, colours: dict[str, str], others: bool, stopped: bool) -> None:
@@ -137,7 +135,7 @@ def _legend(figure: Any, colours: dict[str, str], others: bool, stopped: bool) -
 
     shown = [Patch(facecolor=colour, label=name or "(no owner)") for name, colour in colours.items()]
     if others:
-        shown.append(Patch(facecolor=pictures.GREY, label="others"))
+        shown.append(Patch(facecolor=plots.GREY, label="others"))
     if stopped:
-        shown.append(Patch(facecolor="white", edgecolor=pictures.BLACK, label="black edge: stopped early"))
+        shown.append(Patch(facecolor="white", edgecolor=plots.BLACK, label="black edge: stopped early"))
     figure.legend(handles=shown, loc="outside lower center", ncols=4, fontsize=7)

@@ -11,8 +11,8 @@ from math import inf
 from pathlib import Path
 
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.predict.estimate import Estimate
-from chipwise.prices.rows import Line, check_columns, read_lines
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option, Unable
 from chipwise.route.pool import Pool
@@ -21,7 +21,6 @@ from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
 NEEDED = ("job_id", "arrival_s", "gpus", "duration_s")
 KNOWN = (*NEEDED, "virtual_cluster", "deadline_s", "priority")
 MOST_S = 1e10  # three centuries; a timestamp in milliseconds since 1970 is more
-MOST_CHIPS = 1_000_000
 MOST_FACTOR = 1e6
 VARIANT = "recorded"
 
@@ -61,9 +60,9 @@ def _arrival(
     cache: dict[int, tuple[Variant, ...]],
 ) -> Arrival:
     at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
-    chips = line.number_of("gpus", f"a whole number from 1 to {MOST_CHIPS:,}", MOST_CHIPS)
+    chips = line.number_of("gpus", f"a whole number from 1 to {MAX_CHIPS:,}", MAX_CHIPS)
     if not chips.is_integer():
-        raise line.wrong("gpus", f"a whole number from 1 to {MOST_CHIPS:,}")
+        raise line.wrong("gpus", f"a whole number from 1 to {MAX_CHIPS:,}")
     seconds = line.number_of("duration_s", f"seconds above 0 and at most {MOST_S:g}", MOST_S)
     after = inf
     if line["deadline_s"]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.jit import owning
+from chipwise.io.jit import jit_cached_alloc
 from chipwise.route.place import grant
 from chipwise.route.place.grants import Field, by_jobs
 from chipwise.route.place.turns import PATIENCE
@@ -106,7 +106,7 @@ class Swift(Asked):
             self.pools = grant(self._view(), wishes).pos
 
 
-@owning
+@jit_cached_alloc
 def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
     """Seconds to go and chips, as a view shows them."""
     n, pools = jobs.shape[0], rate.shape[1]
@@ -120,7 +120,7 @@ def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
     return seconds, held
 
 
-@owning
+@jit_cached_alloc
 def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> Any:
     """As `turns.overdue`, and how many there are."""
     n = jobs.shape[0]
@@ -135,7 +135,7 @@ def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> A
     return aged, due, many
 
 
-@owning
+@jit_cached_alloc
 def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
     """Room by job and pool as `grants.by_pairs` hands it out when all are placed anew and nobody is overdue."""
     n, pools = order.shape
@@ -152,7 +152,7 @@ def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
             some -= held[i, p]
 
 
-@owning
+@jit_cached_alloc
 def _bargains(
     now: float,
     jobs: Any,
@@ -191,7 +191,7 @@ def _bargains(
     return True
 
 
-@owning
+@jit_cached_alloc
 def _fair(
     now: float,
     last: float,
@@ -246,7 +246,7 @@ def _fair(
     return gap, True
 
 
-@owning
+@jit_cached_alloc
 def _fastest(
     now: float,
     jobs: Any,

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.csv_lines import Line, check_columns, read_lines
+from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.predict.estimate import Estimate
-from chipwise.prices.rows import Line, check_columns, read_lines
 from chipwise.route.estimates import Estimator
 from chipwise.route.job import Job
 from chipwise.route.load.explain import checked
@@ -25,7 +26,6 @@ from chipwise.route.option import Option, Unable
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
 from chipwise.route.simulate.recorded import MOST_S, is_recorded, read_recorded
-from chipwise.workload.files import MAX_YAML_BYTES, parse_yaml, read_text
 
 NEEDED = ("arrival_s", "job")
 KNOWN = (*NEEDED, "job_id", "owner", "deadline_s", "priority")

@@ -10,11 +10,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from chipwise.errors import BrokenFile, UnknownName
-from chipwise.workload.files import read_text
+from chipwise.io.files import read_text
 
-MOST_USD_H = 1e6  # of an instance; more is another unit or a slip
-MOST_CHIPS = 1_000_000
-PRICE = f"a price per hour above 0 and at most {MOST_USD_H:,.0f}"
+MAX_CHIPS = 1_000_000  # of one line: more is another unit or a slip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +54,6 @@ class Line:
             raise self.wrong(column, accepted)
         return value
 
-    def price(self, column: str) -> float | None:
-        """A price per hour; None where the cell is empty."""
-        return self.number_of(column, PRICE, MOST_USD_H) if self[column] else None
-
     def day(self, column: str, today: date) -> str:
         """A date as YYYY-MM-DD, at most a day ahead: it may be tomorrow elsewhere."""
         accepted = "a date such as 2026-08-22, not after today"
@@ -70,16 +64,6 @@ class Line:
         if found > today + timedelta(days=1):
             raise self.wrong(column, accepted)
         return found.isoformat()
-
-    def chip_id(self, column: str) -> str:
-        """The chip that a cell names."""
-        from chipwise.catalog import exact_chip, load
-
-        name = self.words(column, "a chip such as h100")
-        try:
-            return exact_chip(name).id
-        except UnknownName:
-            raise UnknownName(self.where(column), name, load().chips, ": see `chipwise chips`") from None
 
 
 def read_lines(path: Path, text: str | None = None) -> tuple[tuple[str, ...], Iterator[Line]]:

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chipwise.io.solver import highs
+
 Floats = npt.NDArray[np.float64]
 
 SCALE = 1e-3  # dollars enter as thousands: the solver's tolerances are absolute
-SEED = 6
 PROVE = 0.01  # share of the effort for heuristics where a good plan is there to begin with: the rest goes to the proof
 
 
 @dataclass(slots=True)
-class Program:
+class MixedIntegerProgram:
     """Columns with cost, upper bound and kind (all at least 0), rows with bounds; grown one by one, solved at once."""
 
     cost: list[float] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Solved:
 
 
 def solve(
-    program: Program,
+    program: MixedIntegerProgram,
     gap: float,
     time_limit: float,
     threads: int = 2,
@@ -87,7 +88,7 @@ def solve(
     program = program if program.cost else _with_a_column(program)
     whole = np.array(program.integer, dtype=bool)
     whole[list(relaxed)] = False
-    solver = quiet(highspy, threads)
+    solver = highs(threads)
     for name, setting in (("mip_rel_gap", gap), ("time_limit", max(0.1, float(time_limit))), ("mip_abs_gap", 1e-9)):
         solver.setOptionValue(name, setting)
     if nodes is not None:
@@ -101,22 +102,13 @@ def solve(
     return _read(highspy, solver, not whole.any())
 
 
-def _with_a_column(program: Program) -> Program:
+def _with_a_column(program: MixedIntegerProgram) -> MixedIntegerProgram:
     """A program without columns gets an idle one: the solver says nothing of the rows of an empty one."""
     return replace(program, cost=[0.0], upper=[0.0], integer=[False])
 
 
-def quiet(highspy: Any, threads: int = 2) -> Any:
-    """A solver that prints nothing and answers alike each time."""
-    highspy.Highs.resetGlobalScheduler(True)  # the number of threads is else that of the first solve
-    solver = highspy.Highs()
-    for name, setting in (("output_flag", False), ("threads", threads), ("random_seed", SEED)):
-        solver.setOptionValue(name, setting)
-    return solver
-
-
 def as_lp(
-    highspy: Any, program: Program, whole: npt.NDArray[np.bool_], box: tuple[Floats, Floats] | None = None
+    highspy: Any, program: MixedIntegerProgram, whole: npt.NDArray[np.bool_], box: tuple[Floats, Floats] | None = None
 ) -> Any:
     """The program as HiGHS takes it."""
     lp = highspy.HighsLp()

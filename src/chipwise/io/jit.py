@@ -1,8 +1,9 @@
-"""How arithmetic is compiled (by Numba), and when what was compiled is out of date.
+"""Numba: how functions are compiled, and when what is cached on disk is out of date.
 
-`entry` is called from Python and keeps what it compiles on disk, beside its file or in the user's folder; `part` is
-called by others that are compiled; `inlined` becomes a part of its caller, for those that would pass too much at each
-call. `owning` is an `entry` that makes arrays of its own. No fastmath anywhere: equal input gives equal bits.
+`jit_cached` is called from Python and keeps what it compiles on disk, beside its file or in the user's cache folder;
+`jit_helper` is called by other compiled functions; `jit_inline` becomes a part of its caller, for those that would pass
+too much at each call. `jit_cached_alloc` is a `jit_cached` that allocates arrays. No fastmath anywhere: equal input
+gives equal bits.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ CONSTANT = (bool, int, float, str, tuple)  # globals whose values are compiled i
 WITHIN: dict[str, Any] = LENT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def entry(function: F) -> F:
+def jit_cached(function: F) -> F:
     """Compile at the first call; it makes no arrays."""
     return _kept(function, LENT)
 
 
-def owning(function: F) -> F:
+def jit_cached_alloc(function: F) -> F:
     """Compile at the first call; it may make arrays, and may be called by others that do."""
     return _kept(function, PLAIN)
 
 
-def part(function: F) -> F:
+def jit_helper(function: F) -> F:
     """Compile as a part of what calls it; it makes no arrays."""
     return cast(F, njit(**WITHIN)(function))
 
 
-def inlined(function: F) -> F:
+def jit_inline(function: F) -> F:
     """Compile into what calls it."""
     return cast(F, njit(**WITHIN, forceinline=True)(function))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import InputError
-from chipwise.whole import write_whole
+from chipwise.io.atomic import atomic_write
 
 SUFFIXES = (".svg", ".png")
 DPI = 130
@@ -80,7 +80,7 @@ def drawing(words: bool = False) -> Iterator[Any]:
 def save(figure: Any, target: Path, field: str = "--plot") -> None:
     """Write a figure, whole or not at all; the name's ending says which kind."""
     ready(target, field)
-    write_whole(drawn(figure, target.suffix[1:].lower()), target, field)
+    atomic_write(drawn(figure, target.suffix[1:].lower()), target, field)
 
 
 def drawn(figure: Any, kind: str) -> bytes:

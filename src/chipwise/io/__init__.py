@@ -1,0 +1,1 @@
+"""What touches the machine: files read with limits and written atomically, folders, compiled code and its cache."""

@@ -1,0 +1,1 @@
+"""How a result looks anywhere: tables, plots, pages."""
