@@ -24,6 +24,7 @@ from time import process_time
 
 import numpy as np
 
+from chipwise.route.cluster_state import ClusterState, Policy, PolicyDecision
 from chipwise.route.estimates import Estimator
 from chipwise.route.job import Job
 from chipwise.route.load.jobs import jobs_of
@@ -31,11 +32,10 @@ from chipwise.route.load.pools import pools_of
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
-from chipwise.route.simulate.chance import Chance
-from chipwise.route.simulate.desk import PolicyDesk
-from chipwise.route.simulate.events import Terms, replay
+from chipwise.route.simulate.events import ReplayOptions, replay
 from chipwise.route.simulate.measures import Measures, measure
-from chipwise.route.view import Policy, View, Wishes
+from chipwise.route.simulate.policy_scheduler import PolicyScheduler
+from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR
 
 LM = {"precision": "bf16", "steps": 1000}
@@ -122,13 +122,13 @@ def made(
     return Trace(f"seed {seed}", "jobs", in_order(out), where)
 
 
-def by_price(view: View, *, of_job: bool, waits: bool, by_deadline: bool) -> Wishes:
+def by_price(view: ClusterState, *, of_job: bool, waits: bool, by_deadline: bool) -> PolicyDecision:
     """What schedulers do without predictions: the cheapest hour first."""
     price = np.where(view.chips > 0, view.usd_chip_hour * (view.chips if of_job else 1), np.inf)
     second = 0.0 if waits else 1e6  # a second of waiting outweighs every price: the first pool with room
     score = price + second * (np.maximum(view.start, view.now) - view.now)
     order = np.where(np.isfinite(view.deadline), view.deadline, view.now + 1e9) if by_deadline else view.arrival
-    return Wishes(score, order, "USD/h", wait=second, because="the least price of an hour")
+    return PolicyDecision(score, order, "USD/h", wait=second, because="the least price of an hour")
 
 
 RANKINGS: dict[str, Policy] = {
@@ -147,10 +147,10 @@ ENDS = {
 
 
 def figures(trace: Trace, name: str, policy: Policy, seed: int) -> Measures:
-    return measure(replay(trace, PolicyDesk(name, policy, trace.pools), Terms(Chance(seed))))
+    return measure(replay(trace, PolicyScheduler(name, policy, trace.pools), ReplayOptions(RandomEvents(seed))))
 
 
-def stopping(view: View) -> Wishes:
+def stopping(view: ClusterState) -> PolicyDecision:
     """Ours, were it to stop and move jobs."""
     return replace(policy_named(OURS)(view), preempts=True, moves=True)
 

@@ -22,12 +22,12 @@ import time
 import numpy as np
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.board import Board, Candidate
+from chipwise.route.allocate import DEPTH, allocate, queue_window
+from chipwise.route.cluster_state import ClusterState, Policy
+from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.option import Option
-from chipwise.route.place import DEPTH, front_of, place
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
-from chipwise.route.view import Policy, View
 
 SETTLED = 120  # events, an hour, before the first that is timed: the queue was filled by price alone
 SHARING = ("max-min-fair", "finish-time-fair")
@@ -92,7 +92,7 @@ class Queue:
     """A board with full pools and a long queue, on a clock of its own."""
 
     def __init__(self, site: Site, jobs: int) -> None:
-        self.site, self.board, self.now = site, Board(site.pools), 0.0
+        self.site, self.board, self.now = site, JobTable(site.pools), 0.0
         self.total = np.array([p.count for p in site.pools], dtype=np.int64)
         self.free = self.total.copy()
         self.running: dict[str, str] = {}
@@ -132,8 +132,8 @@ class Queue:
             self.board.remove(gone)
             waits = []
         at = self.board.moment(self.now, self.free, self.total)
-        view = front_of(self.board, policy, at, asked=waits)
-        found = place(view, policy(view), self.board.option, waits=waits)
+        view = queue_window(self.board, policy, at, asked=waits)
+        found = allocate(view, policy(view), self.board.option, waits=waits)
         self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
         for decision in found:
             if decision.kind == "stop":
@@ -205,9 +205,9 @@ def lp(args: argparse.Namespace) -> None:
             _timed(what, POLICIES[name], board.view(now, total, total))
 
 
-def _jobs_on(site: Site, many: int) -> tuple[Site, Board, np.ndarray]:
+def _jobs_on(site: Site, many: int) -> tuple[Site, JobTable, np.ndarray]:
     """A board with so many jobs, a minute apart, and the chips of its pools."""
-    board = Board(site.pools)
+    board = JobTable(site.pools)
     for k in range(many):
         board.add(site.job(60.0 * k))
     return site, board, np.array([p.count for p in site.pools], dtype=np.int64)
@@ -220,7 +220,7 @@ def ledger(args: argparse.Namespace) -> None:
     router_ledger.main(args.ledger_url)
 
 
-def _timed(what: str, policy: Policy, view: View) -> None:
+def _timed(what: str, policy: Policy, view: ClusterState) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     policy(view)
     print(f"  {what:50} {time.perf_counter() - wall:6.3f} s  (CPU {time.process_time() - cpu:6.3f} s)")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import chaos
 
-from chipwise.route.engines.local import LocalEngine
+from chipwise.route.backends.local.backend import LocalEngine
 from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
-from chipwise.route.router import Router, handing, reconcile, run
+from chipwise.route.router import Router, reconcile, run, submitter
 from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
@@ -75,7 +75,7 @@ def router(folder, url, point=None, when=""):
         engine = Deadly(engine, method, number, when)
     if kind == "module":
         state = Deadly(None, method, number, when)
-        for module in (handing, reconcile):
+        for module in (submitter, reconcile):
             if hasattr(module, method):
                 setattr(module, method, deadly(getattr(module, method), state))
     return Router(

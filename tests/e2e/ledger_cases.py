@@ -3,10 +3,10 @@
 from math import inf
 
 from chipwise.predict.estimate import Estimate
+from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import Submission
-from chipwise.route.option import Option, Unable
-from chipwise.route.view import Decision
+from chipwise.route.option import Infeasible, Option
 
 POOLS = {"h100": 8, "v5e": 4}
 
@@ -31,7 +31,7 @@ def submission(name="train", key="", **more):
     return Submission(
         job(name, key, **more),
         options(),
-        (Unable("h100", "tpu", "h100 is no TPU"), Unable("v5e", "gpu", "v5e is no GPU")),
+        (Infeasible("h100", "tpu", "h100 is no TPU"), Infeasible("v5e", "gpu", "v5e is no GPU")),
     )
 
 

@@ -5,11 +5,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ledger_cases import POOLS, job, options, start, submission
 
 from chipwise.errors import InputError
-from chipwise.route.engine import Seen
+from chipwise.route.backend import AttemptStatus
+from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger import Conflict, open_ledger
 from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 from chipwise.route.ledger.states import AFTER, JOB_STEPS
-from chipwise.route.view import Decision
 
 FAULT = {"failed", "lost", "refused"}
 LEASE = 30.0
@@ -179,7 +179,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def see(self, at, state, restarts):
         name = self.any_attempt(at)
         row = self.attempts.get(name)
-        what = Seen(name, f"e-{name}", state, where="node\x00\ud800", restarts=restarts)
+        what = AttemptStatus(name, f"e-{name}", state, where="node\x00\ud800", restarts=restarts)
         if row is None or row["state"] not in UNDER_WAY or state == "done":
             self.refused(self.ledger.seen, name, what, self.now)
             return

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.route.engines.slurm import SlurmEngine
+from chipwise.route.backends.slurm.backend import SlurmEngine
 from patience import PATIENCE_S, until
 from scratch import short_folder
 

@@ -14,10 +14,10 @@ from command import ROOT, chipwise, chipwise_here
 from ledger_cases import options, start, submission
 
 from chipwise.cli.jobs_blocks import safe
-from chipwise.route.engine import Seen
+from chipwise.route.backend import AttemptStatus
+from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import Submission, open_ledger
-from chipwise.route.view import Decision
 
 POOLS = str(ROOT / "examples" / "pools" / "local.yaml")
 HELLO = str(ROOT / "examples" / "jobs" / "hello.yaml")
@@ -63,7 +63,7 @@ def story(ledger):
     )
     (first,) = ledger.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
     ledger.handed_over(first.id, "4711", 1011.0)
-    ledger.seen(first.id, Seen(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
+    ledger.seen(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
     ledger.end(first.id, "failed", 1020.0, exit_code=9, reason="left with status 9", spent=0.25)
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
     ledger.end(second.id, "lost", 1040.0, reason="node tpu-1 is down", done=0.4, not_before=4e9)

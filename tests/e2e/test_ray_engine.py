@@ -18,7 +18,7 @@ from ray_cluster import RayCluster, free_port, strays
 
 from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import (
+from chipwise.route.backend import (
     CANCELLED,
     DONE,
     ENDED,
@@ -26,12 +26,12 @@ from chipwise.route.engine import (
     LOST,
     PENDING,
     RUNNING,
-    EngineDown,
-    EngineRefused,
+    BackendDown,
+    BackendRefused,
     Launch,
 )
-from chipwise.route.engines.ray import RayEngine, make
-from chipwise.route.engines.ray_link import RayLink
+from chipwise.route.backends.ray.backend import RayEngine, make
+from chipwise.route.backends.ray.link import RayLink
 from chipwise.route.job import Job, Variant
 from chipwise.route.launch import write_launch
 from chipwise.route.ledger import open_ledger
@@ -143,7 +143,7 @@ def patiently(call):
     while True:
         try:
             return call()
-        except EngineDown:
+        except BackendDown:
             assert time.time() < end
             time.sleep(1)
 
@@ -259,7 +259,7 @@ def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_atte
             killer.start()
             try:
                 engine.submit(one)
-            except EngineDown:
+            except BackendDown:
                 lost_answers += 1
             killer.join()
             patiently(lambda one=one: engine.submit(one))
@@ -295,18 +295,18 @@ def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(en
 
 def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
     with pytest.raises(
-        EngineRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"
+        BackendRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"
     ):
         engine.submit(launch("", chips=24))
     stray = Pool("b200", "ray", "b200", "gpu", 8, address=(*pools["h200"].address[:2], ("label", "pool=b200")))
     one = launch("")
-    with pytest.raises(EngineRefused, match="no node with labels pool=b200 has chips"):
+    with pytest.raises(BackendRefused, match="no node with labels pool=b200 has chips"):
         engine.submit(Launch(one.attempt, 1, "j", one.job, one.variant, stray, one.option, one.folder, {}))
     big = launch("", environment={"X": "x" * 100_000})
-    with pytest.raises(EngineRefused, match="bytes"):
+    with pytest.raises(BackendRefused, match="bytes"):
         engine.submit(big)
     image = launch("")
-    with pytest.raises(EngineRefused, match="container: none"):
+    with pytest.raises(BackendRefused, match="container: none"):
         engine.submit(replace(image, variant=replace(image.variant, image="img")))
     with pytest.raises(UnknownName, match="did you mean label"):
         make("ray", [replace(stray, address=(("lable", "a=b"),))], one.folder, UID)
@@ -341,7 +341,7 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, 
     engine.submit(failing)
     seen = until(engine, failing, ENDED)
     assert (seen.state, seen.exit_code) == (FAILED, 5) and "host 1" in seen.reason
-    with pytest.raises(EngineRefused):
+    with pytest.raises(BackendRefused):
         engine.submit(launch("", "v5e", 8, topology="4x4"))
 
 
@@ -375,7 +375,7 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     seen = until(engine, two, ENDED)
     assert seen.state == FAILED and "NO_SUCH_SECRET" in seen.reason
     with pytest.raises(
-        EngineRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"
+        BackendRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"
     ):
         engine.submit(launch("", secrets=["NODE_TOKEN"]))
     slow = launch("import time; time.sleep(600)", time_limit=1.0)
@@ -450,7 +450,7 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
         assert patiently(lambda: engine.submit(one)) == first
         assert patiently(lambda: until(engine, one, ENDED)).state == DONE
         assert patiently(lambda: engine.capacity([far]))["h200"].total == 16
-        with pytest.raises(EngineRefused, match="on hosts of their own"):
+        with pytest.raises(BackendRefused, match="on hosts of their own"):
             patiently(
                 lambda: engine.submit(
                     Launch(
@@ -476,7 +476,7 @@ def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, engin
         assert any(s.attempt == one.attempt for s in hasty.list())
         os.kill(cluster.pids["gcs"], signal.SIGSTOP)
         try:
-            with pytest.raises(EngineDown, match="no answer within 2 s"):
+            with pytest.raises(BackendDown, match="no answer within 2 s"):
                 hasty.list()
         finally:
             os.kill(cluster.pids["gcs"], signal.SIGCONT)
@@ -485,7 +485,7 @@ def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, engin
             try:
                 assert any(s.attempt == one.attempt and s.state == RUNNING for s in hasty.list())
                 break
-            except EngineDown:
+            except BackendDown:
                 assert time.time() < end
         hasty.close()
 
@@ -495,7 +495,7 @@ def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
     port = free_port()
     pool = Pool("any", "ray", "cpu", "cpu", 2, address=(("address", f"127.0.0.1:{port}"),))
     engine = RayEngine([pool], UID, lambda at: RayLink(at, answer_s=5.0))
-    with pytest.raises(EngineDown, match="refused"):
+    with pytest.raises(BackendDown, match="refused"):
         engine.list()
     try:
         for _ in range(2):
@@ -506,12 +506,12 @@ def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
                     try:
                         assert engine.list() == []
                         break
-                    except EngineDown:
+                    except BackendDown:
                         assert time.time() < end
                 assert engine.capacity([pool])["any"].free == 2
             finally:
                 small.stop()
-            with pytest.raises(EngineDown):
+            with pytest.raises(BackendDown):
                 engine.list()
     finally:
         engine.close()

@@ -9,7 +9,7 @@ from command import ROOT, chipwise_here
 from ledger_cases import start, submission
 
 from chipwise.errors import ChipwiseError, InputError, Refusal
-from chipwise.route.engines.named import engines_of
+from chipwise.route.backends.named import engines_of
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.ledger import default_ledger, open_ledger
 from chipwise.route.load import load_jobs

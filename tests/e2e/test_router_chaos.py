@@ -13,9 +13,9 @@ from pathlib import Path
 import chaos
 import pytest
 
-from chipwise.route.engine import RUNNING
-from chipwise.route.engines import processes
-from chipwise.route.engines.local import LocalEngine
+from chipwise.route.backend import RUNNING
+from chipwise.route.backends.local import processes
+from chipwise.route.backends.local.backend import LocalEngine
 from chipwise.route.launch import claim_of, end_of
 from chipwise.route.ledger import open_ledger
 from patience import PATIENCE_S

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import RUNNING
-from chipwise.route.engines import processes
-from chipwise.route.engines.local import LocalEngine
+from chipwise.route.backend import RUNNING
+from chipwise.route.backends.local import processes
+from chipwise.route.backends.local.backend import LocalEngine
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.launch import claim_of
 from chipwise.route.ledger import Submission, open_ledger

@@ -13,7 +13,7 @@ import pytest
 from slurm_cluster import SlurmCluster, cluster, engine, engine_on
 from slurm_jobs import GPU, TPU, launch
 
-from chipwise.route.engine import EngineDown, EngineRefused
+from chipwise.route.backend import BackendDown, BackendRefused
 from patience import until
 
 pytestmark = pytest.mark.service
@@ -140,10 +140,10 @@ def test_tables_say_the_same_as_json(engine, cluster, tmp_path):
 
 
 def test_what_slurm_can_never_place_is_refused_in_its_words(engine, tmp_path):
-    with pytest.raises(EngineRefused, match="Requested node configuration is not available"):
+    with pytest.raises(BackendRefused, match="Requested node configuration is not available"):
         engine.submit(launch(tmp_path, "u-1-1", ["true"], pool=replace(TPU, unit=1), chips=5))
     nowhere = replace(TPU, address=(("partition", "nowhere"),))
-    with pytest.raises(EngineRefused, match="Invalid partition name"):
+    with pytest.raises(BackendRefused, match="Invalid partition name"):
         engine.submit(launch(tmp_path, "u-2-1", ["true"], pool=nowhere))
     assert engine.predicted_start(launch(tmp_path, "u-3-1", ["true"], pool=nowhere)) is None
 
@@ -166,7 +166,7 @@ def test_cancelled_is_cancelled_whether_it_waits_or_runs(engine, tmp_path):
     assert ended(engine, "u-3-1").state == ended(engine, "u-1-1").state == "cancelled"
     engine.cancel(jobs[0])
     engine.cancel("999999")
-    with pytest.raises(EngineRefused, match="is no id of a job"):
+    with pytest.raises(BackendRefused, match="is no id of a job"):
         engine.cancel("1; scancel --user=root")
 
 
@@ -215,10 +215,10 @@ def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, m
     assert ended(engine, "u-1-1").state == "done"
     assert "hush-47" not in cluster.command("scontrol", "show", "job", "-dd")
     assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
-    with pytest.raises(EngineRefused, match="the router's environment has no MISSING_TOKEN"):
+    with pytest.raises(BackendRefused, match="the router's environment has no MISSING_TOKEN"):
         engine.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
     with pytest.raises(
-        EngineRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"
+        BackendRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"
     ):
         engine.submit(launch(tmp_path, "u-3-1", ["true"], secrets=["A_TOKEN", "ANOTHER"]))
     assert not [seen for seen in engine.list() if seen.attempt == "u-3-1"]
@@ -276,11 +276,11 @@ def test_a_controller_that_is_away_is_never_an_empty_queue(tmp_path):
         running(engine, "u-1-1")
         small._end("slurmctld")
         for ask in (engine.list, lambda: engine.capacity([TPU]), lambda: engine.submit(made)):
-            with pytest.raises(EngineDown, match=r"slurm: (squeue|sinfo|sbatch)"):
+            with pytest.raises(BackendDown, match=r"slurm: (squeue|sinfo|sbatch)"):
                 ask()
         quick = engine_on(small, tmp_path, timeout="0.5")
         for ask in (quick.list, lambda: quick.cancel(job), lambda: quick.predicted_start(made)):
-            with pytest.raises(EngineDown, match=r"no answer within 0.5 s"):
+            with pytest.raises(BackendDown, match=r"no answer within 0.5 s"):
                 ask()
         small._daemon("slurmctld", ["slurmctld", "-D"])
         small.wait_for_nodes()
@@ -314,21 +314,21 @@ def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     engine = engine_on(unread(tmp_path), tmp_path)
-    with pytest.raises(EngineDown, match=r"^slurm: squeue") as error:
+    with pytest.raises(BackendDown, match=r"^slurm: squeue") as error:
         engine.list()
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
-    with pytest.raises(EngineDown, match=r"^slurm: sbatch"):
+    with pytest.raises(BackendDown, match=r"^slurm: sbatch"):
         engine.submit(launch(tmp_path, "u-1-1", ["true"]))
 
 
 def test_missing_commands_say_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineDown, match="slurm-client"):
+    with pytest.raises(BackendDown, match="slurm-client"):
         engine_on(unread(tmp_path), tmp_path).list()
 
 
 def test_a_configuration_that_is_not_there_is_said_at_once(tmp_path):
-    with pytest.raises(EngineDown, match=r"slurm: /nowhere: there is no such file \(conf\)"):
+    with pytest.raises(BackendDown, match=r"slurm: /nowhere: there is no such file \(conf\)"):
         engine_on(SimpleNamespace(conf="/nowhere"), tmp_path).list()
 
 

@@ -13,8 +13,8 @@ import pytest
 from slurm_cluster import SlurmCluster
 from slurm_jobs import GPU, TPU, launch
 
-from chipwise.route.engine import EngineDown, EngineRefused
-from chipwise.route.engines.slurm import SlurmEngine
+from chipwise.route.backend import BackendDown, BackendRefused
+from chipwise.route.backends.slurm.backend import SlurmEngine
 from patience import until
 
 pytestmark = pytest.mark.service
@@ -134,7 +134,7 @@ def test_capacity_falls_with_what_runs_and_cancelling_gives_it_back(site):
 
 def test_what_slurm_refuses_is_refused_in_its_words(site):
     engine, folder = site
-    with pytest.raises(EngineRefused, match="Requested node configuration is not available"):
+    with pytest.raises(BackendRefused, match="Requested node configuration is not available"):
         engine.submit(shared(engine, folder, 1, ["true"], pool=replace(TPU, unit=1), chips=5))
 
 
@@ -169,7 +169,7 @@ def test_a_daemon_that_answers_nonsense_or_nothing_is_down(site, rest, tmp_path)
     thread.start()
     try:
         for address in (f"http://127.0.0.1:{server.server_port}", f"unix:{tmp_path}/nothing"):
-            with pytest.raises(EngineDown, match="slurmrestd"):
+            with pytest.raises(BackendDown, match="slurmrestd"):
                 SlurmEngine("u", lambda a: tmp_path / a, {"rest": address, "timeout": "5"}).list()
     finally:
         server.shutdown()

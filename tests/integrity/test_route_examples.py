@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import Refusal
-from chipwise.route.engines.kubernetes_render import KEYS as KUBERNETES_KEYS
-from chipwise.route.engines.ray import KEYS as RAY_KEYS
-from chipwise.route.engines.slurm_request import ADDRESS
+from chipwise.route.backends.kubernetes.render import KEYS as KUBERNETES_KEYS
+from chipwise.route.backends.ray.backend import KEYS as RAY_KEYS
+from chipwise.route.backends.slurm.request import ADDRESS
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.load import load_jobs, load_pools
 

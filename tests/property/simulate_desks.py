@@ -2,7 +2,7 @@
 
 from random import Random
 
-from chipwise.route.view import Decision
+from chipwise.route.cluster_state import Decision
 
 
 class Fifo:

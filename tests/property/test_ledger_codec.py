@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.job import Checkpoint, Constraints, Data, Given, Job, Variant
+from chipwise.route.cluster_state import Decision
+from chipwise.route.job import Checkpoint, Constraints, Data, DeclaredRuntime, Job, Variant
 from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.error import masked
-from chipwise.route.option import Option, Unable
-from chipwise.route.view import Decision
+from chipwise.route.option import Infeasible, Option
 
 text = st.text(st.characters(), max_size=8)  # lone surrogates and NUL included
 number = st.floats(allow_nan=False)
@@ -33,7 +33,7 @@ jobs = st.builds(
     st.lists(variants, min_size=1, max_size=2).map(tuple),
     owner=text,
     workload=text,
-    given=st.lists(st.builds(Given, text, estimates, st.none() | number), max_size=2).map(tuple),
+    given=st.lists(st.builds(DeclaredRuntime, text, estimates, st.none() | number), max_size=2).map(tuple),
     constraints=st.builds(
         Constraints,
         regions=st.frozensets(text, max_size=2),
@@ -65,11 +65,12 @@ def test_a_job_comes_back_as_it_was(job):
 
 
 @given(
-    st.lists(options, max_size=3).map(tuple), st.lists(st.builds(Unable, text, text, text, text), max_size=2).map(tuple)
+    st.lists(options, max_size=3).map(tuple),
+    st.lists(st.builds(Infeasible, text, text, text, text), max_size=2).map(tuple),
 )
 def test_options_come_back_as_they_were(found, unable):
     assert decode(tuple[Option, ...], encode(found, tuple[Option, ...])) == found
-    assert decode(tuple[Unable, ...], encode(unable, tuple[Unable, ...])) == unable
+    assert decode(tuple[Infeasible, ...], encode(unable, tuple[Infeasible, ...])) == unable
 
 
 @given(st.builds(Decision, text, st.sampled_from(["start", "wait", "stop"]), text, text, text, scores))
@@ -85,7 +86,9 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_a_field_that_is_new_gets_its_default_and_one_that_is_gone_is_left_out():
-    assert decode(Unable, '{"pool": "a", "variant": "b", "reason": "c", "colour": "red"}') == Unable("a", "b", "c")
+    assert decode(Infeasible, '{"pool": "a", "variant": "b", "reason": "c", "colour": "red"}') == Infeasible(
+        "a", "b", "c"
+    )
 
 
 @given(text)

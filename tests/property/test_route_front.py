@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from route_views import HOUR, board_of, candidate, option, pool, random_board
 
-from chipwise.route.board import Board
-from chipwise.route.place import front_of, place
-from chipwise.route.place.turns import in_order
+from chipwise.route.allocate import allocate, queue_window
+from chipwise.route.allocate.queue_order import in_order
+from chipwise.route.job_table import JobTable
 from chipwise.route.policies import POLICIES
-from chipwise.route.policies.bargains import planned
+from chipwise.route.policies.throughput_per_dollar import planned
 
 SEEDS = st.integers(0, 10**6)
 BY_ROW = ["fastest", "cheapest", "cheapest-within-deadline", "least-energy", "balanced"]
@@ -37,11 +37,11 @@ def test_the_front_decides_as_the_whole_queue_does_at_that_depth(seed, name, job
     for now in (60.0, 5 * HOUR, 30 * HOUR):  # what is kept from one moment must hold at the next
         asked = [f"j{k}" for k in rng.integers(0, jobs, 2) if f"j{k}" in board]
         at = board.moment(now, free, total)
-        view = front_of(board, policy, at, depth=depth, asked=asked)
+        view = queue_window(board, policy, at, depth=depth, asked=asked)
         whole = board.view(now, free, total)
         assert len(view.jobs) <= len(whole.jobs)
-        fast = place(view, policy(view), board.option, waits=asked)
-        slow = place(whole, policy(whole), board.option, waits=asked, depth=depth)
+        fast = allocate(view, policy(view), board.option, waits=asked)
+        slow = allocate(whole, policy(whole), board.option, waits=asked, depth=depth)
         assert sorted(told(fast)) == sorted(told(slow))
         gone = f"j{rng.integers(0, jobs)}"
         if gone in board and board.view(now, free, total).at[list(whole.jobs).index(gone)] < 0:
@@ -53,9 +53,9 @@ def test_the_front_decides_as_the_whole_queue_does_at_that_depth(seed, name, job
 def test_a_depth_of_all_is_the_whole_queue_under_every_policy(seed, name, jobs, pools):
     places, board, free = random_board(np.random.default_rng(seed), jobs, pools, deadlines=True)
     policy, total = POLICIES[name], {p.name: p.count for p in places}
-    view = front_of(board, policy, board.moment(60.0, free, total), depth=jobs)
+    view = queue_window(board, policy, board.moment(60.0, free, total), depth=jobs)
     whole = board.view(60.0, free, total)
-    assert told(place(view, policy(view), board.option)) == told(place(whole, policy(whole), board.option))
+    assert told(allocate(view, policy(view), board.option)) == told(allocate(whole, policy(whole), board.option))
 
 
 @settings(max_examples=80)
@@ -102,15 +102,15 @@ def test_jobs_alike_go_by_arrival_then_by_number_however_the_board_holds_them(se
     only = pool("only", 4)
     arrival = {str(k): float(k // 3) for k in range(jobs)}
     board = board_of([only], [candidate(str(k), [option(only, 1, 2)], arrival[str(k)]) for k in rng.permutation(jobs)])
-    view = front_of(board, POLICIES[name], board.moment(100.0, {"only": 4}, {"only": 4}), depth=depth)
-    started = [d.job for d in place(view, POLICIES[name](view), board.option, waits=()) if d.kind == "start"]
+    view = queue_window(board, POLICIES[name], board.moment(100.0, {"only": 4}, {"only": 4}), depth=depth)
+    started = [d.job for d in allocate(view, POLICIES[name](view), board.option, waits=()) if d.kind == "start"]
     assert sorted(started, key=int) == [str(k) for k in range(jobs)][:2][: len(started)] and started
     assert depth == 1 or len(started) == min(2, jobs)
 
 
 def replay(policy, places, arrivals, patience, depth):
     """Replay arrivals exactly as estimated; when each starts for the first time, and when each ends."""
-    board, now, begun, ended, ends, where = Board(places), 0.0, {}, {}, {}, {}
+    board, now, begun, ended, ends, where = JobTable(places), 0.0, {}, {}, {}, {}
     coming = sorted(arrivals, key=lambda a: a.arrival)
     total = {p.name: p.count for p in places}
     room = dict(total)
@@ -127,8 +127,8 @@ def replay(policy, places, arrivals, patience, depth):
             board.add(coming.pop(0))
         if not len(board):
             continue
-        view = front_of(board, policy, board.moment(now, room, total), depth=depth, patience=patience)
-        for d in place(view, policy(view), board.option, patience=patience, waits=(), depth=depth):
+        view = queue_window(board, policy, board.moment(now, room, total), depth=depth, patience=patience)
+        for d in allocate(view, policy(view), board.option, patience=patience, waits=(), depth=depth):
             if d.kind == "stop":
                 board.stopped(d.job, now)
                 room[d.pool] += board.option(d.job, d.pool).chips

@@ -15,8 +15,8 @@ from patience import PATIENCE_S
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 from route_cases import launch, pool
 
-from chipwise.route.engine import DONE, RUNNING
-from chipwise.route.engines.local import LocalEngine
+from chipwise.route.backend import DONE, RUNNING
+from chipwise.route.backends.local.backend import LocalEngine
 
 HOSTILE = [
     "$(touch pwned)",

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from route_views import HOUR, board_of, candidate, option, pool, random_board, view_of
 
-from chipwise.route.board import Board
-from chipwise.route.place import place
+from chipwise.route.allocate import allocate
+from chipwise.route.job_table import JobTable
 from chipwise.route.policies import POLICIES
 from chipwise.route.policies.risk import in_time, run_quantile
 from chipwise.route.policies.sharing import finish_time_shares, max_min_shares
@@ -36,7 +36,7 @@ def test_room_gangs_and_promises_hold_under_every_policy(seed, name, jobs, pools
     assert not np.isnan(wishes.score).any() and not np.isnan(wishes.order).any()
     room, row = dict(free), {job: j for j, job in enumerate(view.jobs)}
     stopped, started, waits = set(), set(), set()
-    for d in place(view, wishes, board.option):
+    for d in allocate(view, wishes, board.option):
         j = row[d.job]
         if d.kind == "stop":
             assert view.restartable[j] and view.pools[view.at[j]] == d.pool
@@ -91,7 +91,7 @@ def test_the_order_of_rows_changes_nothing(seed, name):
         )
     }
     other = replace(view, jobs=tuple(view.jobs[k] for k in turned), **fields)
-    first, second = ({(d.job, d.kind, d.pool) for d in place(v, POLICIES[name](v))} for v in (view, other))
+    first, second = ({(d.job, d.kind, d.pool) for d in allocate(v, POLICIES[name](v))} for v in (view, other))
     assert first == second
 
 
@@ -102,8 +102,8 @@ def test_scores_of_dollars_scale_with_prices_and_choices_do_not_change(seed, fac
     view = replace(view_of(board, places, 60.0, free), budget=np.full(10, np.inf))
     other = replace(view, usd=view.usd * factor)
     for name in ("cheapest", "max-throughput-per-dollar", "balanced", "max-min-fair"):
-        assert [(d.job, d.kind, d.pool) for d in place(view, POLICIES[name](view))] == [
-            (d.job, d.kind, d.pool) for d in place(other, POLICIES[name](other))
+        assert [(d.job, d.kind, d.pool) for d in allocate(view, POLICIES[name](view))] == [
+            (d.job, d.kind, d.pool) for d in allocate(other, POLICIES[name](other))
         ]
 
 
@@ -118,7 +118,7 @@ def test_one_more_pool_never_makes_the_cheapest_cost_more(rows, hours, usd):
         places = [pool(f"p{k}", 4, price) for k, (_, price) in enumerate(rows)]
         board = board_of(places, [candidate("a", [option(p, h, 2) for p, (h, _) in zip(places, rows, strict=True)])])
         view = view_of(board, places)
-        (found,) = place(view, POLICIES["cheapest"](view), board.option)
+        (found,) = allocate(view, POLICIES["cheapest"](view), board.option)
         return found.scores[found.pool]["usd"]
 
     assert cost([*rows, (hours, usd)]) <= cost(rows) + 1e-9
@@ -229,7 +229,7 @@ def test_shares_do_not_depend_on_units_and_solving_again_gives_the_same(seed):
 
 def replay(policy, places, arrivals, patience):
     """Replay arrivals (job, at) exactly as estimated; when each starts first."""
-    board, now, begun, ends, where = Board(places), 0.0, {}, {}, {}
+    board, now, begun, ends, where = JobTable(places), 0.0, {}, {}, {}
     coming = sorted(arrivals, key=lambda a: a.arrival)
     room = {p.name: p.count for p in places}
     total = dict(room)
@@ -246,7 +246,7 @@ def replay(policy, places, arrivals, patience):
         while coming and coming[0].arrival <= now:
             board.add(coming.pop(0))
         view = board.view(now, room, total)
-        for d in place(view, policy(view), board.option, patience=patience, waits=()):
+        for d in allocate(view, policy(view), board.option, patience=patience, waits=()):
             if d.kind == "stop":
                 board.stopped(d.job, now)
                 room[d.pool] += board.option(d.job, d.pool).chips

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.route.policies import quick
-from chipwise.route.policies.bargains import DEAREST, planned, rank, scored
-from chipwise.route.policies.program import Bases, Sharing
+from chipwise.route.policies import fair_share_kernels
+from chipwise.route.policies.lp_highs import Bases, Sharing
+from chipwise.route.policies.throughput_per_dollar import DEAREST, planned, rank, scored
 
 
 @st.composite
@@ -27,8 +27,8 @@ def clusters(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 @given(clusters())
 def test_the_level_and_the_sum_are_those_of_the_simplex_method(cluster):
     rate, weight, chips, total = cluster
-    shares, gap = quick.max_min(rate, weight, chips, total)
-    assert gap <= quick.NOTHING
+    shares, gap = fair_share_kernels.max_min(rate, weight, chips, total)
+    assert gap <= fair_share_kernels.NOTHING
     assert (shares >= 0).all() and (shares.sum(axis=1) <= 1 + 1e-5).all()
     assert ((shares * chips).sum(axis=0) <= total * (1 + 1e-5)).all() and (shares[rate == 0] == 0).all()
     gain = rate / rate.max(axis=1)[:, None]
@@ -44,16 +44,16 @@ def test_the_level_and_the_sum_are_those_of_the_simplex_method(cluster):
 def test_no_smaller_ratio_of_finish_times_can_be_had_by_all(cluster, oldest):
     rate, weight, chips, total = cluster
     age = np.linspace(0, oldest, len(rate))
-    alone = quick.alone(rate, np.zeros(rate.shape), weight, chips, total)
-    shares, gap = quick.finish_time(rate, age, alone, chips, total)
-    assert gap <= quick.NOTHING
+    alone = fair_share_kernels.alone(rate, np.zeros(rate.shape), weight, chips, total)
+    shares, gap = fair_share_kernels.finish_time(rate, age, alone, chips, total)
+    assert gap <= fair_share_kernels.NOTHING
     worst = ((age + 1 / (shares * rate).sum(axis=1)) / alone).max()
     top = rate.max(axis=1)
     program = Sharing(rate / top[:, None], chips / total, np.ones(len(rate)))
     best = ((age + 1 / top) / alone).max()
     assert worst >= best * (1 - 1e-3)
     if worst > best * (1 + 5e-3):  # a ratio a little smaller asks for more than there is
-        assert program.most_alike(quick.demand(worst * (1 - 5e-3), age, alone, top)) < 1 + 1e-6
+        assert program.most_alike(fair_share_kernels.demand(worst * (1 - 5e-3), age, alone, top)) < 1 + 1e-6
 
 
 @given(clusters())

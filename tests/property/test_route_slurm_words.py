@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import EngineRefused, Launch
-from chipwise.route.engines.slurm import SlurmEngine
-from chipwise.route.engines.slurm_request import SCRIPT, request_of, sbatch
-from chipwise.route.engines.slurm_rest import job_of
+from chipwise.route.backend import BackendRefused, Launch
+from chipwise.route.backends.slurm.backend import SlurmEngine
+from chipwise.route.backends.slurm.request import SCRIPT, request_of, sbatch
+from chipwise.route.backends.slurm.rest import job_of
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
@@ -59,7 +59,7 @@ def test_names_commands_and_variables_change_nothing_that_slurm_is_told(name, co
 def test_an_image_is_one_word_after_its_option_or_refused(image):
     try:
         request = request_of(launch("job", ["true"], {}, image), {})
-    except EngineRefused:
+    except BackendRefused:
         assert image.startswith("-") or not image.isprintable()
         return
     assert request.before.count(f"--container-image={image}") == 1
@@ -75,7 +75,7 @@ def test_a_secret_is_named_by_letters_or_refused_and_its_value_is_in_no_word(nam
             "job", ["true"], {}, secrets=(name,), at=replace(POOL, address=(*POOL.address, ("secrets", name)))
         )
         request = request_of(made, router)
-    except (EngineRefused, InputError) as error:
+    except (BackendRefused, InputError) as error:
         assert "hush" not in str(error)
         return
     assert name.isidentifier() and name.isascii() and request.environment[name] == "hush-4711"

@@ -10,15 +10,15 @@ from simulate_desks import Fifo, Whims
 
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Checkpoint, Job, Variant
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
-from chipwise.route.simulate.chance import Chance
-from chipwise.route.simulate.desk import PolicyDesk
-from chipwise.route.simulate.events import MOST_LOST, Terms, replay, usable
+from chipwise.route.simulate.events import MOST_LOST, ReplayOptions, replay, usable
 from chipwise.route.simulate.measures import busy, measure
 from chipwise.route.simulate.plots import boxes
+from chipwise.route.simulate.policy_scheduler import PolicyScheduler
+from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR
 
 SECONDS = st.floats(1.0, 5e4)
@@ -67,7 +67,7 @@ def arrivals(draw, where):
         for pool in where:
             taken = pool.takes(chips)
             if taken is None or draw(st.integers(0, 5)) == 0:
-                unable.append(Unable(pool.name, "gpu", "it doesn't run there"))
+                unable.append(Infeasible(pool.name, "gpu", "it doesn't run there"))
                 continue
             value = draw(SECONDS)
             options.append(
@@ -90,7 +90,7 @@ def arrivals(draw, where):
 def replays(draw):
     where = draw(pools())
     trace = Trace("made", "jobs", draw(arrivals(where)), where)
-    chance = Chance(draw(st.none() | st.integers(0, 99)), draw(st.sampled_from([0.0, 0.0, 0.01])), 1800.0)
+    chance = RandomEvents(draw(st.none() | st.integers(0, 99)), draw(st.sampled_from([0.0, 0.0, 0.01])), 1800.0)
     room = {p.name: usable(p) for p in where}
     whim = draw(st.none() | st.integers(0, 99))
     make = (lambda: Fifo(where, room)) if whim is None else (lambda: Whims(where, whim, room))
@@ -102,7 +102,7 @@ def replays(draw):
 def test_the_books_are_kept(case):
     trace, chance, make = case
     desk = make()
-    outcome = replay(trace, desk, Terms(chance))
+    outcome = replay(trace, desk, ReplayOptions(chance))
     assert desk.clock == sorted(desk.clock)
     kept(trace, outcome)
 
@@ -112,7 +112,7 @@ def test_the_books_are_kept(case):
 @given(replays())
 def test_the_books_are_kept_by_every_policy(name, case):
     trace, chance, _ = case
-    kept(trace, replay(trace, PolicyDesk(name, POLICIES[name], trace.pools), Terms(chance)))
+    kept(trace, replay(trace, PolicyScheduler(name, POLICIES[name], trace.pools), ReplayOptions(chance)))
 
 
 def kept(trace, outcome):
@@ -160,7 +160,7 @@ def vain(outcome, job):
 @given(replays())
 def test_work_and_money_are_conserved(case):
     trace, chance, make = case
-    outcome = replay(trace, make(), Terms(chance))
+    outcome = replay(trace, make(), ReplayOptions(chance))
     work, once = defaultdict(float), defaultdict(set)
     paid = 0.0
     prices = {p.name: p.usd_chip_hour for p in trace.pools}
@@ -188,7 +188,7 @@ def test_work_and_money_are_conserved(case):
 @given(replays())
 def test_the_same_seed_gives_the_same_replay(case):
     trace, chance, make = case
-    one, two = replay(trace, make(), Terms(chance)), replay(trace, make(), Terms(chance))
+    one, two = replay(trace, make(), ReplayOptions(chance)), replay(trace, make(), ReplayOptions(chance))
     told = [repr((each.fates, each.runs, each.decisions, each.downs)) for each in (one, two)]  # nan is no equal of nan
     assert told[0] == told[1]
 
@@ -199,7 +199,7 @@ def test_the_picture_shows_every_chip_second_once(case):
     import numpy as np
 
     trace, chance, make = case
-    outcome = replay(trace, make(), Terms(chance))
+    outcome = replay(trace, make(), ReplayOptions(chance))
     end = max((r.end for r in outcome.runs), default=1.0)
     for pool in outcome.pools:
         shown = defaultdict(int)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import highspy
 import numpy as np
 
+from chipwise.route.cluster_state import Floats, Ints
 from chipwise.route.simulate.course import Course
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
-from chipwise.route.view import Floats, Ints
 
 FIRST_S = 180.0  # service that every job is taken to have had
 Allocation = Callable[[Course, Ints], Floats]

@@ -10,8 +10,8 @@ from kubernetes_validate.utils import schema_contents
 from referencing import Registry, Resource
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import Launch
-from chipwise.route.engines.kubernetes_render import manifest
+from chipwise.route.backend import Launch
+from chipwise.route.backends.kubernetes.render import manifest
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool

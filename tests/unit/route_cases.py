@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import Launch
+from chipwise.route.backend import Launch
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.launch import environment, write_launch
 from chipwise.route.ledger.records import Submission

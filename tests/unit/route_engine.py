@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 
-from chipwise.route.engine import CANCELLED, PENDING, RUNNING, EngineDown, Room, Seen
+from chipwise.route.backend import CANCELLED, PENDING, RUNNING, AttemptStatus, BackendDown, Capacity
 
 
 class Scripted:
@@ -11,7 +11,7 @@ class Scripted:
 
     def __init__(self, name="scripted", counts=None, queues=False):
         self.name, self.counts, self.queues = name, counts or {}, queues
-        self.jobs: dict[str, Seen] = {}
+        self.jobs: dict[str, AttemptStatus] = {}
         self.launches = {}
         self.fails: dict[str, Exception | None] = {}
         self.calls: list[tuple[str, object]] = []
@@ -26,7 +26,7 @@ class Scripted:
             raise self.fails[method]
 
     def down(self, words="it does not answer"):
-        self.fails = dict.fromkeys(("submit", "list", "status", "cancel", "capacity"), EngineDown(words))
+        self.fails = dict.fromkeys(("submit", "list", "status", "cancel", "capacity"), BackendDown(words))
 
     def up(self):
         self.fails = {}
@@ -38,7 +38,7 @@ class Scripted:
         self._said("submit", launch.attempt)
         engine_id = str(next(self._ids))
         self.launches[engine_id] = launch
-        self.jobs[engine_id] = Seen(launch.attempt, engine_id, self.state)
+        self.jobs[engine_id] = AttemptStatus(launch.attempt, engine_id, self.state)
         return engine_id
 
     def list(self):
@@ -60,7 +60,7 @@ class Scripted:
         for engine_id, seen in self.jobs.items():
             if seen.state == RUNNING:
                 held[self.launches[engine_id].pool.name] += self.launches[engine_id].option.chips
-        return {p.name: Room(p.count, max(0, p.count - held[p.name] - self.foreign.get(p.name, 0))) for p in pools}
+        return {p.name: Capacity(p.count, max(0, p.count - held[p.name] - self.foreign.get(p.name, 0))) for p in pools}
 
     def predicted_start(self, launch):
         self._said("predicted_start", launch.pool.name)

@@ -7,10 +7,10 @@ from math import inf
 import numpy as np
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.board import Board, Candidate
+from chipwise.route.cluster_state import ClusterState
+from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-from chipwise.route.view import View
 
 HOUR = 3600.0
 
@@ -36,14 +36,14 @@ def candidate(name: str, options, arrival: float = 0.0, **more) -> Candidate:
     return Candidate(name, arrival, tuple(options), **more)
 
 
-def board_of(pools, candidates) -> Board:
-    board = Board(pools)
+def board_of(pools, candidates) -> JobTable:
+    board = JobTable(pools)
     for each in candidates:
         board.add(each)
     return board
 
 
-def view_of(board: Board, pools, now: float = 0.0, free=None, **more) -> View:
+def view_of(board: JobTable, pools, now: float = 0.0, free=None, **more) -> ClusterState:
     total = {p.name: p.count for p in pools}
     return board.view(now, total if free is None else free, total, **more)
 
@@ -54,7 +54,7 @@ def random_board(rng: np.random.Generator, jobs: int, pools: int, deadlines: boo
         pool(f"p{k}", int(rng.integers(1, 17)), float(rng.uniform(0.1, 4)), interruptions=float(rng.choice([0, 0.1])))
         for k in range(pools)
     ]
-    board = Board(places)
+    board = JobTable(places)
     free = {p.name: p.count for p in places}
     for j in range(jobs):
         options = [

@@ -10,10 +10,10 @@ from kubernetes_cases import a_launch, a_pool, core, own
 from kubernetes_server import failure, now_text, serving
 
 from chipwise.errors import UnknownName
-from chipwise.route.engine import DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, EngineRefused
-from chipwise.route.engines.kubernetes import KubernetesEngine, make
-from chipwise.route.engines.kubernetes_api import Cluster
-from chipwise.route.launch import BURIED, bury
+from chipwise.route.backend import DONE, FAILED, LOST, PENDING, RUNNING, BackendDown, BackendRefused
+from chipwise.route.backends.kubernetes.api import Cluster
+from chipwise.route.backends.kubernetes.backend import KubernetesEngine, make
+from chipwise.route.launch import REVOKED, revoke_claim
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
@@ -131,25 +131,25 @@ def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, en
     other = job()
     other["metadata"]["annotations"] = {"chipwise-attempt": "another"}
     server.play("GET", f"{JOBS}/cw1-7-1", (200, other))
-    with pytest.raises(EngineRefused, match="not of this attempt"):
+    with pytest.raises(BackendRefused, match="not of this attempt"):
         engine.submit(launch)
     server.play("GET", f"{JOBS}/cw1-7-1", (404, failure(404, "NotFound", "gone")))
-    with pytest.raises(EngineDown, match="is there and is not"):
+    with pytest.raises(BackendDown, match="is there and is not"):
         engine.submit(launch)
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        ((422, failure(422, "Invalid", "spec.completions: Invalid value")), EngineRefused, "spec.completions"),
-        ((400, failure(400, "BadRequest", "strict decoding error: unknown field")), EngineRefused, "unknown field"),
-        ((403, failure(403, "Forbidden", "exceeded quota: team-a")), EngineRefused, "exceeded quota"),
-        ((404, failure(404, "NotFound", "namespaces team-a not found")), EngineRefused, "namespaces"),
-        ((401, failure(401, "Unauthorized", "Unauthorized")), EngineDown, "401"),
-        ((500, failure(500, "InternalError", "etcdserver: request timed out")), EngineDown, "etcdserver"),
-        ((504, b"<html>gateway</html>"), EngineDown, "504"),
-        ((201, b"<html>login</html>"), EngineDown, "no JSON"),
-        ((201, b"[]"), EngineDown, "no object"),
+        ((422, failure(422, "Invalid", "spec.completions: Invalid value")), BackendRefused, "spec.completions"),
+        ((400, failure(400, "BadRequest", "strict decoding error: unknown field")), BackendRefused, "unknown field"),
+        ((403, failure(403, "Forbidden", "exceeded quota: team-a")), BackendRefused, "exceeded quota"),
+        ((404, failure(404, "NotFound", "namespaces team-a not found")), BackendRefused, "namespaces"),
+        ((401, failure(401, "Unauthorized", "Unauthorized")), BackendDown, "401"),
+        ((500, failure(500, "InternalError", "etcdserver: request timed out")), BackendDown, "etcdserver"),
+        ((504, b"<html>gateway</html>"), BackendDown, "504"),
+        ((201, b"<html>login</html>"), BackendDown, "no JSON"),
+        ((201, b"[]"), BackendDown, "no object"),
     ],
 )
 def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind, words):
@@ -161,7 +161,7 @@ def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind,
 
 def test_a_server_that_says_nothing_to_a_new_object_is_asked_once(server, hasty, slept):
     server.play("POST", JOBS, (200, FOREVER))
-    with pytest.raises(EngineDown, match=r"Timeout|timed out|no whole answer"):
+    with pytest.raises(BackendDown, match=r"Timeout|timed out|no whole answer"):
         hasty.submit(a_launch(hasty.pool, 1))
     assert slept == [] and len(posted(server)) <= 1
 
@@ -173,12 +173,12 @@ def test_a_server_that_asks_for_patience_gets_it_within_bounds(server, engine, s
     assert slept == [2.0, 1.0, 2.0]  # as it said, then doubled at each try
     slept.clear()
     server.play("GET", JOBS, (429, busy, {"Retry-After": "7"}))
-    with pytest.raises(EngineDown, match="too many requests"):
+    with pytest.raises(BackendDown, match="too many requests"):
         engine.list()
     assert slept == [7.0] * 4 and sum(slept) <= 30
     slept.clear()
     server.play("GET", JOBS, (429, busy, {"Retry-After": "3600"}))
-    with pytest.raises(EngineDown):
+    with pytest.raises(BackendDown):
         engine.list()
     assert slept == []
 
@@ -192,7 +192,7 @@ def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
     assert [q.get("continue") for q in queries] == [None, ["next=="], None, ["next=="]]
     assert all(q["labelSelector"] == ["chipwise-ledger=cw1"] and int(q["limit"][0]) for q in queries)
     server.play("GET", JOBS, first, gone, first, gone, first, gone)
-    with pytest.raises(EngineDown, match="expired 3 times"):
+    with pytest.raises(BackendDown, match="expired 3 times"):
         engine.list()
 
 
@@ -218,9 +218,9 @@ def test_a_list_that_never_comes_tells_nothing(server, hasty):
 
 def told_nothing(server, engine, answer):
     server.play("GET", JOBS, answer)
-    with pytest.raises(EngineDown):
+    with pytest.raises(BackendDown):
         engine.list()
-    with pytest.raises(EngineDown):
+    with pytest.raises(BackendDown):
         engine.status([("cw1-7-1", "")])
 
 
@@ -228,12 +228,12 @@ def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, 
     server.play("GET", SETS, (404, failure(404, "NotFound", "the server could not find the requested resource")))
     assert engine.list() == []
     missing = KubernetesEngine([a_pool(kubeconfig=str(tmp_path / "none"))], "cw1")
-    with pytest.raises(EngineDown, match="configuration"):
+    with pytest.raises(BackendDown, match="configuration"):
         missing.list()
     with serving() as other:
         config = other.config(tmp_path)
     nobody = KubernetesEngine([a_pool(kubeconfig=config)], "cw1")
-    with pytest.raises(EngineDown, match="refused"):
+    with pytest.raises(BackendDown, match="refused"):
         nobody.list()
     nobody.close()
 
@@ -427,9 +427,9 @@ def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_err
     for _ in range(2):
         engine.cancel(":batch/v1/default/jobs/cw1-7-1")
     assert parse_qs(server.asked[0][2])["propagationPolicy"] == ["Foreground"]
-    with pytest.raises(EngineDown, match="403"):
+    with pytest.raises(BackendDown, match="403"):
         engine.cancel(":batch/v1/default/jobs/cw1-7-1")
-    with pytest.raises(EngineRefused):
+    with pytest.raises(BackendRefused):
         engine.cancel("17")
 
 
@@ -552,10 +552,10 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
         server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue | held_back))
         found = engine.capacity([a_pool("one", flavor="spot", **at)])["one"]
         assert (found.free, found.down) == (0, 32) and ("Hold" in found.note or "FlavorNotFound" in found.note)
-    with pytest.raises(EngineDown, match="404"):
+    with pytest.raises(BackendDown, match="404"):
         engine.capacity([a_pool("none", **at | {"queue": "absent"})])
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, {}))
-    with pytest.raises(EngineDown, match="quotas"):
+    with pytest.raises(BackendDown, match="quotas"):
         engine.capacity([a_pool("one", **at)])
 
 
@@ -564,7 +564,7 @@ def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server,
     server.play(
         "GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", "the server could not find the requested resource"))
     )
-    with pytest.raises(EngineDown, match="may be there all the same"):
+    with pytest.raises(BackendDown, match="may be there all the same"):
         engine.status([("cw1-7-1", identity)])
     server.play(
         "GET",
@@ -587,8 +587,8 @@ def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server,
 
 def test_an_answer_that_trickles_in_is_late(server, engine, monkeypatch):
     server.play("GET", JOBS, (200, [b'{"items": [', *[b" "] * 4000]))  # each wait is short, their sum is not
-    with monkeypatch.context() as m, pytest.raises(EngineDown, match="no whole answer within 2 s"):
-        m.setattr("chipwise.route.engines.kubernetes_api.WHOLE", 0.1)
+    with monkeypatch.context() as m, pytest.raises(BackendDown, match="no whole answer within 2 s"):
+        m.setattr("chipwise.route.backends.kubernetes.api.WHOLE", 0.1)
         engine.list()
     server.play("GET", JOBS, NONE)
     assert engine.list() == []
@@ -605,10 +605,10 @@ def test_a_jobset_whose_pods_are_gone_still_says_whether_it_was_disrupted(server
 
 def test_an_attempt_that_was_given_up_is_not_submitted(server, engine, tmp_path):
     launch = a_launch(engine.pool, 1, folder=tmp_path / "attempt")
-    bury(launch.folder, "router-2")
-    assert engine.submit(launch).startswith(BURIED) and posted(server) == []
+    revoke_claim(launch.folder, "router-2")
+    assert engine.submit(launch).startswith(REVOKED) and posted(server) == []
     assert make("kubernetes/x", [engine.pool], tmp_path, "cw1").name == "kubernetes/x"
     with pytest.raises(UnknownName, match="did you mean queue"):
         make("kubernetes", [a_pool(queu="team")], tmp_path, "cw1")
-    with pytest.raises(EngineRefused, match="not among the pools"):
+    with pytest.raises(BackendRefused, match="not among the pools"):
         engine.submit(a_launch(a_pool("other", kubeconfig="elsewhere"), 1))

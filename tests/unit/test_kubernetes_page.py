@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes_cases import a_launch, checked, valid
 
-from chipwise.route.engines.named import engines_of
+from chipwise.route.backends.named import engines_of
 from chipwise.route.load import load_pools
 
 PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"

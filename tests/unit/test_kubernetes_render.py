@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from kubernetes_cases import a_launch, a_pool, checked, containers
 
-from chipwise.route.engine import EngineRefused
-from chipwise.route.engines.kubernetes import KubernetesEngine
+from chipwise.route.backend import BackendRefused
+from chipwise.route.backends.kubernetes.backend import KubernetesEngine
 from chipwise.route.job import Checkpoint
 
 V5E = {"accelerator": "tpu-v5-lite-podslice"}
@@ -157,7 +157,7 @@ def test_shared_memory_is_as_the_pool_says_and_folders_that_no_pod_sees_are_not_
         if fine:
             checked(one)
         else:
-            with pytest.raises(EngineRefused, match="ends with the pod"):
+            with pytest.raises(BackendRefused, match="ends with the pod"):
                 checked(one)
 
 
@@ -201,7 +201,7 @@ def test_a_rayjob_gives_no_string_of_ours_to_a_shell():
 )
 def test_what_kubernetes_could_not_take_is_refused_in_words(change, words):
     settings = {"pool": a_pool(), "chips": 8} | change
-    with pytest.raises(EngineRefused, match=words):
+    with pytest.raises(BackendRefused, match=words):
         checked(a_launch(**settings))
 
 

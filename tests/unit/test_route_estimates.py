@@ -16,7 +16,7 @@ from chipwise.route.estimates import Estimator, admit, estimator
 from chipwise.route.estimates.stretch import stretched
 from chipwise.route.job import Checkpoint, Constraints, Data, Job
 from chipwise.route.load.jobs import jobs_of
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 
 NOW = 1_800_000_000.0
@@ -63,7 +63,7 @@ def using() -> Estimator:
     return estimator()
 
 
-def by_pool(found: tuple[list[Option], list[Unable]]) -> tuple[dict[str, Option], dict[str, str]]:
+def by_pool(found: tuple[list[Option], list[Infeasible]]) -> tuple[dict[str, Option], dict[str, str]]:
     options, unable = found
     return {o.pool: o for o in options}, {u.pool: u.reason for u in unable}
 

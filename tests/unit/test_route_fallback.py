@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from route_cases import job, option, pool, restartable
 
-from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, RUNNING, Room, Seen
+from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, RUNNING, AttemptStatus, Capacity
 from chipwise.route.ledger.records import AttemptRow, JobRow
 from chipwise.route.ledger.states import step_after
 from chipwise.route.router.capacity import spaces
@@ -45,7 +45,7 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(
     a_job = job("run", retries=retries, budget=budget, **({"checkpoint": restartable()} if keeps else {}))
     there = row(a_job, failures=failures, done=done)
     earlier = [attempt(n, "lost") for n in range(1, lost + 1)]
-    seen = Seen("u-1-9", "17", state, code, NOW - ran, NOW, reason=reason)
+    seen = AttemptStatus("u-1-9", "17", state, code, NOW - ran, NOW, reason=reason)
     found = concluded(there, attempt(lost + 1, stop=stop), seen, earlier, NOW, told)
     step_after("u-1-9", found.state, found.next)
     assert found.spent >= 0 and (found.next == "done") == (state == DONE)
@@ -59,7 +59,7 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(
 def test_attempts_and_retries_are_counted_in_words_that_agree():
     def parked(failures, retries):
         return concluded(
-            row(job("run", retries=retries), failures=failures), attempt(), Seen("a", "1", FAILED, 9), [], NOW
+            row(job("run", retries=retries), failures=failures), attempt(), AttemptStatus("a", "1", FAILED, 9), [], NOW
         ).reason
 
     assert parked(0, 0).endswith("; 1 attempt failed and no retry is allowed")
@@ -78,24 +78,26 @@ def test_lost_attempts_that_reached_a_checkpoint_are_no_row_of_failures():
     keeps = row(job("run", checkpoint=replace(restartable(), every=60.0, restart=10.0)), done=0.5)
     forward = [attempt(n, "lost", started=0.0, ended=70.0) for n in range(1, 40)]
     assert (
-        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next == "waiting"
+        concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next
+        == "waiting"
     )
     in_vain = [attempt(n, "lost", started=0.0, ended=69.0) for n in range(1, 40)]
     assert (
-        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next == "parked"
+        concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next
+        == "parked"
     )
     assert (
-        concluded(keeps, attempt(40), Seen("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next
+        concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next
         == "waiting"
     )
 
 
 def test_a_program_that_finished_is_done_even_when_its_owner_cancelled_it():
-    assert concluded(row(cancel=True), attempt(stop="cancel"), Seen("a", "1", DONE, 0), [], NOW).next == "done"
+    assert concluded(row(cancel=True), attempt(stop="cancel"), AttemptStatus("a", "1", DONE, 0), [], NOW).next == "done"
 
 
 def test_a_lost_attempt_that_was_told_to_stop_was_stopped():
-    found = concluded(row(), attempt(stop="preempt"), Seen("a", "1", LOST), [], NOW)
+    found = concluded(row(), attempt(stop="preempt"), AttemptStatus("a", "1", LOST), [], NOW)
     assert (found.state, found.next, found.not_before) == ("preempted", "waiting", NOW)
 
 
@@ -114,8 +116,10 @@ def test_the_time_limit_is_the_pools_or_what_the_budget_pays_for(budget, most, l
 
 def test_money_that_moves_data_is_paid_once_an_attempt_has_begun():
     moved = replace(attempt(), option=replace(option(), usd_once=7.0))
-    assert concluded(row(), moved, Seen("a", "1", LOST), [], NOW).spent == 0.0
-    assert concluded(row(), moved, Seen("a", "1", LOST, started=NOW - 3600), [], NOW).spent == pytest.approx(10.6)
+    assert concluded(row(), moved, AttemptStatus("a", "1", LOST), [], NOW).spent == 0.0
+    assert concluded(row(), moved, AttemptStatus("a", "1", LOST, started=NOW - 3600), [], NOW).spent == pytest.approx(
+        10.6
+    )
 
 
 @given(
@@ -128,10 +132,10 @@ def test_money_that_moves_data_is_paid_once_an_attempt_has_begun():
 def test_room_never_exceeds_what_is_there(count, foreign, ours, cap, drained):
     at = pool("near", count, watts_chip=1000.0, power_cap=cap)
     rows = [replace(attempt(n, state), option=option(chips=chips)) for n, (chips, state) in enumerate(ours, 1)]
-    shown = [Seen(r.id, "x", RUNNING) for r in rows if r.state == "running"]
+    shown = [AttemptStatus(r.id, "x", RUNNING) for r in rows if r.state == "running"]
     there = sum(r.option.chips for r in rows if r.state == "running")
     free = max(0, count - foreign - there)
-    found = spaces([at], {"near": Room(count, free)}, rows, shown, {"near"} if drained else set())["near"]
+    found = spaces([at], {"near": Capacity(count, free)}, rows, shown, {"near"} if drained else set())["near"]
     assert 0 <= found.free <= free and found.free <= max(0, found.ours)
     assert not drained or (found.free, found.total) == (0, 0)
     assert found.ours <= (2 if cap == 2500.0 else 0 if cap == 0 else count)

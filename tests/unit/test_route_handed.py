@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from route_cases import launch, option, pool
 
-from chipwise.route.engine import EngineRefused, Launch
-from chipwise.route.engines.handed import handed
-from chipwise.route.engines.local import LocalEngine
-from chipwise.route.engines.ray import RayEngine
-from chipwise.route.engines.slurm import SlurmEngine
+from chipwise.route.backend import BackendRefused, Launch
+from chipwise.route.backends.handed import handed
+from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.ray.backend import RayEngine
+from chipwise.route.backends.slurm.backend import SlurmEngine
 from chipwise.route.job import Job, Variant
 from chipwise.route.secret import BEGINNINGS, RESERVED
 
@@ -75,10 +75,10 @@ def rendered(one, folder):
 def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it(engine, may, tmp_path):
     one = made(tmp_path, engine, ["HF_TOKEN"], may)
     words = f"near: the pool may not hand HF_TOKEN to jobs; expected secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file"
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(BackendRefused) as refused:
         rendered(one, tmp_path)
     assert str(refused.value) == words
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(BackendRefused) as refused:
         handed(one, ROUTER)
     assert str(refused.value) == words
 
@@ -102,7 +102,7 @@ def test_a_job_that_asks_for_none_needs_no_list(engine, tmp_path):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_refused_in_one_line_without_a_value(engine, name, tmp_path):
     one = made(tmp_path, engine, ["HF_TOKEN", name], "HF_TOKEN,WANDB_API_KEY")
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(BackendRefused) as refused:
         handed(one, {**ROUTER, name: "hush-0"})
     assert "\n" not in str(refused.value) and "hush" not in str(refused.value)
 
@@ -121,7 +121,7 @@ def test_whatever_is_listed_and_asked_for_no_reserved_or_unlisted_variable_is_ha
     one = asking(name, ",".join(may))
     try:
         got = handed(one, {**ROUTER, name: "hush-0"})
-    except EngineRefused:
+    except BackendRefused:
         return
     assert set(got) == {name} and name in ",".join(may).split(",")
     assert name.isidentifier() and name.isascii() and name not in RESERVED and not name.startswith(BEGINNINGS)
@@ -133,10 +133,10 @@ def test_what_ray_sends_to_its_nodes_needs_no_chipwise_there():
 import sys
 from ray import cloudpickle
 from chipwise.route import secret
-from chipwise.route.engines import ray_actors
-for module in (ray_actors, secret):
+from chipwise.route.backends.ray import actors
+for module in (actors, secret):
     cloudpickle.register_pickle_by_value(module)
-sys.stdout.buffer.write(cloudpickle.dumps(ray_actors.Program))
+sys.stdout.buffer.write(cloudpickle.dumps(actors.Program))
 """
     take = """
 import os, sys

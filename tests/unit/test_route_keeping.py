@@ -7,9 +7,9 @@ from route_cases import job, option
 from test_route_router import Stage
 
 from chipwise.errors import InputError
-from chipwise.route.engine import DONE, FAILED, RUNNING
+from chipwise.route.backend import DONE, FAILED, RUNNING
 from chipwise.route.ledger import open_ledger
-from chipwise.route.router import keeping
+from chipwise.route.router import retention
 from chipwise.route.router.identity import mark_of
 
 DAY = 86_400.0
@@ -105,7 +105,7 @@ def test_a_folder_that_can_not_be_read_is_told_and_stops_nobody(kept):
 
 def test_one_look_removes_no_more_than_a_tick_bears(kept, monkeypatch):
     folders = [kept.ended() for _ in range(3)]
-    monkeypatch.setattr(keeping, "MOST", 2)
+    monkeypatch.setattr(retention, "MOST", 2)
     kept.later(8 * DAY)
     assert len(kept.tick(1.0, kept.keeper).removed) == 2 and kept.tick(1.0, kept.keeper).removed == []
     assert len(kept.tick(700.0, kept.keeper).removed) == 1 and not any(each.exists() for each in folders)

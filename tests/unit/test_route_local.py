@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from route_cases import launch, pool
 
-from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, RUNNING, EngineDown, EngineRefused
-from chipwise.route.engines import local, processes, shim
-from chipwise.route.engines.local import LocalEngine
-from chipwise.route.launch import BURIED, bury, claim_of, end_of
+from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, RUNNING, BackendDown, BackendRefused
+from chipwise.route.backends import shim
+from chipwise.route.backends.local import backend, processes
+from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.launch import REVOKED, claim_of, end_of, revoke_claim
 from patience import until
 
 SHIM = [sys.executable, "-I", "-S", shim.__file__]
@@ -103,8 +104,8 @@ def test_the_same_job_of_an_engine_may_come_again_until_it_has_ended(tmp_path):
 
 def test_what_was_buried_never_runs(engine, tmp_path):
     there = launch(tmp_path, "touch", "ran")
-    assert bury(there.folder, "router-1") and bury(there.folder, "router-2")
-    assert engine.submit(there).startswith(BURIED) and engine.list() == []
+    assert revoke_claim(there.folder, "router-1") and revoke_claim(there.folder, "router-2")
+    assert engine.submit(there).startswith(REVOKED) and engine.list() == []
     assert (
         subprocess.run([*SHIM, str(there.folder), "late"], stderr=subprocess.DEVNULL, check=False).returncode
         == shim.TAKEN
@@ -115,7 +116,7 @@ def test_what_was_buried_never_runs(engine, tmp_path):
 def test_what_runs_can_not_be_buried(engine, tmp_path):
     there = launch(tmp_path, "sleep", "60")
     engine.submit(there)
-    assert not bury(there.folder, "router-1")
+    assert not revoke_claim(there.folder, "router-1")
 
 
 def test_a_program_that_is_told_to_stop_can_save_its_work(engine, tmp_path):
@@ -165,7 +166,7 @@ def test_chips_are_never_handed_out_twice_and_come_back(engine, tmp_path):
         engine.submit(launch(tmp_path, "sleep", "60", number=number, at=at, chips=chips))
     held = [chip for n in (1, 2, 3) for chip in claim_of(tmp_path / "attempts" / f"u-{n}-1").chips]
     assert sorted(held) == [0, 1, 2, 3] and engine.capacity([at])["near"].free == 0
-    with pytest.raises(EngineRefused, match="0 free chips"):
+    with pytest.raises(BackendRefused, match="0 free chips"):
         engine.submit(launch(tmp_path, "true", number=4, at=at))
     engine.cancel(next(s.engine_id for s in engine.list() if s.attempt == "u-2-1"))
     ended(engine, "u-2-1")
@@ -226,7 +227,7 @@ def test_a_process_of_another_container_is_told_by_its_lock_not_by_its_pid(engin
     contained = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
     if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no name space of processes can be made here")
-    monkeypatch.setattr(local, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(backend, "TIMEOUT_S", 0.0)
     there = launch(tmp_path, "sleep", "300")
     with subprocess.Popen([*contained, *SHIM, str(there.folder), "local-c"]) as inside:
         until(lambda: processes.locked(there.folder / "alive"))
@@ -287,29 +288,29 @@ def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
 
 
 def test_a_secret_that_is_not_there_is_a_refusal(engine, tmp_path):
-    with pytest.raises(EngineRefused, match="NOT_THERE"):
+    with pytest.raises(BackendRefused, match="NOT_THERE"):
         engine.submit(launch(tmp_path, "true", secrets=["NOT_THERE"], at=pool(address=(("secrets", "NOT_THERE"),))))
 
 
 def test_a_launch_file_that_can_not_be_read_is_a_refusal_and_runs_nothing(engine, tmp_path):
     there = launch(tmp_path, "touch", "ran")
     (there.folder / "launch.json").write_text("{}")
-    with pytest.raises(EngineRefused, match="no launch"):
+    with pytest.raises(BackendRefused, match="no launch"):
         engine.submit(there)
     assert not (there.folder / "claim").exists() and not (there.folder / "ran").exists()
 
 
 @pytest.mark.parametrize("words", [("a\0b",), ("\ud800",), ()])
 def test_words_that_no_program_can_be_given_are_refused(tmp_path, words):
-    with pytest.raises(EngineRefused):
+    with pytest.raises(BackendRefused):
         launch(tmp_path, *words)
 
 
 def test_a_folder_that_can_not_be_used_is_an_engine_that_is_down(tmp_path):
     (tmp_path / "attempts").write_text("a file")
-    with pytest.raises(EngineDown):
+    with pytest.raises(BackendDown):
         LocalEngine(tmp_path).list()
-    with pytest.raises(EngineDown):
+    with pytest.raises(BackendDown):
         LocalEngine(tmp_path / "attempts").submit(launch(tmp_path / "other", "true"))
 
 
@@ -319,7 +320,7 @@ def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, 
     there = launch(tmp_path, "true", at=at)
     code = (
         "import os, sys, signal; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
-        "from chipwise.route.engines import local; from route_cases import launch, pool\n"
+        "from chipwise.route.backends import local; from route_cases import launch, pool\n"
         "real = os.posix_spawn\n"
         "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.posix_spawn = killed\n"

@@ -9,20 +9,20 @@ import pytest
 from route_views import HOUR, board_of, candidate, option, pool, view_of
 
 from chipwise.errors import InputError
-from chipwise.route.place import place
+from chipwise.route.allocate import allocate
+from chipwise.route.cluster_state import PolicyDecision
 from chipwise.route.policies import POLICIES
-from chipwise.route.view import Wishes
 
 POOL = pool("only", 8)
 
 
-def wish(view, order=None, **more) -> Wishes:
-    return Wishes(view.usd, view.arrival if order is None else np.array(order, dtype=float), "USD", **more)
+def wish(view, order=None, **more) -> PolicyDecision:
+    return PolicyDecision(view.usd, view.arrival if order is None else np.array(order, dtype=float), "USD", **more)
 
 
 def decisions(board, pools, now=0.0, free=None, order=None, patience=86_400.0, **more):
     view = view_of(board, pools, now, free)
-    return {(d.job, d.kind): d for d in place(view, wish(view, order, **more), board.option, patience=patience)}
+    return {(d.job, d.kind): d for d in allocate(view, wish(view, order, **more), board.option, patience=patience)}
 
 
 def test_a_gang_starts_with_all_its_chips_or_waits():
@@ -121,7 +121,7 @@ def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
     )
     board.started("a", "only", 0.0)
     view = board.view(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
-    stop, start = place(view, POLICIES[name](view), board.option)
+    stop, start = allocate(view, POLICIES[name](view), board.option)
     assert (stop.kind, start.kind, start.pool) == ("stop", "start", "other")
     assert "moves from only (no longer possible) to other" in stop.reason
 
@@ -166,19 +166,19 @@ def test_a_job_waits_when_its_budget_is_too_small_everywhere():
 def test_a_job_too_large_for_the_chips_that_work_waits_and_says_so():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
     view = board.view(0.0, {"only": 4}, {"only": 4})
-    assert "that many working chips" in place(view, wish(view))[0].reason
+    assert "that many working chips" in allocate(view, wish(view))[0].reason
 
 
 def test_only_the_waits_asked_for_are_explained():
     board = board_of([POOL], [candidate(f"j{k}", [option(POOL, 1, 8)], float(k)) for k in range(4)])
     view = view_of(board, [POOL])
-    kinds = [(d.job, d.kind) for d in place(view, wish(view), waits=["j2"], depth=1)]
+    kinds = [(d.job, d.kind) for d in allocate(view, wish(view), waits=["j2"], depth=1)]
     assert kinds == [("j0", "start"), ("j2", "wait")]
 
 
 def test_the_queue_in_front_counts_in_the_predicted_start():
     board = board_of([POOL], [candidate(f"j{k}", [option(POOL, 1, 8)], float(k)) for k in range(4)])
-    reasons = [d.reason for d in place(view_of(board, [POOL]), POLICIES["fastest"](view_of(board, [POOL])))]
+    reasons = [d.reason for d in allocate(view_of(board, [POOL]), POLICIES["fastest"](view_of(board, [POOL])))]
     assert "starts in 60.0 min" in reasons[1] and "starts in 3.00 h" in reasons[3]
 
 

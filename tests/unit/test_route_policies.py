@@ -9,11 +9,11 @@ import pytest
 from route_views import HOUR, board_of, candidate, option, pool, view_of
 
 from chipwise.errors import ChipwiseError, InputError, UnknownName
-from chipwise.route.place import place
+from chipwise.route.allocate import allocate
+from chipwise.route.cluster_state import ClusterState, PolicyDecision
 from chipwise.route.policies import POLICIES, describe, policy_named, policy_names
 from chipwise.route.policies.risk import in_time, run_quantile
 from chipwise.route.policies.sharing import max_min_shares
-from chipwise.route.view import View, Wishes
 
 FAST, SLOW = pool("fast", 8, 4.0), pool("slow", 8, 1.0)
 POOLS = (FAST, SLOW)
@@ -26,7 +26,7 @@ def decided(policy: str, candidates, pools=POOLS, now=0.0, free=None, running=()
         board.started(job, where, since)
         room[where] -= board.option(job, where).chips
     view = view_of(board, pools, now, room)
-    return {(d.job, d.kind): d for d in place(view, policy_named(policy)(view), board.option, **more)}
+    return {(d.job, d.kind): d for d in allocate(view, policy_named(policy)(view), board.option, **more)}
 
 
 def both(fast: float, slow: float, **more):
@@ -149,7 +149,7 @@ def test_every_policy_has_a_name_a_line_and_an_answer_for_no_jobs():
         view = view_of(board, POOLS)
         wishes = policy_named(name)(view)
         assert wishes.score.shape == (0, 2)
-        assert place(view, wishes) == []
+        assert allocate(view, wishes) == []
 
 
 @pytest.mark.parametrize("name", list(POLICIES))
@@ -169,7 +169,7 @@ def test_an_unknown_policy_names_the_nearest():
 
 def test_a_policy_of_ones_own_is_found_by_entry_point_and_by_path(tmp_path, monkeypatch):
     (tmp_path / "dearest_policy.py").write_text(
-        "from chipwise.route.view import Wishes\n\n"
+        "from chipwise.route.cluster_state import Wishes\n\n"
         "def dearest(view):\n    'The most dollars.'\n    return Wishes(-view.usd, view.arrival, 'USD')\n"
     )
     info = tmp_path / "dearest-1.0.dist-info"
@@ -184,7 +184,7 @@ def test_a_policy_of_ones_own_is_found_by_entry_point_and_by_path(tmp_path, monk
 
 
 def answers(wishes):
-    def own(view: View):
+    def own(view: ClusterState):
         if isinstance(wishes, Exception):
             raise wishes
         return wishes(view) if callable(wishes) else wishes
@@ -197,13 +197,13 @@ def answers(wishes):
     [
         ({"score": 1}, "dict in place of Wishes"),
         (ZeroDivisionError("division by zero"), "failed: ZeroDivisionError: division by zero"),
-        (lambda v: Wishes(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
-        (lambda v: Wishes(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),
-        (lambda v: Wishes(-v.usd * np.inf, v.arrival, "USD"), "score holds -inf"),
-        (lambda v: Wishes([[1.0, 2.0]], v.arrival, "USD"), "score is list, not an array"),
-        (lambda v: Wishes(v.usd.astype(str), v.arrival, "USD"), "not numbers"),
-        (lambda v: Wishes(v.usd, v.arrival, "USD", wait=-1.0), "wait holds numbers below 0"),
-        (lambda v: Wishes(v.usd, v.arrival, 3), "unit is int, not text"),
+        (lambda v: PolicyDecision(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
+        (lambda v: PolicyDecision(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),
+        (lambda v: PolicyDecision(-v.usd * np.inf, v.arrival, "USD"), "score holds -inf"),
+        (lambda v: PolicyDecision([[1.0, 2.0]], v.arrival, "USD"), "score is list, not an array"),
+        (lambda v: PolicyDecision(v.usd.astype(str), v.arrival, "USD"), "not numbers"),
+        (lambda v: PolicyDecision(v.usd, v.arrival, "USD", wait=-1.0), "wait holds numbers below 0"),
+        (lambda v: PolicyDecision(v.usd, v.arrival, 3), "unit is int, not text"),
     ],
 )
 def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):

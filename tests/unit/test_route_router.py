@@ -6,13 +6,23 @@ import pytest
 from route_cases import job, option, pool, restartable, submission
 from route_engine import Scripted
 
-from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, EngineDown, EngineRefused, Seen
+from chipwise.route.backend import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    LOST,
+    PENDING,
+    RUNNING,
+    AttemptStatus,
+    BackendDown,
+    BackendRefused,
+)
 from chipwise.route.job import Variant
-from chipwise.route.launch import bury, claim_of
+from chipwise.route.launch import claim_of, revoke_claim
 from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.router import Router, identity, run
-from chipwise.route.router.status import standing
+from chipwise.route.router.status import router_status
 from patience import PATIENCE_S
 
 TWO = (Variant("tpu", "tpu", 1, command=("tpu-program",)), Variant("gpu", "gpu", 1, command=("gpu-program",)))
@@ -94,7 +104,7 @@ def test_a_job_is_decided_handed_over_seen_and_done(stage):
 
 def test_the_launch_is_on_disk_before_the_engine_hears_of_it(stage):
     stage.submit(job("run", "it"))
-    stage.engine.fails["submit"] = EngineDown("no")
+    stage.engine.fails["submit"] = BackendDown("no")
     stage.tick()
     assert (stage.path(stage.attempt().id) / "launch.json").exists() and stage.attempt().state == "intended"
 
@@ -113,12 +123,12 @@ def test_an_engine_that_is_down_is_left_alone_longer_each_time_and_keeps_its_sta
             tries.append(stage.now)
     gaps = [b - a for a, b in pairwise(tries)]
     assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
-    row = standing(stage.ledger, stage.now).engines[0]
+    row = router_status(stage.ledger, stage.now).engines[0]
     assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
     assert stage.attempt().state == "running" and stage.job().state == "active"
     stage.engine.up()
     stage.now = row.next_try
-    assert stage.tick().up == ["slurm"] and standing(stage.ledger, stage.now).engines[0].ok
+    assert stage.tick().up == ["slurm"] and router_status(stage.ledger, stage.now).engines[0].ok
 
 
 @pytest.mark.parametrize("method", ["list", "capacity"])
@@ -136,7 +146,7 @@ def test_a_job_whose_engine_does_not_answer_for_long_goes_elsewhere_and_never_ru
     bad, good = Scripted("slurm"), Scripted("ray")
     stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
-    bad.fails["submit"] = EngineDown("hangs")
+    bad.fails["submit"] = BackendDown("hangs")
     stage.tick()
     bad.down()
     for _ in range(200):
@@ -172,7 +182,7 @@ def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_anot
 
 def test_a_refusal_is_no_fault_of_the_job_and_leads_elsewhere(stage):
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
-    stage.engine.fails["submit"] = EngineRefused("no such partition")
+    stage.engine.fails["submit"] = BackendRefused("no such partition")
     report = stage.tick()
     assert (
         report.refused == [stage.attempt().id]
@@ -229,14 +239,15 @@ def test_a_job_that_is_cancelled_is_stopped_on_its_engine(stage):
 
 def test_a_job_cancelled_before_it_is_handed_over_never_is(stage):
     stage.submit(job("run"))
-    stage.engine.fails["submit"] = EngineDown("no")
+    stage.engine.fails["submit"] = BackendDown("no")
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
     stage.engine.up()
     stage.tick(10.0)
     assert stage.job().state == "cancelled" and stage.engine.jobs == {}
     assert (
-        not bury(stage.path(stage.attempt().id), "x") or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
+        not revoke_claim(stage.path(stage.attempt().id), "x")
+        or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
     )
 
 
@@ -292,7 +303,7 @@ def test_an_intended_attempt_is_found_on_the_engine_and_adopted(stage):
 
 def test_an_intended_attempt_that_the_engine_does_not_know_is_submitted(stage):
     stage.submit(job("run"))
-    stage.engine.fails["submit"] = EngineDown("no")
+    stage.engine.fails["submit"] = BackendDown("no")
     stage.tick()
     stage.engine.up()
     stage.tick(10.0, stage.another("one"))
@@ -304,7 +315,7 @@ def test_of_two_jobs_with_one_attempt_the_one_with_the_claim_stays(stage):
     stage.tick()
     attempt = stage.attempt().id
     stage.engine.launches["x"] = stage.engine.launches["1"]
-    stage.engine.jobs["x"] = Seen(attempt, "x", RUNNING)
+    stage.engine.jobs["x"] = AttemptStatus(attempt, "x", RUNNING)
     (stage.path(attempt) / "claim").write_text('{"by": "x", "at": 1.0}')
     assert stage.tick().stopped == ["1"]
     assert stage.attempt().engine_id == "x" and stage.attempt().state == "running"
@@ -348,13 +359,13 @@ def test_what_runs_though_the_ledger_has_ended_it_is_stopped(stage):
     stage.end(DONE, exit_code=0)
     stage.tick()
     stage.engine.launches["9"] = stage.engine.launches["1"]
-    stage.engine.jobs = {"9": Seen(stage.attempt().id, "9", RUNNING)}
+    stage.engine.jobs = {"9": AttemptStatus(stage.attempt().id, "9", RUNNING)}
     assert stage.tick().stopped == ["9"]
 
 
 def test_an_attempt_that_the_ledger_does_not_know_is_left_alone_and_told(stage):
     stage.engine.launches["9"] = None
-    stage.engine.jobs["9"] = Seen("elsewhere-1-1", "9", PENDING)
+    stage.engine.jobs["9"] = AttemptStatus("elsewhere-1-1", "9", PENDING)
     assert stage.tick().strangers == ["elsewhere-1-1"] and stage.engine.jobs["9"].state == PENDING
 
 
@@ -521,7 +532,7 @@ def test_a_router_that_comes_back_has_the_place_it_had(tmp_path):
 
 def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
     """Its lease runs out while it is about to submit; another submits and the job ends; then it wakes up."""
-    from chipwise.route.engines.local import LocalEngine
+    from chipwise.route.backends.local.backend import LocalEngine
 
     folder = tmp_path / "state"
     stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})
@@ -544,7 +555,7 @@ def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
 
 
 def test_a_router_that_was_only_slow_does_not_run_what_another_has_given_up(tmp_path):
-    from chipwise.route.engines.local import LocalEngine
+    from chipwise.route.backends.local.backend import LocalEngine
 
     folder = tmp_path / "state"
     stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})

@@ -7,8 +7,8 @@ from route_cases import job, option, pool, restartable
 from route_engine import Scripted
 from test_route_router import Stage
 
-from chipwise.route.engine import CANCELLED, DONE, FAILED, PENDING, RUNNING, EngineDown, EngineRefused, Seen
-from chipwise.route.launch import bury, write_launch
+from chipwise.route.backend import CANCELLED, DONE, FAILED, PENDING, RUNNING, AttemptStatus, BackendDown, BackendRefused
+from chipwise.route.launch import revoke_claim, write_launch
 from chipwise.route.ledger import Conflict
 
 pytestmark = pytest.mark.thorough
@@ -52,9 +52,9 @@ def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_
 
 def test_a_refusal_that_can_not_be_written_down_is_said_again_later(stage):
     stage.submit(job("run"), option("near"))
-    stage.engine.fails["submit"] = EngineDown("slow")
+    stage.engine.fails["submit"] = BackendDown("slow")
     stage.tick()
-    stage.engine.fails["submit"] = EngineRefused("no such partition")
+    stage.engine.fails["submit"] = BackendRefused("no such partition")
     submit = stage.engine.submit
 
     def blocked(launch):
@@ -97,7 +97,7 @@ def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):
     stage.tick()
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
-    stage.engine.fails["cancel"] = EngineDown("permission denied")
+    stage.engine.fails["cancel"] = BackendDown("permission denied")
     stage.end(DONE, "2", exit_code=0)
     report = stage.tick()
     assert [end for _, end in report.ended] == ["done"] and stage.job("2").state == "done"
@@ -144,7 +144,7 @@ def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
     (folder / "claim").write_text('{"by": "1", "at": 1.0}')
     (folder / "end").write_text('{"by": "1", "exit_code": 0, "started": 1.0, "ended": 2.0}')
     stage.engine.launches["7"] = stage.engine.launches["1"]
-    stage.engine.jobs = {"7": Seen(stage.attempt().id, "7", PENDING)}
+    stage.engine.jobs = {"7": AttemptStatus(stage.attempt().id, "7", PENDING)}
     stage.tick()
     assert stage.job().state == "done" and stage.engine.jobs["7"].state == CANCELLED
 
@@ -252,7 +252,11 @@ def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refused)
-    assert bury(tmp_path / "a", "one") and bury(tmp_path / "a", "two") and not list((tmp_path / "a").glob(".*"))
+    assert (
+        revoke_claim(tmp_path / "a", "one")
+        and revoke_claim(tmp_path / "a", "two")
+        and not list((tmp_path / "a").glob(".*"))
+    )
     stage.submit(job("run"))
     stage.tick()
     launch = stage.engine.launches["1"]
@@ -265,14 +269,14 @@ def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):
 def bury_after_claim(folder):
     folder.mkdir()
     (folder / "claim").write_text('{"by": "someone", "at": 1.0}')
-    return bury(folder, "one")
+    return revoke_claim(folder, "one")
 
 
 def test_pools_of_one_engine_that_is_down_leave_the_others_alone(tmp_path):
     bad, good = Scripted("slurm"), Scripted("ray")
     stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
-    bad.fails["submit"] = EngineDown("hangs")
+    bad.fails["submit"] = BackendDown("hangs")
     stage.tick()
     bad.down()
     block(stage)

@@ -8,7 +8,7 @@ import sys
 import pytest
 from route_cases import launch
 
-from chipwise.route.engines import shim
+from chipwise.route.backends import shim
 from patience import PATIENCE_S
 
 

@@ -11,10 +11,10 @@ from route_cases import pool
 
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
-from chipwise.route.engine import EngineDown, EngineRefused, Launch
-from chipwise.route.engines import shim
-from chipwise.route.engines.slurm import SlurmEngine, make, room_of
-from chipwise.route.engines.slurm_read import (
+from chipwise.route.backend import BackendDown, BackendRefused, Launch
+from chipwise.route.backends import shim
+from chipwise.route.backends.slurm.backend import SlurmEngine, make, room_of
+from chipwise.route.backends.slurm.read import (
     STATES,
     SlurmNode,
     jobs_from_json,
@@ -23,8 +23,8 @@ from chipwise.route.engines.slurm_read import (
     nodes_from_table,
     state_of,
 )
-from chipwise.route.engines.slurm_request import request_of, sbatch
-from chipwise.route.engines.slurm_rest import Rest, job_of
+from chipwise.route.backends.slurm.request import request_of, sbatch
+from chipwise.route.backends.slurm.rest import Rest, job_of
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Option
 
@@ -168,7 +168,7 @@ def test_a_render_shows_the_command_the_script_and_what_runs(tmp_path):
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(made, words):
-    with pytest.raises(EngineRefused, match=words):
+    with pytest.raises(BackendRefused, match=words):
         request_of(made(), {})
 
 
@@ -222,12 +222,12 @@ def test_slurmrestd_gets_the_same_request():
         "standard_output": "/shared/attempts/l0-17-2/slurm.log",
         "environment": dict(request.environment),
     }
-    with pytest.raises(EngineRefused, match="exclusive"):
+    with pytest.raises(BackendRefused, match="exclusive"):
         job_of(request_of(launch(), {}))
 
 
 def test_slurmrestd_that_is_not_there_is_down(tmp_path):
-    with pytest.raises(EngineDown, match="No such file"):
+    with pytest.raises(BackendDown, match="No such file"):
         Rest(f"unix:{tmp_path}/none", 1.0).jobs()
 
 
@@ -261,7 +261,7 @@ def test_recorded_nodes_are_read_the_same_from_json_and_from_the_table():
 
 
 def test_an_empty_list_with_an_error_is_no_answer():
-    with pytest.raises(EngineDown, match="Failed while looking for jobs"):
+    with pytest.raises(BackendDown, match="Failed while looking for jobs"):
         jobs_from_json((ANSWERS / "squeue-22.05-away.json").read_text(), "squeue --json")
 
 
@@ -304,14 +304,14 @@ def test_newer_forms_of_numbers_and_states_are_read():
     ],
 )
 def test_nonsense_is_told_in_one_printable_line(text):
-    with pytest.raises(EngineDown) as error:
+    with pytest.raises(BackendDown) as error:
         jobs_from_json(text, "squeue --json")
     assert str(error.value).startswith("slurm: squeue --json") and str(error.value).isprintable()
 
 
 def test_a_table_cut_short_is_no_answer():
     whole = (ANSWERS / "squeue-22.05.txt").read_text()
-    with pytest.raises(EngineDown, match="can't be read"):
+    with pytest.raises(BackendDown, match="can't be read"):
         jobs_from_table(whole[: len(whole) // 2 + 100], "squeue --Format")
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.io.files import parse_yaml
+from chipwise.route.allocate import PATIENCE
 from chipwise.route.job import Job
 from chipwise.route.load.jobs import jobs_of
 from chipwise.route.load.pools import pools_of
-from chipwise.route.place import PATIENCE
 from chipwise.route.policies import POLICIES, describe
 from chipwise.route.router.fallback import FIRST_WAIT_S, LONGEST_WAIT_S, MOST_BLAMELESS
-from chipwise.route.router.handing import DOWN_S
 from chipwise.route.router.health import FIRST_S, LONGEST_S
+from chipwise.route.router.submitter import DOWN_S
 from chipwise.route.spec.job import CheckpointSpec, ConstraintSpec, JobSpec, VariantSpec
 from chipwise.route.spec.pools import PoolSpec
 
@@ -47,12 +47,12 @@ def test_every_key_of_the_files_is_named() -> None:
 
 
 def test_the_policy_that_is_shown_works() -> None:
-    from chipwise.route.view import View
+    from chipwise.route.cluster_state import ClusterState
 
     space: dict[str, object] = {}
     exec(blocks("python")[0], space)
     ones, few = np.ones((2, 2)), np.zeros(2)
-    view = View(
+    view = ClusterState(
         0.0,
         ("a", "b"),
         ("h100", "v5e"),

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from chipwise.predict.estimate import Estimate
+from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Checkpoint, Job, Variant
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.policies import POLICIES
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
-from chipwise.route.simulate.chance import Chance
-from chipwise.route.simulate.desk import PolicyDesk
-from chipwise.route.simulate.events import Terms, replay
+from chipwise.route.simulate.events import ReplayOptions, replay
 from chipwise.route.simulate.measures import jain, measure
-from chipwise.route.view import Decision
+from chipwise.route.simulate.policy_scheduler import PolicyScheduler
+from chipwise.route.simulate.random_events import RandomEvents
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "property"))
 from simulate_desks import Fifo
@@ -36,7 +36,7 @@ def arrival(name, at, seconds, chips=8, pool=POOL, checkpoint=None, deadline=inf
 
 def run(*arrivals, pool=POOL, chance=None, desk=None):
     trace = Trace("t", "jobs", tuple(arrivals), (pool,))
-    return replay(trace, desk or Fifo((pool,)), Terms(chance or Chance()))
+    return replay(trace, desk or Fifo((pool,)), ReplayOptions(chance or RandomEvents()))
 
 
 def test_two_jobs_in_a_queue():
@@ -51,7 +51,7 @@ def test_two_jobs_in_a_queue():
 
 
 def test_a_job_that_can_run_nowhere_is_refused_at_once_with_the_reason():
-    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Unable("h100", "gpu", "does not fit"),))
+    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Infeasible("h100", "gpu", "does not fit"),))
     outcome = run(arrival("a", 0.0, 3600.0), nowhere)
     assert outcome.fates[1].refused == "h100 (gpu): does not fit" and outcome.fates[1].end is None
     assert (measure(outcome).completed, measure(outcome).refused) == (1, 1)
@@ -109,7 +109,7 @@ def test_spot_chips_are_taken_away_as_often_as_the_pool_says():
     outcome = run(
         *(arrival(f"j{i}", 0.0, 36_000.0, chips=1, pool=spot, checkpoint=keep) for i in range(100)),
         pool=spot,
-        chance=Chance(3),
+        chance=RandomEvents(3),
     )
     stops = measure(outcome).interruptions
     assert 30 <= stops <= 75  # 50 on average, of a Poisson distribution
@@ -117,12 +117,12 @@ def test_spot_chips_are_taken_away_as_often_as_the_pool_says():
 
 
 def test_drawn_times_lie_in_their_interval_nine_times_in_ten():
-    chance, time = Chance(1), Estimate(100.0, 70.0, 180.0, "modelled")
+    chance, time = RandomEvents(1), Estimate(100.0, 70.0, 180.0, "modelled")
     drawn = [chance.seconds(time, f"j{i}", "p") for i in range(2000)]
     assert 0.87 <= sum(70 <= s <= 180 for s in drawn) / 2000 <= 0.93
     assert 0.46 <= sum(s < 100 for s in drawn) / 2000 <= 0.54
     assert drawn == [chance.seconds(time, f"j{i}", "p") for i in range(2000)]
-    assert drawn != [Chance(2).seconds(time, f"j{i}", "p") for i in range(2000)]
+    assert drawn != [RandomEvents(2).seconds(time, f"j{i}", "p") for i in range(2000)]
 
 
 def test_failed_nodes_stop_jobs_and_come_back():
@@ -131,7 +131,7 @@ def test_failed_nodes_stop_jobs_and_come_back():
     outcome = run(
         *(arrival(f"j{i}", 0.0, 36_000.0, pool=pool, checkpoint=keep) for i in range(8)),
         pool=pool,
-        chance=Chance(None, 0.1, 600.0),
+        chance=RandomEvents(None, 0.1, 600.0),
     )
     figures = measure(outcome)
     assert figures.completed == 8 and figures.node_failures > 0 and figures.interruptions > 0
@@ -139,12 +139,12 @@ def test_failed_nodes_stop_jobs_and_come_back():
 
 
 def test_of_two_policies_both_meet_the_same_luck():
-    one, two = (run(arrival("a", 0.0, 3600.0, spread=0.3), chance=Chance(5)) for _ in range(2))
+    one, two = (run(arrival("a", 0.0, 3600.0, spread=0.3), chance=RandomEvents(5)) for _ in range(2))
     assert one.fates == two.fates and one.fates[0].end != 3600.0
 
 
 def test_nothing_completed_has_no_times():
-    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Unable("h100", "gpu", "no"),))
+    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Infeasible("h100", "gpu", "no"),))
     figures = measure(run(nowhere))
     assert figures.avg_jct_s is None and figures.makespan_s is None and figures.fairness is None
     assert figures.cost_usd == 0.0 and figures.utilisation == 0.0
@@ -164,11 +164,14 @@ def test_a_policy_that_never_starts_a_job_leaves_it_refused_with_its_name():
 def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_the_reason():
     spot = replace(POOL, terms="spot", interruptions=5.0)
     outcome = run(
-        arrival("long", 0.0, 100 * 3600.0, pool=spot), arrival("b", 9e5, 1.0, pool=spot), pool=spot, chance=Chance(1)
+        arrival("long", 0.0, 100 * 3600.0, pool=spot),
+        arrival("b", 9e5, 1.0, pool=spot),
+        pool=spot,
+        chance=RandomEvents(1),
     )
     assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
     assert outcome.fates[0].refused == "parked: 21 runs in a row lost their chips before a checkpoint, the last in h100"
-    alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=Chance(1)))
+    alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=RandomEvents(1)))
     assert alone.makespan_s is None and 0.99 < alone.utilisation <= 1.0 and alone.cost_usd > 0
     assert outcome.fates[1].end == 9e5 + 1.0 and (measure(outcome).completed, measure(outcome).refused) == (1, 1)
 
@@ -176,7 +179,7 @@ def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_th
 def test_losses_that_keep_work_never_park_a_job():
     spot = replace(POOL, terms="spot", interruptions=5.0)
     keep = Checkpoint(True, 30.0, restart=1.0)
-    outcome = run(arrival("long", 0.0, 100 * 3600.0, pool=spot, checkpoint=keep), pool=spot, chance=Chance(1))
+    outcome = run(arrival("long", 0.0, 100 * 3600.0, pool=spot, checkpoint=keep), pool=spot, chance=RandomEvents(1))
     assert outcome.fates[0].end is not None and len(outcome.runs) > 100
 
 
@@ -185,7 +188,7 @@ def test_losses_that_keep_work_never_park_a_job():
 def test_two_jobs_that_have_waited_too_long_do_not_stop_each_other_for_ever(name, keep):
     long = 3 * 86_400.0  # each waits for longer than place's patience while the other runs
     jobs = arrival("a", 0.0, long, checkpoint=keep), arrival("b", 1.0, long, checkpoint=keep)
-    outcome = run(*jobs, desk=PolicyDesk(name, POLICIES[name], (POOL,)))
+    outcome = run(*jobs, desk=PolicyScheduler(name, POLICIES[name], (POOL,)))
     figures = measure(outcome)
     assert figures.completed == 2
     assert figures.makespan_s < 2 * long + 1.01 * 86_400  # work repeated: a day at the most, or what shares may waste
@@ -194,6 +197,6 @@ def test_two_jobs_that_have_waited_too_long_do_not_stop_each_other_for_ever(name
 def test_a_restarted_job_is_not_stopped_before_its_checkpoint_for_a_share():
     keep = Checkpoint(True, 3600.0, restart=60.0)
     jobs = [arrival(name, 0.0, 43_200.0, checkpoint=keep) for name in "ab"]
-    outcome = run(*jobs, desk=PolicyDesk("max-min-fair", POLICIES["max-min-fair"], (POOL,)))
+    outcome = run(*jobs, desk=PolicyScheduler("max-min-fair", POLICIES["max-min-fair"], (POOL,)))
     stopped = [r for r in outcome.runs if r.how == "preempted"]
     assert stopped and all(r.end - r.start - r.lost >= 3600.0 for r in stopped)

@@ -354,7 +354,7 @@ def _first(one: Admitted, pools: Sequence[Pool], policy: str, now: float) -> str
     import numpy as np
 
     from chipwise.errors import InputError
-    from chipwise.route.board import Board, Candidate
+    from chipwise.route.job_table import Candidate, JobTable
     from chipwise.route.policies import policy_named
 
     names = {pool.name for pool in pools}
@@ -365,7 +365,7 @@ def _first(one: Admitted, pools: Sequence[Pool], policy: str, now: float) -> str
         return None
     if not options:
         return None
-    board = Board(pools)
+    board = JobTable(pools)
     job = one.job
     board.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
     room = {pool.name: pool.count for pool in pools}

@@ -16,7 +16,7 @@ from chipwise.units import format_money, format_seconds
 if TYPE_CHECKING:
     from chipwise.route.estimates import Admitted
     from chipwise.route.ledger.records import AttemptRow, JobRow
-    from chipwise.route.option import Option, Unable
+    from chipwise.route.option import Infeasible, Option
 
 NAME, REASON = 40, 100  # characters of a name and of a reason in a table
 
@@ -196,7 +196,7 @@ def options(found: Sequence[Option]) -> list[Block]:
     )
 
 
-def unable(found: Sequence[Unable]) -> list[Block]:
+def unable(found: Sequence[Infeasible]) -> list[Block]:
     """Where a job can't run."""
     rows = [
         [safe(u.pool), safe(u.variant) or "-", safe(u.reason) + (f"; {safe(u.unlock)}" if u.unlock else "")]

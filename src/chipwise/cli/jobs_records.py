@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chipwise.predict.estimate import Estimate
     from chipwise.route.job import Variant
     from chipwise.route.ledger.records import AttemptRow, DecisionRow, JobRow
-    from chipwise.route.option import Option, Unable
+    from chipwise.route.option import Infeasible, Option
 
 
 def submitted(told: Submitted) -> dict[str, Any]:
@@ -212,5 +212,5 @@ def _estimate(e: Estimate) -> dict[str, Any]:
     }
 
 
-def _unable(u: Unable) -> dict[str, Any]:
+def _unable(u: Infeasible) -> dict[str, Any]:
     return {"pool": u.pool, "variant": u.variant or None, "reason": u.reason, "unlock": u.unlock}

@@ -120,10 +120,10 @@ def render(
 
 def _rendered(job: Job, options: Sequence[Option], read: Pools) -> list[Rendered]:
     """What a job's options become, by the way that the router goes."""
-    from chipwise.route.engine import EngineRefused
-    from chipwise.route.engines.named import engine_name, engines_of
+    from chipwise.route.backend import BackendRefused
+    from chipwise.route.backends.named import engine_name, engines_of
     from chipwise.route.ledger.records import AttemptRow, JobRow
-    from chipwise.route.router.handing import launch_of
+    from chipwise.route.router.submitter import launch_of
 
     row = JobRow(JOB, job, "waiting", 0.0, tuple(options), ())
     found = []
@@ -134,7 +134,7 @@ def _rendered(job: Job, options: Sequence[Option], read: Pools) -> list[Rendered
         attempt = AttemptRow(ATTEMPT, JOB, 1, pool.name, option.variant, option, "intended", "", 0.0)
         try:
             found.append(Rendered(job.name, option, name, engine.render(launch_of(row, attempt, pool, folder))))
-        except EngineRefused as refused:
+        except BackendRefused as refused:
             found.append(Rendered(job.name, option, name, "", str(refused)))
         finally:
             close = getattr(engine, "close", None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.cli.blocks import Block
-    from chipwise.route.engine import Room
+    from chipwise.route.backend import Capacity
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import EngineRow
     from chipwise.route.load import Pools
@@ -80,7 +80,7 @@ class Stand:
 
     pool: Pool
     held: int  # chips of attempts under way
-    room: Room | None  # as its engine says
+    room: Capacity | None  # as its engine says
     error: str  # why the engine says nothing
     engine: EngineRow | None  # as routers have found it
     drained: str | None  # the reason
@@ -152,7 +152,7 @@ def stands(read: Pools, ledger: str, ask: bool) -> tuple[str, list[Stand]]:
 
 
 def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
-    from chipwise.route.engines.named import engine_name
+    from chipwise.route.backends.named import engine_name
 
     held = {} if book is None else book.totals()["chips"]
     known = {} if book is None else {row.name: row for row in book.engines()}
@@ -171,16 +171,16 @@ def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
     ]
 
 
-def _rooms(read: Pools, uid: str) -> tuple[dict[str, Room], dict[str, str]]:
+def _rooms(read: Pools, uid: str) -> tuple[dict[str, Capacity], dict[str, str]]:
     """Chips by pool, and why engines say nothing."""
     from chipwise.errors import ChipwiseError
-    from chipwise.route.engines.named import engine_name, engines_of
+    from chipwise.route.backends.named import engine_name, engines_of
     from chipwise.route.router.health import Guarded
 
     by_engine: dict[str, list[Pool]] = {}
     for pool in read.pools:
         by_engine.setdefault(engine_name(pool), []).append(pool)
-    rooms: dict[str, Room] = {}
+    rooms: dict[str, Capacity] = {}
     errors: dict[str, str] = {}
     for name, theirs in by_engine.items():
         try:

@@ -206,7 +206,7 @@ def _run(
     from chipwise.cli.progress import waiting
     from chipwise.cli.render import emit, emit_json
     from chipwise.cli.router_lines import Told
-    from chipwise.route.engines.named import engine_name, engines_of
+    from chipwise.route.backends.named import engine_name, engines_of
     from chipwise.route.router import Router, identity
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.metrics import Metrics
@@ -268,10 +268,10 @@ def _one_machine(book: Ledger, read: Pools) -> None:
     import time
 
     from chipwise.errors import InputError
-    from chipwise.route.router.status import pulse
+    from chipwise.route.router.status import liveness
 
     now, here = time.time(), socket.gethostname()
-    others = [row for row in book.routers() if row.host != here and pulse(row, now) == "alive"]
+    others = [row for row in book.routers() if row.host != here and liveness(row, now) == "alive"]
     if others and read.of("local"):
         raise InputError(
             "--pools",
@@ -335,11 +335,11 @@ def status(
     from chipwise.cli import router_lines
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
-    from chipwise.route.router.status import standing
+    from chipwise.route.router.status import router_status
 
     formats(output, "table", "json")
     with open_ledger(ledger, create=False) as book:
-        found = standing(book, time.time())
+        found = router_status(book, time.time())
     if output == "json":
         emit_json(router_lines.status_record(found), out)
     else:

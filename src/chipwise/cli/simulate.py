@@ -16,8 +16,8 @@ from chipwise.cli.simulate_records import Replayed
 if TYPE_CHECKING:
     from chipwise.cli.progress import Progress
     from chipwise.route.simulate.arrivals import Trace
-    from chipwise.route.simulate.chance import Chance
     from chipwise.route.simulate.outcome import Outcome
+    from chipwise.route.simulate.random_events import RandomEvents
 
 EXAMPLES = """\b
 Examples:
@@ -266,22 +266,22 @@ def _pairs(given: Sequence[str] | None, field: str, example: str) -> dict[str, f
     return out
 
 
-def _chance(seed: int | None, failures: float, repair: float) -> Chance:
+def _chance(seed: int | None, failures: float, repair: float) -> RandomEvents:
     from chipwise.errors import InputError
-    from chipwise.route.simulate.chance import Chance
+    from chipwise.route.simulate.random_events import RandomEvents
 
     if seed is not None and not 0 <= seed < MOST_SEED:
         raise InputError("--seed", seed, f"a whole number from 0 to {MOST_SEED - 1:,}")
     if not 0 <= failures <= 1:
         raise InputError("--failures", failures, "failures of a node an hour from 0 to 1, such as 0.0005")
-    return Chance(seed, failures, repair)
+    return RandomEvents(seed, failures, repair)
 
 
 def _by_events(
     file: Path,
     pools_file: Path,
     names: Sequence[str],
-    chance: Chance,
+    chance: RandomEvents,
     tick: float,
     speed: Mapping[str, float],
     weights: Mapping[str, float],
@@ -290,9 +290,9 @@ def _by_events(
     from chipwise.cli.pricing import read_pools
     from chipwise.cli.progress import waiting
     from chipwise.route.policies import policy_named
-    from chipwise.route.simulate.desk import PolicyDesk
-    from chipwise.route.simulate.events import Terms, replay
+    from chipwise.route.simulate.events import ReplayOptions, replay
     from chipwise.route.simulate.measures import measure
+    from chipwise.route.simulate.policy_scheduler import PolicyScheduler
     from chipwise.route.simulate.trace import read_trace
 
     pools = read_pools(pools_file)
@@ -300,12 +300,12 @@ def _by_events(
     outcomes: list[Outcome] = []
     for name in names:
 
-        def seated(name: str = name) -> PolicyDesk:
-            return PolicyDesk(name, policy_named(name), trace.pools, weights)
+        def seated(name: str = name) -> PolicyScheduler:
+            return PolicyScheduler(name, policy_named(name), trace.pools, weights)
 
         with waiting(f"simulate: {name}; the first time on this machine, it is compiled"):
-            replay(replace(trace, arrivals=trace.arrivals[:3]), seated(), Terms(chance, tick))  # not counted
-        outcomes.append(replay(trace, seated(), Terms(chance, tick, partial(_say, line, name))))
+            replay(replace(trace, arrivals=trace.arrivals[:3]), seated(), ReplayOptions(chance, tick))  # not counted
+        outcomes.append(replay(trace, seated(), ReplayOptions(chance, tick, partial(_say, line, name))))
     span = trace.arrivals[-1].at - trace.arrivals[0].at
     refused = {o.policy: tuple((f.id, f.refused) for f in o.fates if f.end is None) for o in outcomes}
     return Replayed(
@@ -327,7 +327,7 @@ def _say(line: Progress, name: str, done: int, jobs: int) -> None:
 
 
 def _assumed(
-    trace: Trace, said: Sequence[str], chance: Chance, tick: float, weights: Mapping[str, float]
+    trace: Trace, said: Sequence[str], chance: RandomEvents, tick: float, weights: Mapping[str, float]
 ) -> tuple[str, ...]:
     from chipwise.units import format_seconds
 

@@ -30,7 +30,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class DeclaredRuntime:
     """What a job takes at a place, as its owner says, where there is no workload to predict."""
 
     on: str  # a pool, a chip or a family; the closest match counts
@@ -76,7 +76,7 @@ class Job:
     variants: tuple[Variant, ...]
     owner: str = ""
     workload: str = ""  # a workload file's contents as JSON; empty: `given` says what it takes
-    given: tuple[Given, ...] = ()
+    given: tuple[DeclaredRuntime, ...] = ()
     constraints: Constraints = field(default_factory=Constraints)
     deadline: float = inf  # seconds since 1970
     confidence: float = 0.9  # probability with which the deadline is to be met

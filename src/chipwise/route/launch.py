@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.route.engine import CANCELLED, DONE, FAILED, LOST, EngineDown, EngineRefused, Launch
+from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, BackendDown, BackendRefused, Launch
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
-BURIED = "ended by "  # begins the claim of a router that gave an attempt up
+REVOKED = "ended by "  # begins the claim of a router that gave an attempt up
 FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # where compilers look for options
 
 
@@ -102,11 +102,11 @@ def launch_file(launch: Launch, grace: float | None = None) -> bytes:
         except UnicodeEncodeError:
             data = b"\0"
         if b"\0" in data:
-            raise EngineRefused(f"{word!r}: no program can be given this word")
+            raise BackendRefused(f"{word!r}: no program can be given this word")
     if any("=" in name or not name for name in environment):
-        raise EngineRefused("the name of a variable is empty or has a '=' in it")
+        raise BackendRefused("the name of a variable is empty or has a '=' in it")
     if not launch.variant.command:
-        raise EngineRefused(f"variant {launch.variant.name!r} has no command")
+        raise BackendRefused(f"variant {launch.variant.name!r} has no command")
     return json.dumps(
         {
             "attempt": launch.attempt,
@@ -130,10 +130,10 @@ def write_launch(launch: Launch, grace: float | None = None) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise EngineDown(f"{launch.folder}: {error.strerror or error}") from None
+        raise BackendDown(f"{launch.folder}: {error.strerror or error}") from None
 
 
-def bury(folder: Path, by: str) -> bool:
+def revoke_claim(folder: Path, by: str) -> bool:
     """Claim an attempt so that no program of it runs, now or later; False where another has claimed it.
 
     Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
@@ -141,12 +141,12 @@ def bury(folder: Path, by: str) -> bool:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        made(json.dumps({"by": f"{BURIED}{by}", "at": time.time()}).encode(), folder / "claim")
+        made(json.dumps({"by": f"{REVOKED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
         there = claim_of(folder)
-        return there is not None and there.by.startswith(BURIED)
+        return there is not None and there.by.startswith(REVOKED)
     except OSError as error:
-        raise EngineDown(f"{folder}: {error.strerror or error}") from None
+        raise BackendDown(f"{folder}: {error.strerror or error}") from None
     return True
 
 
@@ -229,5 +229,5 @@ def _read(path: Path) -> dict[str, Any] | None:
     except ValueError:
         return {}
     except OSError as error:
-        raise EngineDown(f"{path}: {error.strerror or error}") from None
+        raise BackendDown(f"{path}: {error.strerror or error}") from None
     return found if isinstance(found, dict) else {}

@@ -29,7 +29,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Unable:
+class Infeasible:
     """A variant that can't run in a pool: why, and what would change that."""
 
     pool: str

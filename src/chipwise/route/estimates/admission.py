@@ -9,7 +9,7 @@ from math import inf
 
 from chipwise.errors import Refusal
 from chipwise.route.job import Job
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.units import format_money, format_seconds
 
 
@@ -19,11 +19,11 @@ class Admitted:
 
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Unable, ...]
+    unable: tuple[Infeasible, ...]
     warnings: tuple[str, ...] = ()
 
 
-def admit(job: Job, options: Sequence[Option], unable: Sequence[Unable], now: float) -> Admitted:
+def admit(job: Job, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> Admitted:
     """A job that can run somewhere; a `Refusal` with the reason per pool for one that can't.
 
     One that no pool runs within its budget is refused too. One that no pool finishes by its deadline is admitted with
@@ -41,7 +41,7 @@ def admit(job: Job, options: Sequence[Option], unable: Sequence[Unable], now: fl
     return Admitted(job, tuple(options), tuple(unable), tuple(_warnings(job, options, now)))
 
 
-def _reasons(unable: Sequence[Unable]) -> str:
+def _reasons(unable: Sequence[Infeasible]) -> str:
     """The reasons, pool by pool."""
     by_pool: dict[str, list[str]] = {}
     for u in unable:

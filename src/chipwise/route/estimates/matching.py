@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.catalog import load
 from chipwise.catalog.economics import Economics, sites
 from chipwise.errors import Refusal
-from chipwise.route.job import Data, Given, Job, Variant
+from chipwise.route.job import Data, DeclaredRuntime, Job, Variant
 from chipwise.route.pool import Pool
 from chipwise.route.secret import may_be_handed
 from chipwise.units import GIGA, format_bytes
@@ -63,7 +63,7 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     )
 
 
-def given_for(job: Job, pool: Pool) -> Given | None:
+def given_for(job: Job, pool: Pool) -> DeclaredRuntime | None:
     """What the owner says of a place: of the pool, else of its chip, else of its family."""
     said = {given.on: given for given in job.given}
     aliases = {pool.chip, *(load().chips[pool.chip].aliases if pool.chip in load().chips else ())}

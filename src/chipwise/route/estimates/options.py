@@ -1,4 +1,4 @@
-"""Every variant of a job in every pool: an `Option`, or `Unable` with the reason."""
+"""Every variant of a job in every pool: an `Option`, or `Infeasible` with the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chipwise.route.estimates.matching import given_for, held, moved
 from chipwise.route.estimates.predicted import Predicted, Predictor, Progress
 from chipwise.route.estimates.stretch import stretched
 from chipwise.route.job import Job, Variant
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.units import HOUR, format_seconds
 
@@ -26,12 +26,12 @@ class Estimator:
     predictor: Predictor = field(default_factory=Predictor)
     launched: bool = False  # jobs are to run and not only to be simulated
 
-    def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Unable]]:
+    def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Infeasible]]:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
         found: list[Option] = []
         families = {variant.family for variant in job.variants}
         unable = [
-            Unable(
+            Infeasible(
                 pool.name,
                 "",
                 f"no variant is for {pool.family} chips such as {pool.chip}",
@@ -47,7 +47,7 @@ class Estimator:
                 try:
                     found.append(self._option(job, variant, pool))
                 except Refusal as refusal:
-                    unable.append(Unable(pool.name, variant.name, refusal.reason, refusal.unlock))
+                    unable.append(Infeasible(pool.name, variant.name, refusal.reason, refusal.unlock))
         return found, unable
 
     def _option(self, job: Job, variant: Variant, pool: Pool) -> Option:
@@ -120,7 +120,7 @@ def estimator(check: bool = False, progress: Progress | None = None) -> Estimato
 _usual: list[Estimator] = []
 
 
-def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> tuple[list[Option], list[Unable]]:
+def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> tuple[list[Option], list[Infeasible]]:
     """The ways to run a job, and those that can't be; with the catalog's own knowledge unless told.
 
     >>> from chipwise.route.load import load_jobs

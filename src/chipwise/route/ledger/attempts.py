@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chipwise.route.engine import PENDING, Seen
-from chipwise.route.engine import RUNNING as SEEN_RUNNING
+from chipwise.route.backend import PENDING, AttemptStatus
+from chipwise.route.backend import RUNNING as SEEN_RUNNING
+from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
@@ -23,7 +24,6 @@ from chipwise.route.ledger.records import (
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
 from chipwise.route.ledger.states import FURTHEST_S, STOPS, come, step_after, step_attempt, step_job
 from chipwise.route.option import Option
-from chipwise.route.view import Decision
 
 _IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
 _AT_ONCE = 500  # values of one query: SQLite takes 999 at the least
@@ -218,7 +218,7 @@ def handed_over(db: Database, attempt: str, engine_id: str, now: float) -> None:
     note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {engine_id}", attempt)
 
 
-def seen(db: Database, attempt: str, what: Seen, now: float) -> None:
+def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     """What the engine shows of an attempt that has not ended there."""
     row = one(db, attempt)
     state = {PENDING: SUBMITTED, SEEN_RUNNING: RUNNING}.get(what.state)

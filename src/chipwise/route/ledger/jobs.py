@@ -16,7 +16,7 @@ from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import ACTIVE, CANCELLED, PARKED, WAITING, Submission
 from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
 from chipwise.route.ledger.states import step_job
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 
 
 def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
@@ -48,7 +48,7 @@ def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
                 now,
                 text,
                 encode(tuple(one.options), tuple[Option, ...]),
-                encode(tuple(one.unable), tuple[Unable, ...]),
+                encode(tuple(one.unable), tuple[Infeasible, ...]),
                 "no router has looked at it yet",
                 when,
             )
@@ -139,7 +139,7 @@ def park(db: Database, job_id: str, reason: str, now: float) -> None:
     note(db, now, number, "parked", reason)
 
 
-def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
     """Replace what a waiting job would take in each pool."""
     number, state = _state(db, job_id)
     if state != WAITING:
@@ -149,7 +149,7 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
     db.run(
         "UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
         encode(tuple(options), tuple[Option, ...]),
-        encode(tuple(unable), tuple[Unable, ...]),
+        encode(tuple(unable), tuple[Infeasible, ...]),
         stamp(db, now),
         number,
     )

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 
 from chipwise.errors import InputError
-from chipwise.route.engine import Seen
+from chipwise.route.backend import AttemptStatus
+from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger import attempts as _attempts
-from chipwise.route.ledger import homes as _homes
+from chipwise.route.ledger import backend_dirs as _homes
 from chipwise.route.ledger import jobs as _jobs
 from chipwise.route.ledger.codec import storable
 from chipwise.route.ledger.database import Database, SQLite
@@ -39,8 +40,7 @@ from chipwise.route.ledger.rows import (
     text_of,
 )
 from chipwise.route.ledger.schema import TABLES, VERSION
-from chipwise.route.option import Option, Unable
-from chipwise.route.view import Decision
+from chipwise.route.option import Infeasible, Option
 
 
 class Ledger:
@@ -144,7 +144,7 @@ class Ledger:
         with self._db.write() as db:
             _jobs.park(db, job_id, reason, now)
 
-    def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Unable], now: float) -> None:
+    def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
         """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
         with self._db.write() as db:
             _jobs.revise(db, job_id, options, unable, now)
@@ -203,7 +203,7 @@ class Ledger:
         with self._db.write() as db:
             _attempts.handed_over(db, attempt, engine_id, now)
 
-    def seen(self, attempt: str, what: Seen, now: float) -> None:
+    def seen(self, attempt: str, what: AttemptStatus, now: float) -> None:
         """What the engine shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
         with self._db.write() as db:
             _attempts.seen(db, attempt, what, now)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
-from chipwise.route.option import Option, Unable
-from chipwise.route.view import Decision
+from chipwise.route.option import Infeasible, Option
 
 # states of a job: it waits, has an attempt under way, has ended well, was given up with a reason, or was cancelled
 WAITING, ACTIVE, DONE, PARKED, CANCELLED = "waiting", "active", "done", "parked", "cancelled"
@@ -24,7 +24,7 @@ class Submission:
 
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Unable, ...] = ()
+    unable: tuple[Infeasible, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class JobRow:
     state: str
     submitted: float
     options: tuple[Option, ...]
-    unable: tuple[Unable, ...]
+    unable: tuple[Infeasible, ...]
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD of the attempts so far
     reason: str = ""  # why it waits, or why it was parked

@@ -8,12 +8,12 @@ from math import inf, nextafter
 from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
 from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.database import Database, Row
 from chipwise.route.ledger.records import AttemptRow, DecisionRow, Event, JobRow
-from chipwise.route.option import Option, Unable
-from chipwise.route.view import Decision
+from chipwise.route.option import Infeasible, Option
 
 JOB = (
     "id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, options, unable"
@@ -23,7 +23,7 @@ ATTEMPT = (
     "ended, exit_code, place, reason, restarts, stop, spent"
 )
 LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
-_Parts = tuple[Job, tuple[Option, ...], tuple[Unable, ...]]
+_Parts = tuple[Job, tuple[Option, ...], tuple[Infeasible, ...]]
 _ALIKE = 4096  # texts of options that are kept decoded: jobs of one kind have the same
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded
 
@@ -73,8 +73,8 @@ def _options(text: str) -> tuple[Option, ...]:
 
 
 @lru_cache(_ALIKE)
-def _unable(text: str) -> tuple[Unable, ...]:
-    return decode(tuple[Unable, ...], text)
+def _unable(text: str) -> tuple[Infeasible, ...]:
+    return decode(tuple[Infeasible, ...], text)
 
 
 def attempt_of(row: Row) -> AttemptRow:

@@ -16,7 +16,7 @@ from chipwise.catalog.economics import economics
 from chipwise.errors import InputError
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.predict.estimate import Estimate
-from chipwise.route.job import FAMILIES, Checkpoint, Constraints, Data, Given, Job, Variant
+from chipwise.route.job import FAMILIES, Checkpoint, Constraints, Data, DeclaredRuntime, Job, Variant
 from chipwise.route.load.explain import checked
 from chipwise.route.load.secrecy import refuse_arguments, refuse_secrets, refuse_values
 from chipwise.units import format_seconds
@@ -156,20 +156,20 @@ def _absolute(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
     return out
 
 
-def _given(on: str, spec: GivenSpec | float, field: str) -> Given:
+def _given(on: str, spec: GivenSpec | float, field: str) -> DeclaredRuntime:
     if isinstance(spec, float | int):
-        return Given(on, Estimate(spec, spec, spec, "given", EXACT))
+        return DeclaredRuntime(on, Estimate(spec, spec, spec, "given", EXACT))
     low, high = spec.low or spec.time, spec.high or spec.time
     if not low <= spec.time <= high:
         raise InputError(field, f"{low:g} to {high:g} s", f"an interval that holds {format_seconds(spec.time)}")
     because = "as given" if spec.low or spec.high else EXACT
-    return Given(on, Estimate(spec.time, low, high, "given", because), spec.watts)
+    return DeclaredRuntime(on, Estimate(spec.time, low, high, "given", because), spec.watts)
 
 
 # how it runs
 
 
-def _variants(spec: JobSpec, given: Iterable[Given], base: Path, where: str) -> tuple[Variant, ...]:
+def _variants(spec: JobSpec, given: Iterable[DeclaredRuntime], base: Path, where: str) -> tuple[Variant, ...]:
     if spec.variants is None:
         families = _families(given) if spec.workload is None else FAMILIES[:2]
         return tuple(_variant(family, family, spec, spec, base, where) for family in families)
@@ -203,7 +203,7 @@ def _check_variants(variants: Iterable[Variant], workload: str, where: str) -> N
                 raise InputError(f"{field}.{key}", v.precision if key == "precision" else v.batch, e.accepted) from None
 
 
-def _families(given: Iterable[Given]) -> list[str]:
+def _families(given: Iterable[DeclaredRuntime]) -> list[str]:
     """Families that estimates speak of; all where one names something else, which must be a pool."""
     known = {chip.id: chip.family for chip in load().chips.values()} | {family: family for family in FAMILIES}
     meant = {known.get(each.on) for each in given}

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chipwise.errors import InputError
+from chipwise.route.cluster_state import Policy
 from chipwise.route.policies.balanced import WEIGHTS, balanced
-from chipwise.route.policies.bargains import max_throughput_per_dollar
 from chipwise.route.policies.deadlines import cheapest_within_deadline
-from chipwise.route.policies.own import GROUP, own_names, own_policy
+from chipwise.route.policies.plugins import GROUP, own_names, own_policy
 from chipwise.route.policies.ranking import cheapest, fastest, least_energy
 from chipwise.route.policies.sharing import finish_time_fair, max_min_fair
-from chipwise.route.view import Policy
+from chipwise.route.policies.throughput_per_dollar import max_throughput_per_dollar
 
 __all__ = ["GROUP", "POLICIES", "check_weights", "describe", "policy_named", "policy_names"]
 

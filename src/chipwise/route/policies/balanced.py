@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.errors import InputError
-from chipwise.route.place import Front, fronted
+from chipwise.route.allocate import QueueWindow, windowed
+from chipwise.route.cluster_state import ClusterState, Floats, PolicyDecision
 from chipwise.route.policies.ranking import by_work, finish_in
 from chipwise.route.policies.risk import late_side
 from chipwise.route.policies.rows import least, least_work
-from chipwise.route.view import Floats, View, Wishes
 
 # cost and time alike; energy and risk break near-ties: our choice, to be set by the team
 WEIGHTS = {"cost": 0.4, "time": 0.4, "energy": 0.1, "risk": 0.1}
@@ -17,8 +17,8 @@ WEIGHTS = {"cost": 0.4, "time": 0.4, "energy": 0.1, "risk": 0.1}
 NOTHING = 1e-9  # USD or joules of a whole run that count as none: a price so small is rounding, and divides to inf
 
 
-@fronted(Front(by_work))
-def balanced(view: View) -> Wishes:
+@windowed(QueueWindow(by_work))
+def balanced(view: ClusterState) -> PolicyDecision:
     """Cost, time to the end and energy, each over the job's best, and risk (spread of the time), by weights."""
     by = weights_of(view)
     score = by["cost"] * _over_best(view.usd)
@@ -31,12 +31,12 @@ def balanced(view: View) -> Wishes:
     score += second[:, None] * finish_in(view)
     said = ", ".join(f"{name} {share:g}" for name, share in by.items())
     order = least_work(view.seconds, view.chips) / view.weight
-    return Wishes(
+    return PolicyDecision(
         score, order, "of its best", preempts=True, moves=True, wait=second, because=f"the least weighted sum of {said}"
     )
 
 
-def weights_of(view: View) -> dict[str, float]:
+def weights_of(view: ClusterState) -> dict[str, float]:
     """The weights in force."""
     by = {name: float(view.weights.get(name, default)) for name, default in WEIGHTS.items()}
     for name, value in by.items():

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.route.board import Board, Moment
-from chipwise.route.place import Front, fronted
+from chipwise.route.allocate import QueueWindow, windowed
+from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
+from chipwise.route.job_table import JobTable, Moment
 from chipwise.route.policies.risk import in_time, run_quantile
 from chipwise.route.policies.rows import least, most
-from chipwise.route.view import Floats, Ints, View, Wishes
 
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
-def _promises(view: View) -> tuple[Floats, Ints, Floats]:
+def _promises(view: ClusterState) -> tuple[Floats, Ints, Floats]:
     """The last start that keeps a promise, where that is, and what orders a job once it can't be kept."""
     shortest = least(view.seconds)
     behind = np.where(np.isfinite(shortest), shortest, 0.0) / view.weight
@@ -28,7 +28,7 @@ def _promises(view: View) -> tuple[Floats, Ints, Floats]:
     )
 
 
-def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
+def _in_line(board: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
     """The order of all that wait. Most keep their promise where they have most time for it: others are looked at."""
     order, where, behind = kept
     late = (where >= 0) & (np.maximum(board.starts_in(at, where), at.now) > order) & (board.column("at") < 0)
@@ -42,8 +42,8 @@ def _in_line(board: Board, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Flo
     return np.where(lost, at.now + SOFT + behind, order)
 
 
-@fronted(Front(_promises, _in_line))
-def cheapest_within_deadline(view: View) -> Wishes:
+@windowed(QueueWindow(_promises, _in_line))
+def cheapest_within_deadline(view: ClusterState) -> PolicyDecision:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
     promised = np.flatnonzero(np.isfinite(view.deadline))
     score, order, wait = view.usd, view.arrival + SOFT / view.weight, np.zeros(len(view.jobs))
@@ -65,7 +65,7 @@ def cheapest_within_deadline(view: View) -> Wishes:
     return _wishes(score, order, wait, latest, notes)
 
 
-def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
+def _likeliest(view: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
     """Jobs that no pool lets keep their promise go where that is likeliest, behind those that can keep theirs."""
     chance = in_time(view, lost)
     late = np.maximum(view.start[lost], view.now) + view.seconds[lost] - view.deadline[lost, None]
@@ -81,7 +81,7 @@ def _likeliest(view: View, lost: Ints, score: Floats, order: Floats, wait: Float
 class Chances(dict[str, str]):
     """What is to be said of jobs that no pool lets keep their promise; said when asked, since few are told."""
 
-    def __init__(self, view: View, lost: Ints, chance: Floats) -> None:
+    def __init__(self, view: ClusterState, lost: Ints, chance: Floats) -> None:
         super().__init__()
         self._view, self._chance = view, chance
         self._row = {view.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
@@ -100,10 +100,10 @@ class Chances(dict[str, str]):
         )
 
 
-def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> Wishes:
+def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> PolicyDecision:
     # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
     # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
-    return Wishes(
+    return PolicyDecision(
         score,
         order,
         "USD",

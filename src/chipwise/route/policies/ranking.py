@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.route.place import Front, fronted
+from chipwise.route.allocate import QueueWindow, windowed
+from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
 from chipwise.route.policies.rows import least, least_work
-from chipwise.route.view import Floats, Ints, View, Wishes
 
 
-def by_work(view: View) -> tuple[Floats, Ints, Floats]:
+def by_work(view: ClusterState) -> tuple[Floats, Ints, Floats]:
     """Chip-seconds over priority: how jobs that wait are ordered by `fastest` and `balanced`."""
     return _alone(least_work(view.seconds, view.chips) / view.weight)
 
 
-def _by_usd(view: View) -> tuple[Floats, Ints, Floats]:
+def _by_usd(view: ClusterState) -> tuple[Floats, Ints, Floats]:
     return _alone(_least(view, view.usd))
 
 
-def _by_joules(view: View) -> tuple[Floats, Ints, Floats]:
+def _by_joules(view: ClusterState) -> tuple[Floats, Ints, Floats]:
     return _alone(_least(view, view.joules))
 
 
@@ -31,11 +31,11 @@ def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
     return order, np.full(len(order), -1), np.zeros(len(order))
 
 
-@fronted(Front(by_work))
-def fastest(view: View) -> Wishes:
+@windowed(QueueWindow(by_work))
+def fastest(view: ClusterState) -> PolicyDecision:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
     order = least_work(view.seconds, view.chips) / view.weight
-    return Wishes(
+    return PolicyDecision(
         finish_in(view),
         order,
         "s",
@@ -46,26 +46,26 @@ def fastest(view: View) -> Wishes:
     )
 
 
-@fronted(Front(_by_usd))
-def cheapest(view: View) -> Wishes:
+@windowed(QueueWindow(_by_usd))
+def cheapest(view: ClusterState) -> PolicyDecision:
     """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
-    return Wishes(
+    return PolicyDecision(
         view.usd, _least(view, view.usd), "USD", moves=True, because="the fewest dollars, however long the wait"
     )
 
 
-@fronted(Front(_by_joules))
-def least_energy(view: View) -> Wishes:
+@windowed(QueueWindow(_by_joules))
+def least_energy(view: ClusterState) -> PolicyDecision:
     """Least energy, however long the wait; the job with the fewest joules over priority first."""
-    return Wishes(
+    return PolicyDecision(
         view.joules, _least(view, view.joules), "J", moves=True, because="the least energy, however long the wait"
     )
 
 
-def finish_in(view: View) -> Floats:
+def finish_in(view: ClusterState) -> Floats:
     """Seconds until a job would end in each pool."""
     return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))
 
 
-def _least(view: View, what: Floats) -> Floats:
+def _least(view: ClusterState, what: Floats) -> Floats:
     return np.asarray(least(what) / view.weight)

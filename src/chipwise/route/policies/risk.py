@@ -12,11 +12,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chipwise.route.board import Z95, late_spread
-from chipwise.route.view import Floats, Ints, View
+from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.job_table import Z95, late_spread
 
 
-def late_side(view: View, rows: Ints | None = None) -> Floats:
+def late_side(view: ClusterState, rows: Ints | None = None) -> Floats:
     """Spread of the logarithm of the time on the late side, by job and pool."""
     if view.late is not None:
         return view.late if rows is None else view.late[rows]
@@ -24,7 +24,7 @@ def late_side(view: View, rows: Ints | None = None) -> Floats:
     return late if rows is None else late[rows]
 
 
-def early_spread(view: View, rows: Ints) -> Floats:
+def early_spread(view: ClusterState, rows: Ints) -> Floats:
     """Spread of the logarithm of the time on the early side."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.log(view.seconds[rows] / view.low[rows]) / Z95
@@ -42,7 +42,7 @@ def normal_quantile(probability: Floats) -> Floats:
     return np.array([NormalDist().inv_cdf(float(v)) for v in values])[which]
 
 
-def run_quantile(view: View, rows: Ints | None = None) -> Floats:
+def run_quantile(view: ClusterState, rows: Ints | None = None) -> Floats:
     """Seconds within which a run ends with the job's own confidence."""
     z = normal_quantile(view.confidence if rows is None else view.confidence[rows])[:, None]
     spread = late_side(view, rows)
@@ -51,7 +51,7 @@ def run_quantile(view: View, rows: Ints | None = None) -> Floats:
     return np.asarray((view.seconds if rows is None else view.seconds[rows]) * np.exp(z * spread))
 
 
-def in_time(view: View, rows: Ints) -> Floats:
+def in_time(view: ClusterState, rows: Ints) -> Floats:
     """Probability that each of these jobs ends by its deadline in each pool, from the predicted start there."""
     left = view.deadline[rows, None] - np.maximum(view.start[rows], view.now)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.io.jit import jit_cached
-from chipwise.route.view import Floats, Ints
+from chipwise.route.cluster_state import Floats, Ints
 
 
 def least(what: Floats) -> Floats:

@@ -11,36 +11,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chipwise.route.policies import quick
-from chipwise.route.policies.program import Sharing, bases_of
+from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, PolicyDecision
+from chipwise.route.policies import fair_share_kernels
+from chipwise.route.policies.lp_highs import Sharing, bases_of
 from chipwise.route.policies.ranking import finish_in
-from chipwise.route.view import Flags, Floats, Ints, View, Wishes
 
 SMALL_POOLS = 8  # up to so many, the interior-point method is quicker than the simplex: its matrices are that wide
 ALIKE = 9  # digits to which the rows of two jobs agree that are one group of the program
 
 
-def max_min_fair(view: View) -> Wishes:
+def max_min_fair(view: ClusterState) -> PolicyDecision:
     """An equal share of effective throughput, over priority, as large as can be; what is left goes for the most."""
     shares = view.shares if view.shares is not None else max_min_shares(view)
     return _by_shares(view, shares, "the largest equal share of effective throughput")
 
 
-def finish_time_fair(view: View) -> Wishes:
+def finish_time_fair(view: ClusterState) -> PolicyDecision:
     """The largest ratio of finish time to that of an equal split of the pools, over all jobs, as small as can be."""
     shares = view.shares if view.shares is not None else finish_time_shares(view)
     return _by_shares(view, shares, "the smallest ratio of finish time to that of an equal split")
 
 
-def max_min_shares(view: View) -> Floats:
+def max_min_shares(view: ClusterState) -> Floats:
     """Shares that make the least speed over priority the greatest, and with that the sum of all."""
     rate, shares = _rate(view), np.zeros(view.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
     if len(view.pools) <= SMALL_POOLS:
-        shares[able], gap = quick.max_min(rate[able], view.weight[able], view.chips[able], view.total)
-        if gap <= quick.NOTHING:
+        shares[able], gap = fair_share_kernels.max_min(rate[able], view.weight[able], view.chips[able], view.total)
+        if gap <= fair_share_kernels.NOTHING:
             return shares
     gains = rate[able] / rate[able].max(axis=1)[:, None]
     names = _names(gains, view.chips[able], view.weight[able])
@@ -59,24 +59,24 @@ def max_min_shares(view: View) -> Floats:
     return shares
 
 
-def finish_time_shares(view: View) -> Floats:
+def finish_time_shares(view: ClusterState) -> Floats:
     """Shares that make the largest (age + time to go) / (time of an equal split, past and to go) the smallest."""
     rate, shares = _rate(view), np.zeros(view.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
     age = np.maximum(view.now - view.arrival, 0.0)[able]
-    alone = quick.alone(rate, view.served, view.weight, view.chips, view.total)[able]
+    alone = fair_share_kernels.alone(rate, view.served, view.weight, view.chips, view.total)[able]
     if len(view.pools) <= SMALL_POOLS:
-        shares[able], gap = quick.finish_time(rate[able], age, alone, view.chips[able], view.total)
-        if gap <= quick.NOTHING:
+        shares[able], gap = fair_share_kernels.finish_time(rate[able], age, alone, view.chips[able], view.total)
+        if gap <= fair_share_kernels.NOTHING:
             return shares
     top = rate[able].max(axis=1)
     speed = rate[able] / top[:, None]
     names = [view.jobs[j].encode(errors="surrogatepass") for j in able.tolist()]
     program = Sharing(speed, _takes(view, able), np.ones(len(able)), names, bases_of(("finish-time-fair", view.pools)))
     worst = _smallest_ratio(program, age, alone, top)
-    program.most_in_all(program.most_alike(quick.demand(worst, age, alone, top)), speed)
+    program.most_in_all(program.most_alike(fair_share_kernels.demand(worst, age, alone, top)), speed)
     shares[able] = program.shares()
     return shares
 
@@ -84,41 +84,41 @@ def finish_time_shares(view: View) -> Floats:
 def _smallest_ratio(program: Sharing, age: Floats, alone: Floats, top: Floats) -> float:
     """The smallest ratio that all can have: the program's level is 1 there, and grows with the ratio."""
     low = float(((age + 1 / top) / alone).max())  # the worst off, alone in the cluster
-    if program.most_alike(quick.demand(low, age, alone, top)) >= 1:
+    if program.most_alike(fair_share_kernels.demand(low, age, alone, top)) >= 1:
         return low
     high = 2 * low
-    while program.most_alike(quick.demand(high, age, alone, top)) < 1:
+    while program.most_alike(fair_share_kernels.demand(high, age, alone, top)) < 1:
         low, high = high, 2 * high
-    while high > low * (1 + quick.CLOSE):
+    while high > low * (1 + fair_share_kernels.CLOSE):
         middle = (low * high) ** 0.5
-        if program.most_alike(quick.demand(middle, age, alone, top)) < 1:
+        if program.most_alike(fair_share_kernels.demand(middle, age, alone, top)) < 1:
             low = middle
         else:
             high = middle
     return high
 
 
-def _by_shares(view: View, shares: Floats, because: str) -> Wishes:
+def _by_shares(view: ClusterState, shares: Floats, because: str) -> PolicyDecision:
     """Furthest behind its share first; pools a job has no share in come after all, fastest for it first."""
     order = np.empty(shares.shape)
     if view.shared is None:  # as if they had been in force since the job came
         since, had = view.arrival, view.served
     else:
         since, had = np.full(len(shares), view.shares_since), view.shared
-    quick.behind(view.now, since, had, shares, view.seconds, order)
-    return Wishes(finish_in(view), order, "s", preempts=True, moves=True, because=because, shares=shares)
+    fair_share_kernels.behind(view.now, since, had, shares, view.seconds, order)
+    return PolicyDecision(finish_in(view), order, "s", preempts=True, moves=True, because=because, shares=shares)
 
 
-def _can(view: View) -> Flags:
+def _can(view: ClusterState) -> Flags:
     return np.asarray(np.isfinite(view.seconds) & (view.chips > 0) & (view.chips <= view.total))
 
 
-def _rate(view: View) -> Floats:
+def _rate(view: ClusterState) -> Floats:
     with np.errstate(divide="ignore"):
         return np.where(_can(view), 1 / np.maximum(view.seconds, 1e-9), 0.0)
 
 
-def _takes(view: View, rows: Ints) -> Floats:
+def _takes(view: ClusterState, rows: Ints) -> Floats:
     return np.asarray(view.chips[rows] / np.maximum(view.total, 1))
 
 

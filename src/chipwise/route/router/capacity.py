@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from chipwise.route.engine import RUNNING, Room, Seen
+from chipwise.route.backend import RUNNING, AttemptStatus, Capacity
 from chipwise.route.ledger.records import AttemptRow
 from chipwise.route.pool import Pool
 
@@ -30,9 +30,9 @@ class Space:
 
 def spaces(
     pools: Sequence[Pool],
-    rooms: Mapping[str, Room],
+    rooms: Mapping[str, Capacity],
     under_way: Sequence[AttemptRow],
-    shown: Sequence[Seen],
+    shown: Sequence[AttemptStatus],
     drained: Collection[str],
 ) -> dict[str, Space]:
     """The chips of each pool whose engine has answered; none where it has not."""
@@ -56,7 +56,7 @@ def powered(pool: Pool) -> int:
     return min(pool.count, int(pool.power_cap // pool.watts_chip))
 
 
-def _space(pool: Pool, room: Room | None, held: int, there: int, drained: bool) -> Space:
+def _space(pool: Pool, room: Capacity | None, held: int, there: int, drained: bool) -> Space:
     if room is None:
         return Space(0, 0, 0, "its engine has not answered", closed=True)
     total = min(room.total, pool.count)

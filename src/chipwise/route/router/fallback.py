@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, inf, isfinite
 
-from chipwise.route import engine as on
-from chipwise.route.engine import Seen
+from chipwise.route import backend as on
+from chipwise.route.backend import AttemptStatus
 from chipwise.route.ledger.records import CANCELLED, DONE, PARKED, WAITING, AttemptRow, JobRow
 
 BLAMELESS = frozenset({"lost", "preempted", "refused"})
@@ -34,7 +34,12 @@ class Ending:
 
 
 def concluded(
-    row: JobRow, attempt: AttemptRow, seen: Seen, earlier: Sequence[AttemptRow], now: float, told: float | None = None
+    row: JobRow,
+    attempt: AttemptRow,
+    seen: AttemptStatus,
+    earlier: Sequence[AttemptRow],
+    now: float,
+    told: float | None = None,
 ) -> Ending:
     """The end of an attempt as its engine shows it. `earlier`: attempts since the job was last retried by hand.
 
@@ -84,12 +89,12 @@ def time_limit(row: JobRow, attempt: AttemptRow, most: float) -> float | None:
     return max(1.0, limit) if isfinite(limit) else None
 
 
-def _span(attempt: AttemptRow, seen: Seen, now: float) -> tuple[float | None, float]:
+def _span(attempt: AttemptRow, seen: AttemptStatus, now: float) -> tuple[float | None, float]:
     began = attempt.started if seen.started is None else seen.started
     return began, now if seen.ended is None else seen.ended
 
 
-def _state(attempt: AttemptRow, seen: Seen) -> tuple[str, str]:
+def _state(attempt: AttemptRow, seen: AttemptStatus) -> tuple[str, str]:
     """The ledger's word for how it ended, and why."""
     reason = seen.reason or (f"left with status {seen.exit_code}" if seen.exit_code else "")
     if attempt.stop and seen.state in (on.CANCELLED, on.LOST):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from chipwise.route.engine import Engine, EngineDown, EngineRefused
+from chipwise.route.backend import Backend, BackendDown, BackendRefused
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import EngineRow
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Guarded:
-    """An engine whose every failure but a refusal is `EngineDown`: one that answers nonsense must not stop others."""
+    """An engine whose every failure but a refusal is `BackendDown`: one that answers nonsense must not stop others."""
 
-    def __init__(self, name: str, engine: Engine) -> None:
+    def __init__(self, name: str, engine: Backend) -> None:
         self.engine, self.name = engine, name
         self.queues = bool(getattr(engine, "queues", False))  # it has a queue of its own, and starts what waits there
 
@@ -28,10 +28,10 @@ class Guarded:
         def guarded(*arguments: Any) -> Any:
             try:
                 return call(*arguments)
-            except (EngineDown, EngineRefused):
+            except (BackendDown, BackendRefused):
                 raise
             except Exception as error:
-                raise EngineDown(f"{type(error).__name__}: {error}") from error
+                raise BackendDown(f"{type(error).__name__}: {error}") from error
 
         return guarded
 
@@ -58,7 +58,7 @@ class Health:
         """What a call to an engine gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""
         try:
             return call()
-        except EngineDown as error:
+        except BackendDown as error:
             self.down(name, str(error), now)
         return None
 

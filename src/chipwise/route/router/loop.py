@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
 
-from chipwise.route.engine import ENDED, Engine, Room, Seen
-from chipwise.route.engines.named import engine_name
+from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity
+from chipwise.route.backends.named import engine_name
+from chipwise.route.cluster_state import Policy
 from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import Space, spaces
-from chipwise.route.router.desk import Desk
-from chipwise.route.router.handing import Handing
 from chipwise.route.router.health import Guarded, Health
-from chipwise.route.router.keeping import EVERY_S, remove_old
+from chipwise.route.router.job_cache import JobCache
 from chipwise.route.router.plan import Planner
-from chipwise.route.router.reconcile import Found, Reconciler
-from chipwise.route.view import Policy
+from chipwise.route.router.reconcile import Reconciler, Reconciliation
+from chipwise.route.router.retention import EVERY_S, remove_old
+from chipwise.route.router.submitter import Submitter
 
 LEASE_S = 30.0  # without a word from a router, another takes its attempts over; many times a usual tick
 MOST_STARTS = 50  # in one tick: it stays short, and the engines are looked at again
@@ -63,7 +63,7 @@ class Router:
     def __init__(
         self,
         ledger: Ledger,
-        engines: Mapping[str, Engine],
+        engines: Mapping[str, Backend],
         pools: Sequence[Pool],
         policy: Policy,
         clock: Callable[[], float] = time.time,
@@ -85,8 +85,8 @@ class Router:
         self.engines: dict[str, Guarded] = {key: Guarded(key, engine) for key, engine in engines.items()}
         self.health = Health(ledger, random.Random(seed))
         self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in engines}
-        self.handing = Handing(ledger, self.health, clock)
-        self.desk = Desk(ledger, self.pools)
+        self.handing = Submitter(ledger, self.health, clock)
+        self.desk = JobCache(ledger, self.pools)
         self.planner = Planner(self.desk, policy, self.engines, folders, weights or {})
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
@@ -128,10 +128,10 @@ class Router:
 
     def _look(
         self, mine: Sequence[AttemptRow], now: float, report: TickReport
-    ) -> tuple[dict[str, Room], list[Seen], list[AttemptRow]]:
+    ) -> tuple[dict[str, Capacity], list[AttemptStatus], list[AttemptRow]]:
         """Reconcile with every engine that answers."""
-        rooms: dict[str, Room] = {}
-        shown: list[Seen] = []
+        rooms: dict[str, Capacity] = {}
+        shown: list[AttemptStatus] = []
         again: list[AttemptRow] = []
         for name, engine in self.engines.items():
             pools = [p for p in self.pools if engine_name(p) == name]
@@ -165,8 +165,8 @@ class Router:
         return rooms, shown, again
 
     def _ask(
-        self, engine: Engine, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
-    ) -> tuple[Found, Mapping[str, Room]]:
+        self, engine: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
+    ) -> tuple[Reconciliation, Mapping[str, Capacity]]:
         found = self.reconcilers[name].engine(engine, theirs, self.desk.rows, now)
         return found, engine.capacity(pools)
 
@@ -190,7 +190,7 @@ class Router:
             return []
         return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.room)
 
-    def _remove_old(self, shown: Sequence[Seen], now: float, report: TickReport) -> None:
+    def _remove_old(self, shown: Sequence[AttemptStatus], now: float, report: TickReport) -> None:
         """Remove old folders of engines that have answered: only they know what is still under way."""
         running = {seen.attempt for seen in shown if seen.state not in ENDED}
         for name in report.up:

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.board import Board, Candidate
-from chipwise.route.engine import EngineDown, EngineRefused
-from chipwise.route.engines.named import engine_name
+from chipwise.route.allocate import allocate
+from chipwise.route.allocate.reasons import NO_CHIPS
+from chipwise.route.backend import BackendDown, BackendRefused
+from chipwise.route.backends.named import engine_name
+from chipwise.route.cluster_state import ClusterState, Decision, Policy
+from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
 from chipwise.route.option import Option
-from chipwise.route.place import place
-from chipwise.route.place.reasons import NO_CHIPS
 from chipwise.route.router.capacity import DRAINED, Space
-from chipwise.route.router.desk import Desk
-from chipwise.route.router.handing import launch_of
 from chipwise.route.router.health import Guarded
-from chipwise.route.view import Decision, Policy, View
+from chipwise.route.router.job_cache import JobCache
+from chipwise.route.router.submitter import launch_of
 
 PENDING_S = 60.0  # in an engine's own queue, after which a job may leave it for a pool with room
 FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
@@ -41,7 +41,7 @@ class Planner:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: JobCache,
         policy: Policy,
         engines: Mapping[str, Guarded],
         folders: Mapping[str, Path],
@@ -58,11 +58,11 @@ class Planner:
         room = {pool.name: 1 for pool in pools}
         some = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
         for many in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
-            board = Board(pools)
+            board = JobTable(pools)
             for k in range(many):
                 board.add(Candidate(str(k), 0.0, some))
             view = board.view(0.0, room, room, weights=self.weights)
-            place(view, self.policy(view), board.option)
+            allocate(view, self.policy(view), board.option)
 
     def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
@@ -78,7 +78,7 @@ class Planner:
             view = _left_alone(self.desk.view(now, free, total, start, self.weights, self.policy, explain), space)
             wishes = self.policy(view)
             self.desk.keep_shares(view, wishes.shares)
-            decisions = place(view, wishes, self.desk.board.option, waits=explain, heads=True)
+            decisions = allocate(view, wishes, self.desk.board.option, waits=explain, heads=True)
         self.desk.explained(explain, now)
         own = {a.job_id: a for a in pending}
         moves = [own[d.job].id for d in decisions if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
@@ -135,7 +135,7 @@ class Planner:
                 said: float | None = self.engines[engine].predicted_start(
                     launch_of(row, asked, pool, self.folders[engine])
                 )
-            except (EngineDown, EngineRefused):  # a prediction is a favour: its list says whether it is down
+            except (BackendDown, BackendRefused):  # a prediction is a favour: its list says whether it is down
                 return None
             return said
         return None
@@ -166,7 +166,7 @@ class Planner:
         return found
 
 
-def _left_alone(view: View, space: Mapping[str, Space]) -> View:
+def _left_alone(view: ClusterState, space: Mapping[str, Space]) -> ClusterState:
     """The view in which jobs that run in closed pools are neither stopped nor moved."""
     closed = np.array([space[name].closed for name in view.pools])
     if not closed.any():

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chipwise.route.engine import CANCELLED, ENDED, LOST, PENDING, RUNNING, Engine, EngineDown, Seen
-from chipwise.route.engines.named import attempt_folder
-from chipwise.route.launch import BURIED, bury, claim_of, end_of, progress_of
+from chipwise.route.backend import CANCELLED, ENDED, LOST, PENDING, RUNNING, AttemptStatus, Backend, BackendDown
+from chipwise.route.backends.named import attempt_folder
+from chipwise.route.launch import REVOKED, claim_of, end_of, progress_of, revoke_claim
 from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptRow, JobRow
 from chipwise.route.ledger.records import RUNNING as IS_RUNNING
@@ -25,23 +25,25 @@ LOOKS = 3  # in a row at the least without it, before it counts as lost: an engi
 
 
 @dataclass(slots=True)
-class Found:
+class Reconciliation:
     """What a pass over an engine's attempts has found."""
 
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
     resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the engine
     stopped: list[str] = field(default_factory=list)  # engine ids that were told to stop
     strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
-    seen: list[Seen] = field(default_factory=list)  # one for each attempt, the right one
+    seen: list[AttemptStatus] = field(default_factory=list)  # one for each attempt, the right one
     error: str = ""  # the first that was said when something was to be stopped
 
 
-def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> tuple[dict[str, Seen], list[Seen]]:
-    """One `Seen` for each attempt, and those that are to be stopped because another is the attempt.
+def chosen(
+    shown: Sequence[AttemptStatus], folder: Path, recorded: Mapping[str, str]
+) -> tuple[dict[str, AttemptStatus], list[AttemptStatus]]:
+    """One `AttemptStatus` for each attempt, and those that are to be stopped because another is the attempt.
 
     `recorded`: the engine's ids, as the ledger holds them, of the attempts that are asked for.
     """
-    by_attempt: dict[str, list[Seen]] = {}
+    by_attempt: dict[str, list[AttemptStatus]] = {}
     for seen in shown:
         by_attempt.setdefault(seen.attempt, []).append(seen)
     right, others = {}, []
@@ -54,7 +56,7 @@ def chosen(shown: Sequence[Seen], folder: Path, recorded: Mapping[str, str]) -> 
             continue
         claim = claim_of(attempt_folder(folder, attempt))
         mine = [s for s in candidates if claim is not None and s.engine_id == claim.by]
-        if not mine and claim is not None and not claim.by.startswith(BURIED):
+        if not mine and claim is not None and not claim.by.startswith(REVOKED):
             others += candidates  # whoever has the claim is not among these
             continue
         mine = mine or sorted(
@@ -73,7 +75,9 @@ class Reconciler:
         self._missing: dict[str, tuple[float, int]] = {}  # attempts that the engine doesn't show: since when, looks
         self._doubles: set[str] = set()  # engine ids that were told to stop since another was the attempt
 
-    def engine(self, engine: Engine, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float) -> Found:
+    def engine(
+        self, engine: Backend, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float
+    ) -> Reconciliation:
         """One pass over the attempts of an engine that this router looks after."""
         recorded = {a.id: a.engine_id for a in mine}
         shown = engine.list()
@@ -83,7 +87,7 @@ class Reconciler:
             more, extra = chosen(engine.status(absent), self.folder, recorded)
             right |= {k: v for k, v in more.items() if k not in right}
             others += extra
-        found = Found(seen=[*right.values(), *(s for s in others if s.attempt not in right)])
+        found = Reconciliation(seen=[*right.values(), *(s for s in others if s.attempt not in right)])
         self._missing = {a.id: self._missing[a.id] for a in mine if a.id in self._missing and a.id not in right}
         for seen in others:
             if seen.attempt in recorded:  # those of other routers' attempts are theirs to choose from
@@ -100,7 +104,7 @@ class Reconciler:
         self._leftovers(engine, shown, recorded, found)
         return found
 
-    def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: Seen | None = None) -> None:
+    def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: AttemptStatus | None = None) -> None:
         """Write the end of an attempt, unless another router has."""
         try:
             self.ledger.end(
@@ -122,7 +126,7 @@ class Reconciler:
 
     def refuse(self, attempt: AttemptRow, row: JobRow, reason: str, now: float) -> bool:
         """End an attempt that no engine has taken; False where some process has claimed it after all."""
-        if not bury(attempt_folder(self.folder, attempt.id), self.router):
+        if not revoke_claim(attempt_folder(self.folder, attempt.id), self.router):
             return False
         self.conclude(attempt, fallback.refused(row, attempt, reason, self.earlier(attempt), now), now)
         return True
@@ -135,7 +139,13 @@ class Reconciler:
         return [a for a in self.ledger.attempts(attempt.job_id) if a.number < attempt.number and a.id in known]
 
     def _under_way(
-        self, engine: Engine, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float, found: Found
+        self,
+        engine: Backend,
+        attempt: AttemptRow,
+        seen: AttemptStatus,
+        row: JobRow | None,
+        now: float,
+        found: Reconciliation,
     ) -> None:
         state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
         same = (
@@ -159,11 +169,13 @@ class Reconciler:
                 return
             self._stop(engine, seen, found)
 
-    def _ended(self, attempt: AttemptRow, seen: Seen, row: JobRow | None, now: float, found: Found) -> None:
+    def _ended(
+        self, attempt: AttemptRow, seen: AttemptStatus, row: JobRow | None, now: float, found: Reconciliation
+    ) -> None:
         row = row or self.ledger.job(attempt.job_id)
         folder = attempt_folder(self.folder, attempt.id)
         claim = claim_of(folder)
-        if claim is None and not bury(folder, self.router):
+        if claim is None and not revoke_claim(folder, self.router):
             return  # claimed since: look again
         if seen.state == CANCELLED and seen.engine_id in self._doubles and not attempt.stop:
             # it made its claim just when it was told to stop as a double: nobody meant the attempt
@@ -172,12 +184,14 @@ class Reconciler:
         self.conclude(attempt, ending, now, seen)
         found.ended.append((attempt.id, ending.state))
 
-    def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Found) -> None:
+    def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Reconciliation) -> None:
         """The engine doesn't know it: never handed over, forgotten after its end, or lost."""
         folder = attempt_folder(self.folder, attempt.id)
         claim, end = claim_of(folder), end_of(folder)
         if end is not None:
-            seen = Seen(attempt.id, end.by, end.state, end.exit_code, end.started, end.ended, reason=end.reason)
+            seen = AttemptStatus(
+                attempt.id, end.by, end.state, end.exit_code, end.started, end.ended, reason=end.reason
+            )
             self._ended(attempt, seen, row, now, found)
             return
         row = row or self.ledger.job(attempt.job_id)
@@ -187,7 +201,9 @@ class Reconciler:
             elif self.refuse(attempt, row, "stopped before it was handed over", now):
                 found.ended.append((attempt.id, "refused"))
             return
-        if claim is not None and claim.by.startswith(BURIED):  # the router that gave it up was killed before it said so
+        if claim is not None and claim.by.startswith(
+            REVOKED
+        ):  # the router that gave it up was killed before it said so
             self.conclude(attempt, fallback.refused(row, attempt, claim.by, self.earlier(attempt), now), now)
             found.ended.append((attempt.id, "refused"))
             return
@@ -196,7 +212,7 @@ class Reconciler:
         self._missing[attempt.id] = (first, looks + 1)
         if now - first < SETTLE_S or looks + 1 < LOOKS:
             return
-        lost = Seen(
+        lost = AttemptStatus(
             attempt.id,
             attempt.engine_id,
             LOST,
@@ -205,7 +221,9 @@ class Reconciler:
         )
         self._ended(attempt, lost, row, now, found)
 
-    def _leftovers(self, engine: Engine, shown: Sequence[Seen], mine: Collection[str], found: Found) -> None:
+    def _leftovers(
+        self, engine: Backend, shown: Sequence[AttemptStatus], mine: Collection[str], found: Reconciliation
+    ) -> None:
         """Stop what runs on the engine though the ledger has ended it."""
         for seen in shown:
             if seen.attempt in mine or seen.state in ENDED:
@@ -219,11 +237,11 @@ class Reconciler:
                 self._stop(engine, seen, found)
 
     @staticmethod
-    def _stop(engine: Engine, seen: Seen, found: Found) -> None:
+    def _stop(engine: Backend, seen: AttemptStatus, found: Reconciliation) -> None:
         """Tell one to stop. One that can't be told doesn't keep the others from being looked at."""
         try:
             engine.cancel(seen.engine_id)
-        except EngineDown as error:
+        except BackendDown as error:
             found.error = found.error or f"{seen.engine_id} can't be stopped: {error}"
         else:
             found.stopped.append(seen.engine_id)

@@ -26,14 +26,14 @@ class Status:
     trouble: tuple[str, ...]  # what is inconsistent in the ledger
 
 
-def standing(ledger: Ledger, now: float) -> Status:
+def router_status(ledger: Ledger, now: float) -> Status:
     """How routing stands now."""
     totals = ledger.totals()
     waiting = ledger.jobs(state=WAITING)
     return Status(
         now,
         ledger.where,
-        tuple((row, pulse(row, now)) for row in ledger.routers()),
+        tuple((row, liveness(row, now)) for row in ledger.routers()),
         tuple(ledger.engines()),
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
@@ -43,7 +43,7 @@ def standing(ledger: Ledger, now: float) -> Status:
     )
 
 
-def pulse(row: RouterRow, now: float) -> str:
+def liveness(row: RouterRow, now: float) -> str:
     """Whether a router lives, by its last heartbeat."""
     if row.stopped is not None:
         return "stopped"

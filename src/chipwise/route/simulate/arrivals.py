@@ -8,7 +8,7 @@ from math import nan
 
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Job
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 
 
@@ -20,7 +20,7 @@ class Arrival:
     at: float  # seconds since the trace's start
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Unable, ...] = ()
+    unable: tuple[Infeasible, ...] = ()
     calm: tuple[Estimate, ...] = ()  # as `options`; empty: the same as they
 
     @property

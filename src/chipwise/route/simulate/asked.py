@@ -12,10 +12,10 @@ from math import inf, nan
 
 import numpy as np
 
-from chipwise.route.place import grant
+from chipwise.route.allocate import allocate_state
+from chipwise.route.cluster_state import ClusterState, Floats, Ints, Policy, PolicyDecision
 from chipwise.route.simulate.course import Course
 from chipwise.route.simulate.neutral import ROUND_S
-from chipwise.route.view import Floats, Ints, Policy, View, Wishes
 
 
 class Asked:
@@ -26,7 +26,7 @@ class Asked:
         self.decisions = 0
         self.jobs: Ints = np.empty(0, dtype=np.int64)  # that the allocation in force knows and are not done
         self.pools: Ints = np.empty(0, dtype=np.int64)  # where they run; -1: nowhere
-        self._wishes: Wishes | None = None
+        self._wishes: PolicyDecision | None = None
         self._last = -inf
         self._before: Floats = np.empty((0, 0))  # seconds served when the allocation came into force
         self._anew = True  # whoever runs may be stopped and moved, which costs nothing here: all are placed anew
@@ -98,11 +98,11 @@ class Asked:
             )
         self._grant(view)
 
-    def _grant(self, view: View) -> None:
+    def _grant(self, view: ClusterState) -> None:
         assert self._wishes is not None
-        self.pools = grant(view, self._wishes).pos
+        self.pools = allocate_state(view, self._wishes).pos
 
-    def _view(self) -> View:
+    def _view(self) -> ClusterState:
         course, work, jobs = self.course, self.course.work, self.jobs
         n, count = len(jobs), len(work.pools)
         rate = course.rate[jobs]
@@ -114,7 +114,7 @@ class Asked:
         free = work.count - np.bincount(at[at >= 0], chips[at >= 0, 0], minlength=count).astype(np.int64)
         held = np.where(runs, chips, 0)
         # whoever runs has had a round, and more of a lease is not to be had here: stopping costs nothing
-        return View(
+        return ClusterState(
             now=course.now, jobs=tuple(work.jobs[j] for j in jobs.tolist()), pools=work.pools,
             arrival=work.arrival[jobs], weight=work.weight[jobs], deadline=work.arrival[jobs] + work.slo[jobs],
             confidence=np.full(n, 0.9), budget=np.full(n, inf), restartable=np.ones(n, dtype=bool), again=np.zeros(n),

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from chipwise.io.jit import jit_cached_alloc
+from chipwise.route.cluster_state import Floats, Ints
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
-from chipwise.route.view import Floats, Ints
 
 
 @jit_cached_alloc

@@ -15,12 +15,12 @@ from time import process_time
 from typing import Protocol
 
 from chipwise.errors import Refusal
-from chipwise.route.option import Option, Unable
+from chipwise.route.cluster_state import Decision
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
-from chipwise.route.simulate.chance import Chance
 from chipwise.route.simulate.outcome import DONE, FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome, PoolUse, Run
-from chipwise.route.view import Decision
+from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR, MINUTE
 
 # in the order in which events of one moment are handled: room is made before it is asked for
@@ -51,7 +51,7 @@ class _Live:
     paid_once: set[str] = field(default_factory=set)  # pools to which its data were moved
 
 
-class Desk(Protocol):
+class Scheduler(Protocol):
     """Who decides: told of everything that happens, asked what to start and what to stop."""
 
     @property
@@ -85,23 +85,23 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReplayOptions:
     """How a replay is done."""
 
-    chance: Chance = field(default_factory=Chance)
+    chance: RandomEvents = field(default_factory=RandomEvents)
     tick: float = TICK_S
     say: Callable[[int, int], None] | None = None  # told (jobs that are over, jobs)
 
 
-def replay(trace: Trace, desk: Desk, terms: Terms | None = None) -> Outcome:
+def replay(trace: Trace, desk: Scheduler, terms: ReplayOptions | None = None) -> Outcome:
     """What a policy makes of a trace."""
-    return _Replay(trace, desk, terms or Terms()).run()
+    return _Replay(trace, desk, terms or ReplayOptions()).run()
 
 
 class _Replay:
     """One replay; used once."""
 
-    def __init__(self, trace: Trace, desk: Desk, terms: Terms) -> None:
+    def __init__(self, trace: Trace, desk: Scheduler, terms: ReplayOptions) -> None:
         self.trace, self.desk, self.terms, self.chance = trace, desk, terms, terms.chance
         self.pools: dict[str, Pool] = {p.name: p for p in trace.pools}
         self.usable = {p.name: usable(p) for p in trace.pools}
@@ -357,7 +357,7 @@ def fed(arrival: Arrival, room: Mapping[str, int]) -> Arrival:
         return arrival
     keep = [i for i, o in enumerate(arrival.options) if o.chips <= room[o.pool]]
     short = tuple(
-        Unable(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
+        Infeasible(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
         for o in arrival.options
         if o.chips > room[o.pool]
     )

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.route.cluster_state import Floats
 from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome
 from chipwise.route.simulate.rounds import Result
-from chipwise.route.view import Floats
 from chipwise.units import HOUR
 
 

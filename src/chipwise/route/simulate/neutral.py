@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.errors import BrokenFile
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
-from chipwise.route.view import Flags, Floats, Ints
+from chipwise.route.cluster_state import Flags, Floats, Ints
 
 ROUND_S = 360.0  # nominal length of a round, of Gavel's simulator
 JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")

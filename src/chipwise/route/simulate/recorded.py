@@ -14,7 +14,7 @@ from chipwise.errors import BrokenFile, InputError
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Checkpoint, Job, Variant
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
 
@@ -76,7 +76,7 @@ def _arrival(
         name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority, checkpoint=checkpoint
     )
     options: list[Option] = []
-    unable: list[Unable] = []
+    unable: list[Infeasible] = []
     for pool in pools:
         one = _option(pool, count, seconds, speed)
         if isinstance(one, Option):
@@ -86,19 +86,19 @@ def _arrival(
     return Arrival(name, at, job, tuple(options), tuple(unable))
 
 
-def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) -> Option | Unable:
+def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) -> Option | Infeasible:
     factor = speed.get(pool.chip, 1.0 if pool.family == "gpu" else 0.0)
     if not factor:
-        return Unable(
+        return Infeasible(
             pool.name, VARIANT, f"recorded on GPUs: no speed is known on {pool.chip}", f"--speed {pool.chip}=FACTOR"
         )
     taken = pool.takes(chips)
     if taken is None:
-        return Unable(pool.name, VARIANT, f"{chips} chips at once are more than it has: {pool.count}")
+        return Infeasible(pool.name, VARIANT, f"{chips} chips at once are more than it has: {pool.count}")
     held, topology = taken
     time = seconds / factor
     if time > pool.max_seconds:
-        return Unable(pool.name, VARIANT, f"it runs longer than the {pool.max_seconds:g} s allowed there")
+        return Infeasible(pool.name, VARIANT, f"it runs longer than the {pool.max_seconds:g} s allowed there")
     return Option(
         pool.name,
         VARIANT,

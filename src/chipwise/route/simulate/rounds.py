@@ -9,12 +9,12 @@ from time import process_time
 import numpy as np
 
 from chipwise.errors import InputError, Refusal
+from chipwise.route.cluster_state import Floats, Policy
 from chipwise.route.policies import POLICIES, policy_named
 from chipwise.route.simulate.asked import Asked
 from chipwise.route.simulate.course import Course
 from chipwise.route.simulate.neutral import ROUND_S, Neutral
 from chipwise.route.simulate.swift import SWIFT, Swift
-from chipwise.route.view import Floats, Policy
 
 __all__ = ["GAVEL_RECOMPUTE_S", "ROUND_S", "Fairness", "Result", "replay"]
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from chipwise.io.jit import jit_cached_alloc
-from chipwise.route.place import grant
-from chipwise.route.place.grants import Field, by_jobs
-from chipwise.route.place.turns import PATIENCE
-from chipwise.route.policies import quick
-from chipwise.route.policies.bargains import rank
+from chipwise.route.allocate import allocate_state
+from chipwise.route.allocate.allocation import AllocationState, by_jobs
+from chipwise.route.allocate.queue_order import PATIENCE
+from chipwise.route.cluster_state import Policy, PolicyDecision
+from chipwise.route.policies import fair_share_kernels
+from chipwise.route.policies.throughput_per_dollar import rank
 from chipwise.route.simulate.asked import Asked
 from chipwise.route.simulate.course import Course
-from chipwise.route.view import Policy, Wishes
 
 SWIFT = ("fastest", "max-throughput-per-dollar", "max-min-fair", "finish-time-fair")
 
@@ -86,7 +86,7 @@ class Swift(Asked):
                 self._order_of,
                 self.pools,
             )
-            if gap > quick.NOTHING:  # the policy has another solver
+            if gap > fair_share_kernels.NOTHING:  # the policy has another solver
                 self._shares_of[jobs] = self.policy(self._view()).shares
                 _, plain = _fair(
                     now,
@@ -102,8 +102,8 @@ class Swift(Asked):
                     self.pools,
                 )
         if not plain:
-            wishes = Wishes(self._score_of[jobs], self._order_of[jobs], "", preempts=True, moves=True)
-            self.pools = grant(self._view(), wishes).pos
+            wishes = PolicyDecision(self._score_of[jobs], self._order_of[jobs], "", preempts=True, moves=True)
+            self.pools = allocate_state(self._view(), wishes).pos
 
 
 @jit_cached_alloc
@@ -225,9 +225,11 @@ def _fair(
                 part[i, p] = 1.0 / max(seconds[i, p], 1e-9) if seconds[i, p] < np.inf else 0.0
                 had[i, p] = served[j, p]
         if finish:
-            shares, gap = quick.finish_time(part, age, quick.alone(part, had, heavy, held, count), held, count)
+            shares, gap = fair_share_kernels.finish_time(
+                part, age, fair_share_kernels.alone(part, had, heavy, held, count), held, count
+            )
         else:
-            shares, gap = quick.max_min(part, heavy, held, count)
+            shares, gap = fair_share_kernels.max_min(part, heavy, held, count)
     for i in range(n):
         j = jobs[i]
         for p in range(pools):
@@ -236,7 +238,7 @@ def _fair(
             else:
                 shares[i, p] = shares_of[j, p]
             had[i, p] = served[j, p] - before[j, p]
-    quick.behind(now, np.full(n, last), had, shares, seconds, order)
+    fair_share_kernels.behind(now, np.full(n, last), had, shares, seconds, order)
     for i in range(n):
         for p in range(pools):
             score_of[jobs[i], p], order_of[jobs[i], p] = seconds[i, p], order[i, p]
@@ -287,7 +289,7 @@ def _fastest(
         turns = np.concatenate((first, turns[~aged[turns]]))
     wide, most = max(count.max(), held.max()) + 1, min(count.max(), n) + 1
     pos[:] = -1
-    f = Field(
+    f = AllocationState(
         now,
         True,
         True,

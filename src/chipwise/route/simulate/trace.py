@@ -22,7 +22,7 @@ from chipwise.route.estimates import Estimator
 from chipwise.route.job import Job
 from chipwise.route.load.explain import checked
 from chipwise.route.load.jobs import jobs_of
-from chipwise.route.option import Option, Unable
+from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace, in_order
 from chipwise.route.simulate.recorded import MOST_S, is_recorded, read_recorded
@@ -86,9 +86,11 @@ class _Ways:
 
     pools: tuple[Pool, ...]
     estimator: Estimator
-    known: dict[Job, tuple[tuple[Option, ...], tuple[Unable, ...], tuple[Estimate, ...]]] = field(default_factory=dict)
+    known: dict[Job, tuple[tuple[Option, ...], tuple[Infeasible, ...], tuple[Estimate, ...]]] = field(
+        default_factory=dict
+    )
 
-    def of(self, job: Job) -> tuple[tuple[Option, ...], tuple[Unable, ...], tuple[Estimate, ...]]:
+    def of(self, job: Job) -> tuple[tuple[Option, ...], tuple[Infeasible, ...], tuple[Estimate, ...]]:
         """Options, what can't be, and what each option takes undisturbed."""
         alike = replace(job, name="", owner="", key="", deadline=inf, priority=1.0)
         if alike not in self.known:

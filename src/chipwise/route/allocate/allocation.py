@@ -1,0 +1,404 @@
+"""Room handed out in order, compiled: one pass over the jobs, or over jobs and pools, however many wait.
+
+A pool's running and granted jobs stand sorted by their predicted ends, so that the wait for so many chips is known. The
+first job that must wait for a pool gets a reservation there: whoever comes later may pass it only if it ends before the
+reserved start, or takes chips that the reserved job leaves over. Running jobs that may be stopped hold their chips
+softly until their own turn comes: until then those ahead of them may take the chips.
+
+No fastmath: equal input gives equal bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chipwise.io.jit import jit_cached, jit_inline
+from chipwise.route.allocate.queue_order import LEASE_S, OVERHEAD
+from chipwise.route.cluster_state import Flags, Floats, Ints
+
+
+class AllocationState(NamedTuple):
+    """All that a pass reads and writes. Arrays are by job, by pool, by both, or by pool and place in its list."""
+
+    now: float
+    preempts: bool
+    moves: bool
+    # read
+    score: Floats
+    usd: Floats
+    budget: Floats
+    barred: Flags
+    start: Floats
+    seconds: Floats
+    high: Floats
+    chips: Ints
+    rank: Ints
+    wait: Floats  # [J] score of a second of waiting
+    latest: Floats  # [J, P] start from which the score no longer holds; [0, 0]: none
+    weight: Floats
+    restartable: Flags
+    again: Floats
+    since: Floats
+    aged: Flags
+    at: Ints
+    total: Ints
+    room: Ints  # chips free at first
+    # written
+    free: Ints
+    pos: Ints  # where each job is after the pass; -1: nowhere
+    target: Ints  # where it waits; -1: nowhere
+    predicted: Floats  # when it would start there
+    stopper: Ints  # the job it was stopped for; itself: it moves; -1: none
+    turn: Flags  # it has had its turn
+    ends: Floats  # by pool: of jobs there, sorted
+    held: Ints  # chips of those
+    who: Ints  # which job
+    many: Ints  # how many
+    queue: Floats  # by pool: seconds of the whole pool that the jobs which wait for it take
+    soft: Ints  # by pool: chips of running jobs that may be stopped and have not had their turn
+    behind: Ints  # by pool: those jobs, last in order first
+    behinds: Ints  # how many
+    holder: Ints  # by pool: who has the reservation; -1: nobody
+    shadow: Floats  # by pool: when it starts
+    spare: Ints  # chips that are then left over
+    memo: Floats  # by pool and chips: when so many are free
+    known: Flags  # whether that is up to date
+    touched: Flags  # by pool: somebody came or went in this pass
+
+
+@jit_cached
+def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
+    """Put running jobs, sorted by their ends, where they are; list those that may be stopped, last in turn first."""
+    for k in range(running.shape[0]):
+        j = running[k]
+        p = f.at[j]
+        i = f.many[p]
+        f.ends[p, i], f.held[p, i], f.who[p, i] = ends[k], f.chips[j, p], j
+        f.many[p] += 1
+        f.pos[j] = p
+    if f.preempts:
+        for k in range(jobs.shape[0] - 1, -1, -1):
+            j = jobs[k]
+            p = f.at[j]
+            if p >= 0 and p == pools[k] and f.restartable[j]:
+                f.behind[p, f.behinds[p]] = j
+                f.behinds[p] += 1
+                f.soft[p] += f.chips[j, p]
+
+
+@jit_inline
+def _closed(f: Any, j: int, p: int) -> bool:
+    """Whether a job may not go to a pool: it can't run there or pay for it."""
+    c = f.chips[j, p]
+    return bool(f.score[j, p] == np.inf or c > f.total[p] or c == 0 or f.usd[j, p] > f.budget[j])
+
+
+@jit_inline
+def _failed(f: Any, j: int, p: int) -> bool:
+    """Whether a job failed last in a pool, and has another."""
+    if not f.barred[j, p]:
+        return False
+    for q in range(f.score.shape[1]):  # noqa: SIM110 - compiled
+        if not f.barred[j, q] and not _closed(f, j, q):
+            return True
+    return False
+
+
+@jit_inline
+def _enter(f: Any, j: int, p: int) -> None:
+    """A job takes its chips in a pool."""
+    f.pos[j] = p
+    c, end = f.chips[j, p], f.now + f.seconds[j, p]
+    f.free[p] -= c
+    if f.holder[p] >= 0 and f.holder[p] != j and f.now + f.high[j, p] > f.shadow[p]:
+        f.spare[p] -= c
+    k = f.many[p]
+    while k > 0 and f.ends[p, k - 1] > end:
+        f.ends[p, k], f.held[p, k], f.who[p, k] = f.ends[p, k - 1], f.held[p, k - 1], f.who[p, k - 1]
+        k -= 1
+    f.ends[p, k], f.held[p, k], f.who[p, k] = end, c, j
+    f.many[p] += 1
+    f.known[p, :] = False
+    f.touched[p] = True
+
+
+@jit_inline
+def _leave(f: Any, j: int) -> None:
+    """A job gives its chips back."""
+    p = f.pos[j]
+    f.free[p] += f.chips[j, p]
+    f.pos[j] = -1
+    k = 0
+    while f.who[p, k] != j:
+        k += 1
+    for i in range(k, f.many[p] - 1):
+        f.ends[p, i], f.held[p, i], f.who[p, i] = f.ends[p, i + 1], f.held[p, i + 1], f.who[p, i + 1]
+    f.many[p] -= 1
+    f.known[p, :] = False
+    f.touched[p] = True
+
+
+@jit_inline
+def _when(f: Any, p: int, c: int) -> float:
+    """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
+    if c > f.total[p]:
+        return np.inf
+    if not f.known[p, c]:
+        free, k, when = f.free[p], 0, f.now
+        while free < c and k < f.many[p]:
+            when = max(when, f.ends[p, k])
+            free += f.held[p, k]
+            k += 1
+        f.memo[p, c], f.known[p, c] = when, True
+    return float(f.memo[p, c])
+
+
+@jit_inline
+def _passes(f: Any, j: int, p: int) -> bool:
+    """Whether a job's start in a pool now would not delay the one that has the reservation."""
+    c, r = f.chips[j, p], f.holder[p]
+    if r < 0 or r == j or c <= f.spare[p] or f.now + f.high[j, p] <= f.shadow[p]:
+        return True
+    return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
+
+
+@jit_inline
+def _fits(f: Any, j: int, p: int) -> bool:
+    """Whether a job can start in a pool now."""
+    return bool(f.chips[j, p] <= f.free[p] and _passes(f, j, p))
+
+
+@jit_inline
+def _may_stop(f: Any, j: int, p: int) -> bool:
+    """Whether there are jobs to stop so that this one fits."""
+    c = f.chips[j, p]
+    return bool(f.preempts and f.free[p] < c <= f.free[p] + f.soft[p] and _passes(f, j, p))
+
+
+@jit_inline
+def _expected(f: Any, j: int, p: int) -> float:
+    """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
+    when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
+    return float(when + f.queue[p])
+
+
+@jit_inline
+def _dear(f: Any, v: int) -> bool:
+    """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
+    ran = f.now - f.since[v]
+    return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
+
+
+@jit_inline
+def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
+    """Whether a running job is not to be stopped for another that is ahead of it.
+
+    Whoever has waited too long may stop others whatever they repeat, but not one that has waited too long itself: two
+    of those, each in front as soon as the other runs, would stop each other for ever and neither would end.
+    """
+    if f.pos[v] != p or f.turn[v] or v == j or f.since[v] >= f.now:
+        return True
+    if sharing:
+        return bool(_dear(f, v) and (f.aged[v] or not f.aged[j] or f.now - f.since[v] < LEASE_S))
+    return bool(f.aged[v])
+
+
+@jit_inline
+def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
+    """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
+    if not _may_stop(f, j, p):
+        return False
+    c, room, cost = f.chips[j, p], f.free[p], 0.0
+    gain = f.weight[j] * c * max(_expected(f, j, p) - f.now, 0.0)
+    n = 0
+    while room < c and n < f.behinds[p]:
+        v = f.behind[p, n]
+        n += 1
+        if _spared(f, j, p, v, sharing):
+            continue
+        room += f.chips[v, p]
+        cost += f.weight[v] * f.chips[v, p] * f.again[v]
+    if room < c or (gain <= cost and not f.aged[j]):
+        return False
+    for i in range(n):
+        v = f.behind[p, i]
+        if _spared(f, j, p, v, sharing):
+            continue
+        f.soft[p] -= f.chips[v, p]
+        f.stopper[v] = j
+        _leave(f, v)
+    return True
+
+
+@jit_inline
+def _reserve(f: Any, j: int, p: int) -> None:
+    """The first job that waits for a pool has its start there kept."""
+    c = f.chips[j, p]
+    f.holder[p], f.shadow[p] = j, _when(f, p, c)
+    room = f.free[p]
+    for k in range(f.many[p]):
+        if f.ends[p, k] > f.shadow[p]:
+            break
+        room += f.held[p, k]
+    f.spare[p] = max(room - c, 0)
+
+
+@jit_inline
+def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
+    """A job waits for a pool."""
+    f.target[j], f.predicted[j] = p, _expected(f, j, p)
+    if reserves and f.holder[p] < 0:
+        _reserve(f, j, p)
+    f.queue[p] += f.chips[j, p] * f.seconds[j, p] / max(f.total[p], 1)
+
+
+@jit_inline
+def _best(f: Any, j: int, tried: Any) -> int:
+    """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
+    best, least, late, place, here, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
+    timed = f.latest.shape[0] > 0
+    for p in range(f.score.shape[1]):
+        score = f.score[j, p]
+        c = f.chips[j, p]
+        if p == here:
+            when = f.now
+            score = min(score, 1e300) if c <= f.total[p] else 1e300  # its chips are gone: anything is better
+        elif _closed(f, j, p) or _failed(f, j, p):
+            continue
+        elif c > f.free[p] and (tried[p] or c > f.free[p] + f.soft[p]):  # the common case: full
+            if here >= 0:
+                continue
+            when = f.start[j, p]
+            if f.touched[p]:
+                when = max(when, _when(f, p, c))
+            when += f.queue[p]
+        elif _fits(f, j, p):
+            when = max(f.start[j, p], f.now) if c <= f.room[p] else f.now
+        elif not tried[p] and _may_stop(f, j, p):
+            when = f.now
+        elif here >= 0:
+            continue
+        else:
+            when = _expected(f, j, p)
+        if wait != 0 and f.start[j, p] < np.inf:  # a pool that never has room again has no wait to take off its score
+            score += wait * (when - max(f.start[j, p], f.now))
+        if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
+            score += abs(score) * f.again[j] / max(f.seconds[j, here], 1e-9)
+        too_late = timed and when > f.latest[j, p]
+        if too_late:
+            score = when - f.latest[j, p]
+        better = score < least or (score == least and (p == here or (best != here and f.rank[j, p] < place)))
+        if best < 0 or (late and not too_late) or (late == too_late and better):
+            best, least, late, place = p, score, too_late, f.rank[j, p]
+    return best
+
+
+@jit_inline
+def _take_turn(f: Any, j: int, tried: Any) -> None:
+    """One job's turn: it stays, moves, starts or waits."""
+    here = f.pos[j]
+    f.turn[j] = True
+    if here >= 0:
+        if not f.restartable[j]:
+            return
+        f.soft[here] -= f.chips[j, here] if f.preempts else 0
+        if not f.moves:
+            return
+    tried[:] = False
+    while True:
+        p = _best(f, j, tried)
+        if p < 0 or (p == here and here >= 0):
+            return
+        if _fits(f, j, p):
+            break
+        if not tried[p] and _may_stop(f, j, p):
+            if _stop_for(f, j, p, False):
+                break
+            tried[p] = True  # it would not pay: look again, with the wait
+            continue
+        _queue_up(f, j, p, True)
+        return
+    if here >= 0:
+        f.stopper[j] = j
+        _leave(f, j)
+    _enter(f, j, p)
+
+
+@jit_inline
+def _full(f: Any, j: int) -> int:
+    """The pool that a job must wait for, where that is plain at a glance; -1 where it takes a closer look.
+
+    Scores with the least that waiting adds to them are compared. If the winner is full, and no less with all that is to
+    be added to it than the next at the least, then it is the winner.
+    """
+    best, least, second, wait = -1, np.inf, np.inf, f.wait[j]
+    for p in range(f.score.shape[1]):
+        score, c, free = f.score[j, p], f.chips[j, p], f.free[p]
+        if c > free:
+            if c > free + f.soft[p]:
+                score += wait * f.queue[p]
+            else:
+                score -= wait * max(f.start[j, p] - f.now, 0.0)
+        if score < least:
+            best, least, second = p, score, least
+        elif score < second:
+            second = score
+    if best < 0 or f.chips[j, best] <= f.free[best] + f.soft[best] or second == least:
+        return -1
+    if f.barred[j, best] or _closed(f, j, best):
+        return -1
+    if f.touched[best]:
+        later = _when(f, best, f.chips[j, best]) - f.start[j, best]
+        if later > 0 and least + wait * later >= second:
+            return -1
+    if f.latest.shape[0] > 0 and _expected(f, j, best) > f.latest[j, best]:
+        return -1
+    return best
+
+
+@jit_cached
+def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
+    """Grant room job by job. `tried` is scratch, by pool."""
+    for k in range(sequence.shape[0]):
+        j = sequence[k]
+        p = _full(f, j) if f.pos[j] < 0 else -1
+        if p >= 0:
+            f.turn[j] = True
+            _queue_up(f, j, p, True)
+        else:
+            _take_turn(f, j, tried)
+
+
+@jit_cached
+def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
+    """Grant room by job and pool, for policies that share time. The first so many pairs are of jobs that have aged."""
+    for k in range(jobs.shape[0]):
+        j, p = jobs[k], pools[k]
+        if f.turn[j]:
+            continue
+        here, c = f.pos[j], f.chips[j, p]
+        if here == p:
+            f.turn[j] = True
+            if f.restartable[j] and f.preempts:
+                f.soft[p] -= c
+            continue
+        if here >= 0 and not (f.moves and f.restartable[j] and not _dear(f, j)):
+            continue
+        if not _fits(f, j, p) and not _stop_for(f, j, p, True):
+            if here < 0 and f.target[j] < 0:
+                _queue_up(f, j, p, k < first)
+            continue
+        if here >= 0:
+            f.stopper[j] = j
+            f.soft[here] -= f.chips[j, here] if f.preempts else 0
+            _leave(f, j)
+        _enter(f, j, p)
+        f.turn[j] = True
+        q = f.target[j]
+        if q >= 0:  # it waited for another pool, first
+            f.target[j] = -1
+            f.queue[q] -= f.chips[j, q] * f.seconds[j, q] / max(f.total[q], 1)
+            if f.holder[q] == j:
+                f.holder[q] = -1

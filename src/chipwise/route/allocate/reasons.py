@@ -1,0 +1,139 @@
+"""Decisions in plain words, with the numbers that were compared."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from chipwise.route.cluster_state import ClusterState, PolicyDecision
+from chipwise.units import format_seconds
+
+NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see grants)
+NO_CHIPS = "no pool has that many working chips"
+OTHERS = 2  # pools named beside the chosen one
+
+
+def compared(view: ClusterState, wishes: PolicyDecision, j: int) -> dict[str, Any]:
+    """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
+    found: dict[str, Any] = {}
+    rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.barred[j])
+    for pool, score, start, seconds, usd, chips, barred in zip(
+        view.pools, *(row.tolist() for row in rows), strict=True
+    ):
+        if seconds < inf:
+            found[pool] = {
+                "score": score if isfinite(score) else None,
+                "start": start if isfinite(start) else None,
+                "seconds": seconds,
+                "usd": usd,
+                "chips": chips,
+            }
+            if barred:
+                found[pool]["barred"] = True
+    return found
+
+
+def starts(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
+    """Why a job starts where it does."""
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, starts now" + _others(view, wishes, j, p),
+    )
+
+
+def moves(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
+    """Why a running job goes elsewhere."""
+    here, unit = int(view.at[j]), wishes.unit
+    gone = view.chips[j, here] > view.total[here]
+    there = "no longer possible" if gone else amount(wishes.score[j, here], unit)
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"moves from {view.pools[here]} ({there}) to "
+        f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
+        f"repeats {format_seconds(float(view.again[j]))} of work",
+    )
+
+
+def stops(view: ClusterState, wishes: PolicyDecision, j: int, by: int) -> str:
+    """Why a running job is stopped."""
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"makes room in {view.pools[int(view.at[j])]} for {view.jobs[by]}, which is "
+        f"ahead; repeats {format_seconds(float(view.again[j]))} of work",
+    )
+
+
+def waits(view: ClusterState, wishes: PolicyDecision, j: int, p: int, predicted: float, aged: bool) -> str:
+    """Why a job waits, and for what."""
+    if p < 0:
+        return _with_notes(view, wishes, j, _nowhere(view, j))
+    since = " (has waited long: its place is kept)" if aged else ""
+    return _with_notes(
+        view,
+        wishes,
+        j,
+        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, "
+        f"{_start(predicted, view.now)}{_others(view, wishes, j, p)}: waits{since}",
+    )
+
+
+def amount(value: float, unit: str) -> str:
+    """A score with its unit.
+
+    >>> amount(12.4, "USD"), amount(5400.0, "s"), amount(0.123456, "of its best")
+    ('12.4 USD', '90.0 min', '0.123 of its best')
+    """
+    if not isfinite(value):
+        return "not wanted"
+    if value >= NO_MORE:
+        return "no longer possible"
+    if unit == "s" and value >= 0:
+        return format_seconds(float(value))
+    return f"{float(value):,.3g} {unit}" if abs(value) < 1000 else f"{float(value):,.0f} {unit}"
+
+
+def _nowhere(view: ClusterState, j: int) -> str:
+    can = np.isfinite(view.seconds[j])
+    if not can.any():
+        return "can't run in any pool: waits"
+    dear = can & (view.usd[j] > view.budget[j])
+    if dear[can].all():
+        return (
+            f"costs {float(view.usd[j][can].min()):,.2f} USD at the least and "
+            f"{float(view.budget[j]):,.2f} USD of its budget are left: waits"
+        )
+    if (view.chips[j][can] > view.total[can]).all():
+        return f"{NO_CHIPS}: waits"
+    return "no pool is wanted for it: waits"
+
+
+def _others(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
+    score: list[float] = wishes.score[j].tolist()
+    ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
+    said = [
+        f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
+        for q in ranked[:OTHERS]
+    ]
+    if view.barred[j].any():
+        barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
+        said += [f"; {', '.join(barred)} failed last"] if barred else []
+    return "".join(said)
+
+
+def _start(when: float, now: float) -> str:
+    if not isfinite(when):
+        return "start unknown"
+    return "starts now" if when <= now else f"starts in {format_seconds(when - now)}"
+
+
+def _with_notes(view: ClusterState, wishes: PolicyDecision, j: int, text: str) -> str:
+    note = wishes.notes.get(view.jobs[j], "")
+    return text + (f"; {note}" if note else "")

@@ -1,0 +1,1 @@
+"""Kubernetes: attempts as Jobs, JobSets or RayJobs."""

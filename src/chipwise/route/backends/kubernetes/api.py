@@ -1,0 +1,279 @@
+"""Calls to one Kubernetes API server: bounded in time, patient with a server that asks for patience, and no more.
+
+What a server answers is one of three things here: an object, `Answered` with its status (for the caller to judge), or
+`BackendDown`, after which nothing is known.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from chipwise.errors import ChipwiseError, InputError
+from chipwise.route.backend import BackendDown
+
+CALL_S = 20.0  # connecting and answering, each
+WHOLE = 3  # times that for a call as a whole: fetching a token, connecting, answering
+PATIENCE_S = 30.0  # for a server that asks to be tried again, all waits of a call together
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0  # doubled at each, where the server does not say how long
+PAGE = 500  # objects a page, as kubectl asks for
+RESTARTS = 3  # of a list whose pages have expired
+IN_CLUSTER = "in-cluster"  # in place of a kubeconfig: the pod's own account
+
+
+class Answered(ChipwiseError):
+    """The server answered with a status that is no success. `named`: it says of which object."""
+
+    def __init__(self, status: int, words: str, named: bool = False) -> None:
+        self.status, self.words, self.named = status, words, named
+        super().__init__(f"kubernetes: {status}: {words}")
+
+
+class Cluster:
+    """One API server as a kubeconfig's context names it."""
+
+    def __init__(
+        self,
+        kubeconfig: str,
+        context: str,
+        call_s: float = CALL_S,
+        patience_s: float = PATIENCE_S,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.kubeconfig, self.context = kubeconfig, context
+        self.call_s, self.patience_s, self._sleep = call_s, patience_s, sleep
+        self._client: Any = None
+
+    def create(self, path: tuple[str, str, str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+        """Make an object. Unknown fields are refused by the server rather than dropped."""
+        group, version, namespace, plural = path
+        return self._call(
+            lambda api: api.CustomObjectsApi(self._client).create_namespaced_custom_object(
+                group, version, namespace, plural, dict(body), field_validation="Strict", **self._raw()
+            )
+        )
+
+    def get(self, path: tuple[str, str, str, str], name: str) -> dict[str, Any]:
+        """One object; of the whole cluster where the namespace is empty."""
+        group, version, namespace, plural = path
+        if not namespace:
+            return self._call(
+                lambda api: api.CustomObjectsApi(self._client).get_cluster_custom_object(
+                    group, version, plural, name, **self._raw()
+                )
+            )
+        return self._call(
+            lambda api: api.CustomObjectsApi(self._client).get_namespaced_custom_object(
+                group, version, namespace, plural, name, **self._raw()
+            )
+        )
+
+    def delete(self, path: tuple[str, str, str, str], name: str) -> None:
+        """Delete an object after its pods, so that it is there until nothing of it runs."""
+        group, version, namespace, plural = path
+        self._call(
+            lambda api: api.CustomObjectsApi(self._client).delete_namespaced_custom_object(
+                group, version, namespace, plural, name, propagation_policy="Foreground", **self._raw()
+            )
+        )
+
+    def objects(self, path: tuple[str, str, str, str], labels: str) -> list[dict[str, Any]]:
+        """All objects with these labels; none where the server knows no such kind."""
+        group, version, namespace, plural = path
+        return self._pages(
+            lambda api, more: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
+                group, version, namespace, plural, label_selector=labels, **more
+            ),
+            absent_is_none=True,
+        )
+
+    def pods(self, namespace: str, labels: str, fields: str = "") -> list[dict[str, Any]]:
+        """Pods, of all namespaces where none is given."""
+        more = {"label_selector": labels} if labels else {}
+        more |= {"field_selector": fields} if fields else {}
+        if namespace:
+            return self._pages(
+                lambda api, page: api.CoreV1Api(self._client).list_namespaced_pod(namespace, **more, **page)
+            )
+        return self._pages(lambda api, page: api.CoreV1Api(self._client).list_pod_for_all_namespaces(**more, **page))
+
+    def nodes(self, labels: str) -> list[dict[str, Any]]:
+        """Nodes with these labels."""
+        more = {"label_selector": labels} if labels else {}
+        return self._pages(lambda api, page: api.CoreV1Api(self._client).list_node(**more, **page))
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.rest_client.pool_manager.clear()
+            self._client = None
+
+    def _raw(self) -> dict[str, Any]:
+        # bytes as they came: objects are read by ourselves, so that nonsense is seen as such
+        return {"_preload_content": False, "_request_timeout": (self.call_s, self.call_s)}
+
+    def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any], absent_is_none: bool = False) -> list[dict[str, Any]]:
+        """A list over all its pages. Pages expire (410): then it starts over, a few times."""
+        for _ in range(RESTARTS):
+            found: list[dict[str, Any]] = []
+            token = ""
+            try:
+                while True:
+                    page = {"limit": PAGE, **({"_continue": token} if token else {}), **self._raw()}
+                    answer = self._call(lambda api, page=page: fetch(api, page))  # type: ignore[misc]
+                    items = answer.get("items")
+                    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                        raise self._down("its answer is no list of objects")
+                    found += items
+                    token = str((answer.get("metadata") or {}).get("continue") or "")
+                    if not token:
+                        return found
+            except Answered as said:
+                if said.status == 404 and absent_is_none:
+                    return []
+                if said.status != 410:
+                    raise self._down(str(said)) from None
+        raise self._down(f"its lists expired {RESTARTS} times while they were read")
+
+    def _call(self, ask: Callable[[Any], Any]) -> dict[str, Any]:
+        """One call with the waits that the server asks for."""
+        waited, wait = 0.0, FIRST_WAIT_S
+        while True:
+            try:
+                return self._once(ask)
+            except _Again as again:
+                pause = again.seconds if again.seconds is not None else wait
+                if waited + pause > self.patience_s:
+                    raise self._down(f"{again.words}; not within {self.patience_s:g} s") from None
+                self._sleep(pause)
+                waited, wait = waited + pause, min(wait * 2, LONGEST_WAIT_S)
+
+    def _once(self, ask: Callable[[Any], Any]) -> dict[str, Any]:
+        client: Any = import_module("kubernetes.client")
+        from urllib3.exceptions import HTTPError
+
+        try:
+            data = self._bounded(lambda: self._asked(ask, client))
+        except client.ApiException as error:
+            raise self._judged(error) from None
+        except (HTTPError, OSError) as error:
+            raise self._down(f"{type(error).__name__}: {error}") from None
+        try:
+            found = json.loads(data)
+        except ValueError:
+            raise self._down(f"its answer is no JSON: {bytes(data)[:60]!r}") from None
+        if not isinstance(found, dict):
+            raise self._down("its answer is no object")
+        return found
+
+    def _asked(self, ask: Callable[[Any], Any], client: Any) -> bytes:
+        self._connect()
+        response = ask(client)
+        try:
+            return bytes(response.data)
+        finally:
+            response.release_conn()
+
+    def _bounded(self, call: Callable[[], bytes]) -> bytes:
+        """A call that ends in time, whatever it waits for: an answer that trickles in, a program that fetches tokens.
+
+        The client's own time-outs bound each wait for bytes, not their sum. A thread that is late is left to itself,
+        with its connection.
+        """
+        outcome: list[bytes | BaseException] = []
+
+        def work() -> None:
+            try:
+                outcome.append(call())
+            except BaseException as error:  # raised again below, in the thread that asked
+                outcome.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(WHOLE * self.call_s)
+        if not outcome:
+            self._client = None
+            raise self._down(f"no whole answer within {WHOLE * self.call_s:g} s")
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0]
+
+    def _judged(self, error: Any) -> Exception:
+        """What a status that is no success means."""
+        words = _words(error)
+        status = int(error.status or 0)
+        if status in (429, 503):
+            return _Again(f"{status}: {words}", _seconds(dict(error.headers or {})))
+        if status == 401:  # what the configuration says may have changed: read it again next time
+            self._client = None
+        if status == 0 or status == 401 or status >= 500:
+            return self._down(f"{status}: {words}")
+        return Answered(status, words, _names_object(error))
+
+    def _connect(self) -> None:
+        if self._client is not None:
+            return
+        client: Any = import_module("kubernetes.client")  # typed in part alone
+        config: Any = import_module("kubernetes.config")
+        settings = client.Configuration()
+        try:
+            if self.kubeconfig == IN_CLUSTER:
+                config.load_incluster_config(client_configuration=settings)
+            else:
+                config.load_kube_config(
+                    self.kubeconfig or None, self.context or None, client_configuration=settings, persist_config=False
+                )
+        except (config.ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+            raise self._down(f"its configuration can't be read ({error})") from None
+        settings.retries = False  # tries are counted here
+        self._client = client.ApiClient(settings)
+
+    def _down(self, why: str) -> BackendDown:
+        where = " ".join(filter(None, ("kubernetes", self.context)))
+        return BackendDown(f"{where}: {' '.join(why.split())[:400]}")
+
+
+class _Again(Exception):
+    """The server asks to be tried again."""
+
+    def __init__(self, words: str, seconds: float | None) -> None:
+        self.words, self.seconds = words, seconds
+        super().__init__(words)
+
+
+def _seconds(headers: Mapping[str, str]) -> float | None:
+    """How long the server asks to wait; only whole seconds are used by API servers."""
+    found = next((v for k, v in headers.items() if k.lower() == "retry-after"), "")
+    with suppress(ValueError):
+        return max(float(found), 0.0)
+    return None
+
+
+def _names_object(error: Any) -> bool:
+    """Whether a Status names the object that it is about: a kind that is not served is answered without."""
+    with suppress(ValueError, TypeError, AttributeError):
+        found = json.loads(error.body)
+        return bool((found.get("details") or {}).get("name"))
+    return False
+
+
+def _words(error: Any) -> str:
+    """The message of a Status object, else the reason phrase."""
+    with suppress(ValueError, TypeError, AttributeError):
+        body = error.body
+        found = json.loads(body if isinstance(body, str | bytes) else "null")
+        if isinstance(found, dict) and found.get("message"):
+            return str(found["message"])
+    return str(error.reason or "no reason given")
+
+
+def needs_client() -> None:
+    """Refuse plainly where the client is not installed."""
+    if find_spec("kubernetes") is None or find_spec("kubernetes.client") is None:
+        raise InputError("engine", "kubernetes", "a machine with its client: pip install 'chipwise[kubernetes]'")

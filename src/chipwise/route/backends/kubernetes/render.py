@@ -1,0 +1,393 @@
+"""From an attempt to the object that Kubernetes gets: a Job, a JobSet for several hosts, or a RayJob.
+
+What the keys of a pool's address say is in docs/kubernetes.md.
+"""
+
+from __future__ import annotations
+
+import json
+from math import ceil, prod
+from pathlib import PurePosixPath
+from typing import Any
+
+from chipwise.route.backend import BackendRefused, Launch
+from chipwise.route.backends.handed import allowed
+from chipwise.route.backends.kubernetes.names import (
+    annotation,
+    label_value,
+    literal,
+    object_name,
+    pairs,
+    secret_key,
+    variable,
+)
+from chipwise.route.pool import Pool
+
+Manifest = dict[str, Any]
+
+KEYS = frozenset(
+    {
+        "accelerator",
+        "cluster",
+        "context",
+        "cpu",
+        "flavor",
+        "host",
+        "keep",
+        "kind",
+        "kubeconfig",
+        "memory",
+        "namespace",
+        "priority",
+        "queue",
+        "ray_version",
+        "secret",
+        "selector",
+        "service",
+        "service_account",
+        "shm",
+        "tolerations",
+        "volume",
+    }
+)  # of a pool's address
+
+RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
+# JobSet: api/jobset/v1alpha2 of kubernetes-sigs/jobset; RayJob: ray-operator/apis/ray/v1 of ray-project/kuberay; both
+# read on 2026-11-15
+KINDS = {
+    "job": ("batch", "v1", "jobs", "Job"),
+    "jobset": ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
+    "rayjob": ("ray.io", "v1", "rayjobs", "RayJob"),
+}
+# https://kueue.sigs.k8s.io/docs/tasks/run/jobs, 2026-11-15
+ATTEMPT, LEDGER, QUEUE = "chipwise-attempt", "chipwise-ledger", "kueue.x-k8s.io/queue-name"
+# https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, 2026-11-15
+INDEX = "batch.kubernetes.io/job-completion-index"
+KEEP_S = 7 * 86_400  # ended objects stay a week for a router that is away, unless the pool says otherwise
+WORKERS = "w"  # the replicated job of a JobSet
+# GKE's slices over several hosts are made of machines with 4 chips (ct4p-, ct5lp-, ct5p-hightpu-4t, ct6e-standard-4t,
+# tpu7x-standard-4t); machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e,
+# whose topologies have two dimensions. A 2x4 may also be two machines with 4: there the pool says `host: 4`.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus, and the table of systems in AI-Hypercomputer/xpk
+# (src/xpk/core/system_characteristics.py), 2026-11-15
+TPU_HOST, TPU_HOST_FLAT = 4, 8
+# the values of GKE's label for TPUs (the sources above); of GPUs, where a chip has several, the pool says which
+TPU_ACCELERATORS = {
+    "v4": "tpu-v4-podslice",
+    "v5e": "tpu-v5-lite-podslice",
+    "v5p": "tpu-v5p-slice",
+    "v6e": "tpu-v6e-slice",
+    "v7x": "tpu7x",
+}
+TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
+NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
+MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
+# KubeRay gives the entry point to a shell. This text is always the same; the program and its arguments are data.
+RAY_ENTRY = "python -c 'import json, os; a = json.loads(os.environ[\"CHIPWISE_ARGV\"]); os.execvp(a[0], a)'"
+
+
+def manifest(launch: Launch, uid: str) -> Manifest:
+    """The object of an attempt."""
+    if not launch.variant.image:
+        raise BackendRefused(f"kubernetes: variant {launch.variant.name} has no image")
+    kind = kind_of(launch)
+    made = {"job": _job, "jobset": _jobset, "rayjob": _rayjob}[kind](launch, uid)
+    group, version, _, name = KINDS[kind]
+    return {"apiVersion": f"{group}/{version}", "kind": name, **made}
+
+
+def kind_of(launch: Launch) -> str:
+    """Which kind of object an attempt is."""
+    asked = launch.pool.at("kind")
+    if asked and asked not in KINDS:
+        raise BackendRefused(f"kubernetes: kind {asked!r} is not accepted; expected {', '.join(KINDS)}")
+    if asked == "job" and hosts_of(launch) > 1 and not launch.pool.at("service"):
+        raise BackendRefused(
+            "kubernetes: a Job over several hosts needs a headless service (service: NAME); kind jobset brings its own"
+        )
+    return asked or ("job" if hosts_of(launch) == 1 else "jobset")
+
+
+def kinds_of(pool: Pool) -> tuple[str, ...]:
+    """Kinds of objects that a pool's attempts may be."""
+    return (pool.at("kind"),) if pool.at("kind") in KINDS else ("job", "jobset")
+
+
+def namespace_of(pool: Pool) -> str:
+    """The namespace of a pool's attempts."""
+    return pool.at("namespace", "default")
+
+
+def host_chips(pool: Pool, chips: int, topology: str) -> int:
+    """Chips of one host: as the pool says, else by the shape of a TPU slice, else all on one.
+
+    >>> tpu = Pool("v5e", "kubernetes", "v5e", "tpu", 256)
+    >>> host_chips(tpu, 8, "2x4"), host_chips(tpu, 16, "4x4"), host_chips(tpu, 8, "2x2x2")
+    (8, 4, 4)
+    """
+    if pool.at("host"):
+        if not pool.at("host").isdigit() or not int(pool.at("host")):
+            raise BackendRefused(f"kubernetes: host {pool.at('host')!r} is not accepted; expected chips of a host")
+        return min(int(pool.at("host")), chips)
+    if topology:
+        flat = topology.count("x") == 1 and chips <= TPU_HOST_FLAT
+        return chips if flat else min(TPU_HOST, chips)
+    return min(pool.unit, chips) if pool.unit > 1 else chips
+
+
+def hosts_of(launch: Launch) -> int:
+    """Hosts of an attempt; refused where they would not be alike."""
+    chips = launch.option.chips
+    host = host_chips(launch.pool, chips, launch.option.topology)
+    if chips % host:
+        raise BackendRefused(f"kubernetes: {chips} chips are no whole number of hosts of {host}")
+    if launch.option.topology and prod(map(int, launch.option.topology.split("x"))) != chips:
+        raise BackendRefused(f"kubernetes: topology {launch.option.topology} is not {chips} chips")
+    return ceil(chips / host)
+
+
+def accelerator_of(pool: Pool) -> str:
+    """GKE's name of a pool's chip: as the pool says, else by the chip where it is a TPU; empty: not asked for."""
+    named = pool.at("accelerator") or (TPU_ACCELERATORS.get(pool.chip, "") if pool.family == "tpu" else "")
+    if pool.family == "tpu" and not named and not pool.at("selector"):
+        raise BackendRefused(f"kubernetes: pool {pool.name} must say GKE's name of {pool.chip} (accelerator: NAME)")
+    return named
+
+
+def selector_of(pool: Pool, topology: str = "") -> dict[str, str]:
+    """Labels of the nodes that a pool's pods go to."""
+    chosen = pairs(pool.at("selector"), "selector")
+    accelerator = accelerator_of(pool)
+    if accelerator and pool.family == "tpu":
+        chosen[TPU_LABEL] = accelerator
+        if topology:
+            chosen[TOPOLOGY_LABEL] = topology
+    elif accelerator:
+        chosen["cloud.google.com/gke-accelerator"] = accelerator
+    if accelerator and pool.spot:
+        chosen["cloud.google.com/gke-spot"] = "true"
+    return chosen
+
+
+def tolerations_of(pool: Pool) -> list[dict[str, str]]:
+    """Taints of nodes that a pool's pods put up with."""
+    found = []
+    if pool.family != "cpu":
+        found.append({"key": RESOURCES[pool.family], "operator": "Exists", "effect": "NoSchedule"})
+    if accelerator_of(pool) and pool.spot:
+        found.append({"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"})
+    for key, value in pairs(pool.at("tolerations"), "tolerations").items():
+        found.append({"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
+    return found
+
+
+def _labels(launch: Launch, uid: str) -> dict[str, str]:
+    return {ATTEMPT: label_value(launch.attempt), LEDGER: label_value(uid), "app.kubernetes.io/managed-by": "chipwise"}
+
+
+def _metadata(launch: Launch, uid: str, more: dict[str, str] | None = None) -> Manifest:
+    labels = _labels(launch, uid)
+    if launch.pool.at("queue"):
+        labels[QUEUE] = label_value(launch.pool.at("queue"))
+    told = {
+        "attempt": launch.attempt,
+        "job": launch.job.name,
+        "owner": launch.job.owner,
+        "pool": launch.pool.name,
+        "variant": launch.variant.name,
+    }
+    return {
+        "name": object_name(launch.attempt),
+        "namespace": namespace_of(launch.pool),
+        "labels": labels,
+        "annotations": {f"chipwise-{k}": annotation(v) for k, v in told.items() if v} | (more or {}),
+    }
+
+
+def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
+    """Variables: the launch's, its secrets by reference, and a pod's place among several."""
+    taken = dict(launch.environment)
+    _, mount = _volume(launch.pool)
+    if not _inside(taken.get("CHIPWISE_FOLDER", ""), mount):
+        taken.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
+    kept = launch.job.checkpoint.folder
+    if kept and "://" not in kept and not _inside(kept, mount):
+        raise BackendRefused(
+            f"kubernetes: checkpoints would go to {kept}, which ends with the pod; expected a bucket "
+            "(gs://...) or a folder of the pool's volume (volume: CLAIM:/PATH)"
+        )
+    placed = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
+    ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
+    found: list[Manifest] = [
+        {"name": variable(k), "value": literal(v, f"variable {k}")} for k, v in taken.items() if k not in ours
+    ]
+    for name in allowed(launch):
+        source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
+        found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
+    if len(hosts) > 1:
+        rank = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
+        names = ",".join(hosts)
+        found += [
+            {"name": "CHIPWISE_RANK", "valueFrom": rank},
+            {"name": "CHIPWISE_WORLD", "value": str(len(hosts))},
+            {"name": "CHIPWISE_HOSTS", "value": names},
+        ]
+        if launch.pool.family == "tpu":
+            found += [{"name": "TPU_WORKER_ID", "valueFrom": rank}, {"name": "TPU_WORKER_HOSTNAMES", "value": names}]
+        else:
+            found += [each for each in _torchrun(launch, hosts, rank) if each["name"] not in taken]
+    return found
+
+
+def _torchrun(launch: Launch, hosts: list[str], rank: Manifest) -> list[Manifest]:
+    """What torchrun and torch.distributed read, so that they need no arguments; a job's own values come first."""
+    each = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
+    told = {
+        "MASTER_ADDR": hosts[0],
+        "MASTER_PORT": MASTER_PORT,
+        "PET_MASTER_ADDR": hosts[0],
+        "PET_MASTER_PORT": MASTER_PORT,
+        "PET_NNODES": str(len(hosts)),
+        "PET_NPROC_PER_NODE": str(each),
+    }
+    return [*({"name": k, "value": v} for k, v in told.items()), {"name": "PET_NODE_RANK", "valueFrom": rank}]
+
+
+def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], command: bool = True) -> Manifest:
+    """The template of a host's pod."""
+    pool = launch.pool
+    amounts = {k: pool.at(k) for k in ("cpu", "memory") if pool.at(k) and chips}
+    if chips:
+        amounts[RESOURCES[pool.family]] = str(chips)
+    container: Manifest = {"name": "program", "image": launch.variant.image, "env": environment}
+    if command and launch.variant.command:
+        container["command"] = [literal(word, "an argument") for word in launch.variant.command]
+    if amounts:
+        container["resources"] = {"limits": amounts, "requests": amounts}
+    spec: Manifest = {"restartPolicy": "Never", "containers": [container]}
+    if chips:
+        spec |= {"nodeSelector": selector_of(pool, launch.option.topology), "tolerations": tolerations_of(pool)}
+    if pool.at("service_account"):
+        spec["serviceAccountName"] = pool.at("service_account")
+    if pool.at("priority"):
+        spec["priorityClassName"] = pool.at("priority")
+    claim, path = _volume(pool)
+    if claim:
+        spec["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
+        container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
+    if chips and pool.family != "cpu" and pool.at("shm") != "none":
+        # a container has 64 MiB of /dev/shm, too little for NCCL and for loaders of data in processes of their own
+        memory = {"medium": "Memory"} | ({"sizeLimit": pool.at("shm")} if pool.at("shm") else {})
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": "shm", "emptyDir": memory}]
+        container["volumeMounts"] = [*container.get("volumeMounts", ()), {"name": "shm", "mountPath": "/dev/shm"}]
+    return {"metadata": {"labels": _labels(launch, uid)}, "spec": {k: v for k, v in spec.items() if v}}
+
+
+def _volume(pool: Pool) -> tuple[str, str]:
+    """A pool's volume claim, and where it is mounted; empty ones where it has none."""
+    claim, _, path = pool.at("volume").partition(":")
+    if pool.at("volume") and not (claim and path.startswith("/")):
+        raise BackendRefused(f"kubernetes: volume {pool.at('volume')!r} is not accepted; expected CLAIM:/PATH")
+    return claim, path
+
+
+def _inside(folder: str, mount: str) -> bool:
+    return bool(mount) and PurePosixPath(folder).is_relative_to(mount)
+
+
+def _keep(pool: Pool) -> int:
+    if not pool.at("keep", "0").isdigit():
+        raise BackendRefused(f"kubernetes: keep {pool.at('keep')!r} is not accepted; expected seconds")
+    return int(pool.at("keep") or KEEP_S)
+
+
+def _job_spec(launch: Launch, uid: str, hosts: list[str]) -> Manifest:
+    """The Job itself. It tries once: what is next is the router's to decide."""
+    host = host_chips(launch.pool, launch.option.chips, launch.option.topology)
+    template = _pod(launch, uid, host, _environment(launch, hosts))
+    spec: Manifest = {
+        "backoffLimit": 0,
+        "completions": len(hosts),
+        "parallelism": len(hosts),
+        "completionMode": "Indexed",
+        # a pod that its node took away: the attempt is lost, not failed
+        "podFailurePolicy": {
+            "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+        },
+        "template": template,
+    }
+    if launch.time_limit is not None:  # of the pods: a Job's own would count the wait for nodes too
+        template["spec"]["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
+    return spec
+
+
+def _job(launch: Launch, uid: str) -> Manifest:
+    count, name, service = hosts_of(launch), object_name(launch.attempt), launch.pool.at("service")
+    spec = _job_spec(launch, uid, [f"{name}-{i}.{service}" for i in range(count)])
+    if service:
+        spec["template"]["spec"]["subdomain"] = service
+    spec["ttlSecondsAfterFinished"] = _keep(launch.pool)
+    if launch.pool.at("queue"):
+        spec["suspend"] = True  # until Kueue admits it
+    return {"metadata": _metadata(launch, uid), "spec": spec}
+
+
+def _jobset(launch: Launch, uid: str) -> Manifest:
+    count, name = hosts_of(launch), object_name(launch.attempt)
+    hosts = [f"{name}-{WORKERS}-0-{i}.{name}" for i in range(count)]
+    # hosts of a slice are the nodes of one node pool
+    exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": NODEPOOL_LABEL}
+    apart = launch.pool.family == "tpu" and bool(accelerator_of(launch.pool)) and count > 1
+    spec: Manifest = {
+        # the rule is there for its reason, by which disruption is told from failure after the pods are gone
+        "failurePolicy": {
+            "maxRestarts": 0,
+            "rules": [{"name": "disrupted", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
+        },
+        "network": {"enableDNSHostnames": True, "subdomain": name},
+        "replicatedJobs": [{"name": WORKERS, "replicas": 1, "template": {"spec": _job_spec(launch, uid, hosts)}}],
+        "ttlSecondsAfterFinished": _keep(launch.pool),
+    }
+    if launch.pool.at("queue"):
+        spec["suspend"] = True
+    return {"metadata": _metadata(launch, uid, exclusive if apart else None), "spec": spec}
+
+
+def _rayjob(launch: Launch, uid: str) -> Manifest:
+    count = hosts_of(launch)
+    environment = _environment(launch, [""])
+    if not launch.variant.command:
+        raise BackendRefused(f"kubernetes: variant {launch.variant.name} has no command, and a RayJob needs one")
+    for word in launch.variant.command:
+        literal(word, "an argument")
+    argv = json.dumps(list(launch.variant.command))
+    told = [*environment, {"name": "CHIPWISE_ARGV", "value": literal(argv, "an argument")}]
+    host = host_chips(launch.pool, launch.option.chips, launch.option.topology)
+    workers = {
+        "groupName": "chips",
+        "replicas": 1,
+        "minReplicas": 1,
+        "maxReplicas": 1,
+        "numOfHosts": count,
+        "rayStartParams": {},
+        "template": _pod(launch, uid, host, environment, command=False),
+    }
+    head = {"rayStartParams": {"num-cpus": "0"}, "template": _pod(launch, uid, 0, told, command=False)}
+    for template in (workers["template"], head["template"]):
+        template["spec"].pop("restartPolicy")  # type: ignore[index]  # KubeRay's own
+    cluster: Manifest = {"headGroupSpec": head, "workerGroupSpecs": [workers]}
+    if launch.pool.at("ray_version"):
+        cluster["rayVersion"] = launch.pool.at("ray_version")
+    spec: Manifest = {
+        "entrypoint": RAY_ENTRY,
+        "submissionMode": "HTTPMode",
+        "backoffLimit": 0,
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": cluster,
+    }  # which frees the chips at once
+    _keep(launch.pool)  # said in the pools file; the engine deletes RayJobs itself
+    if launch.time_limit is not None:
+        spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
+    if launch.pool.at("queue"):
+        spec["suspend"] = True
+    return {"metadata": _metadata(launch, uid), "spec": spec}

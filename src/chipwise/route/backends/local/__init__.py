@@ -1,0 +1,1 @@
+"""This machine: attempts as processes."""

@@ -1,0 +1,1 @@
+"""Ray: attempts as detached actors."""

@@ -1,0 +1,1 @@
+"""Slurm: attempts as batch jobs, by its commands or slurmrestd."""

@@ -1,0 +1,313 @@
+"""Slurm, through its commands or slurmrestd. The queue tells where a job is, its attempt's folder how it ended.
+
+A job carries its attempt's id as its name. A job that Slurm starts again by itself (`--requeue`, of restartable jobs
+alone) is the same attempt with one restart more. Two jobs of one attempt, left by a router that was killed while it
+submitted, are both listed; `--dependency=singleton` holds the second back and the claim keeps it from running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from chipwise.errors import InputError
+from chipwise.io.atomic import atomic_write
+from chipwise.route.backend import (
+    CANCELLED,
+    DONE,
+    ENDED,
+    FAILED,
+    LOST,
+    PENDING,
+    RUNNING,
+    AttemptStatus,
+    BackendDown,
+    BackendRefused,
+    Capacity,
+    Launch,
+)
+from chipwise.route.backends import shim
+from chipwise.route.backends.slurm.commands import Commands
+from chipwise.route.backends.slurm.read import STATES, SlurmJob, SlurmNode, line
+from chipwise.route.backends.slurm.request import (
+    BEFORE_NAME,
+    LOG_NAME,
+    SCRIPT,
+    SETTINGS,
+    SHIM_NAME,
+    Request,
+    check_address,
+    gres_of,
+    request_of,
+    sbatch,
+)
+from chipwise.route.launch import REVOKED, claim_of, end_of, launch_file
+from chipwise.route.pool import Pool
+
+TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
+# A job on a node that is down is given up at once; a node that still works ends the program within this time (Slurm's
+# KillWait and the shim's grace are 30 s each). Until then another attempt would run beside it.
+ENDING_S = shim.GRACE_S + 5.0
+# states of Slurm that say only what the program's status was
+BY_STATUS = frozenset({"COMPLETED", "FAILED"})
+
+
+UNSEEN = "it wrote nothing into its folder: do the nodes see that folder, and have they a Python 3.8?"
+
+
+class Link(Protocol):
+    """A way to talk to Slurm."""
+
+    def jobs(self) -> Sequence[SlurmJob]:
+        """Every job that Slurm knows and that is ours to see."""
+
+    def nodes(self) -> Sequence[SlurmNode]:
+        """Every node."""
+
+    def submit(self, request: Request) -> str:
+        """Hand a job over; its id."""
+
+    def start(self, request: Request) -> float | None:
+        """When it would start."""
+
+    def cancel(self, job: str) -> None:
+        """Stop a job."""
+
+
+class SlurmEngine:
+    """A Slurm cluster."""
+
+    queues = True  # what waits there is started by Slurm
+
+    def __init__(
+        self,
+        ledger: str,
+        folder_of: Callable[[str], Path],
+        settings: Mapping[str, str] | None = None,
+        name: str = "slurm",
+        link: Link | None = None,
+    ) -> None:
+        """`ledger` is its uid, with which its attempts' ids begin; `folder_of` gives the folder of an attempt."""
+        self.name, self.ledger, self.folder_of = name, ledger, folder_of
+        self.link = link_of(settings or {}) if link is None else link
+        self._over: dict[SlurmJob, AttemptStatus] = {}  # what has ended and left its end doesn't change
+
+    def render(self, launch: Launch) -> str:
+        """The command with one word a line, the script that it reads, and what the shim is to run."""
+        request = request_of(launch, {**dict.fromkeys(launch.variant.secrets, ""), **os.environ})
+        words = " \\\n    ".join(shlex.quote(each) for each in sbatch(request))
+        told = launch_file(launch).decode("ascii")
+        before = f"# {BEFORE_NAME}\n{_before(request).decode()}\n\n" if request.before else ""
+        secrets = "".join(f"# {name}: from the router's environment\n" for name in launch.variant.secrets)
+        return f"# launch.json\n{told}\n\n{before}{secrets}{words} <<'SCRIPT'\n{SCRIPT}SCRIPT\n"
+
+    def submit(self, launch: Launch) -> str:
+        """Put the shim into the attempt's folder, and hand it over."""
+        request = request_of(launch)
+        try:
+            atomic_write(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
+            if request.before:
+                atomic_write(_before(request), launch.folder / BEFORE_NAME, "the attempt's folder")
+        except (OSError, InputError) as error:
+            raise BackendDown(f"slurm: {error}") from None
+        return self.link.submit(request)
+
+    def list(self) -> Sequence[AttemptStatus]:
+        """Every job of this ledger; those of one attempt in the order in which they were submitted."""
+        mine = [job for job in self.link.jobs() if job.name.startswith(f"{self.ledger}-")]
+        self._over = {job: self._over[job] for job in mine if job in self._over}
+        return [seen for job in sorted(mine, key=lambda job: int(job.id)) if (seen := self._seen(job)) is not None]
+
+    def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
+        """What Slurm shows, and of what it has forgotten (MinJobAge after the end), what the folder holds."""
+        wanted = dict(attempts)
+        found = [seen for seen in self.list() if seen.attempt in wanted]
+        there = {seen.attempt for seen in found}
+        forgotten = (self._forgotten(name, job) for name, job in wanted.items() if name not in there)
+        return [*found, *(seen for seen in forgotten if seen is not None)]
+
+    def cancel(self, engine_id: str) -> None:
+        """Stop one job, restarts included."""
+        if not re.fullmatch(r"[0-9]+", engine_id):
+            raise BackendRefused(f"slurm: {engine_id!r} is no id of a job")
+        self.link.cancel(engine_id)
+
+    def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
+        """Chips of each pool that work and that are free, in multiples of its unit on each node."""
+        nodes = self.link.nodes()
+        return {pool.name: room_of(pool, nodes) for pool in pools}
+
+    def predicted_start(self, launch: Launch) -> float | None:
+        """What `sbatch --test-only` says."""
+        return self.link.start(request_of(launch))
+
+    def _seen(self, job: SlurmJob) -> AttemptStatus | None:
+        if job in self._over:
+            return self._over[job]
+        state, words = STATES[job.state]
+        reason = "; ".join(filter(None, [words, job.reason]))
+        if state in ENDED:
+            return self._ended(job, state, reason)
+        if state == PENDING and job.restarts:
+            times = f" for the {job.restarts + 1}. time" if job.restarts > 1 else " again"
+            back = f"taken off its nodes and put back into the queue by Slurm, to start{times}"
+            reason = f"{back}; {reason}" if reason else back
+        return AttemptStatus(job.name, job.id, state, None, job.started, None, job.nodes, reason, job.restarts)
+
+    def _ended(self, job: SlurmJob, state: str, reason: str) -> AttemptStatus | None:
+        """How a job ended: the program's status is the folder's to say, what befell the job is Slurm's."""
+        folder = self.folder_of(job.name)
+        claim, end = claim_of(folder), end_of(folder)
+        if claim is not None and claim.by.startswith(REVOKED):
+            claim = None  # a router has given it up: nothing ran, nothing will
+        if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
+            return None  # it found the claim of another and left: the attempt is not this job's
+        reason = "; ".join(filter(None, [reason, f"Slurm: {job.state}"])) if state != DONE else reason
+        code, started, ended = job.exit_code, job.started, job.ended
+        if job.exit_code == shim.ONCE and (end is None or end.exit_code not in (0, shim.ONCE)):
+            state, reason, code = LOST, "Slurm has started it again, and it is not restartable", None
+        elif end is not None and end.by == job.id and end.exit_code is not None:
+            code, started, ended = end.exit_code, end.started, end.ended
+            if code == 0 or job.state in BY_STATUS:
+                state, reason = DONE if code == 0 else FAILED, end.reason
+        elif claim is None:
+            code = code if code == shim.UNREADABLE else None  # it never ran
+            if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
+                state, reason = FAILED, f"{_log(folder) or UNSEEN}; Slurm: {job.state}"
+        elif state == LOST and job.ended is not None and time.time() - job.ended < ENDING_S:
+            words = f"{reason}; its program may still be ending"
+            return AttemptStatus(job.name, job.id, RUNNING, None, started, None, job.nodes, words, job.restarts)
+        elif state == DONE:
+            state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
+        seen = AttemptStatus(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
+        if end is not None:
+            self._over[job] = seen
+        return seen
+
+    def _forgotten(self, attempt: str, job: str) -> AttemptStatus | None:
+        folder = self.folder_of(attempt)
+        claim, end = claim_of(folder), end_of(folder)
+        if end is not None:
+            state = end.state if end.state != CANCELLED else LOST  # who told it to stop, nobody knows any more
+            return AttemptStatus(
+                attempt,
+                end.by,
+                state,
+                end.exit_code,
+                end.started,
+                end.ended,
+                claim.host if claim else "",
+                end.reason,
+                claim.restarts if claim else 0,
+            )
+        if claim is not None and not claim.by.startswith(REVOKED):
+            return AttemptStatus(
+                attempt,
+                claim.by,
+                LOST,
+                started=claim.at,
+                where=claim.host,
+                restarts=claim.restarts,
+                reason=f"Slurm no longer knows job {claim.by}, and its folder has no end",
+            )
+        return None
+
+
+def _log(folder: Path) -> str:
+    """The last line of what Slurm and the shim had to say."""
+    try:
+        said = (folder / LOG_NAME).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    return line(said.rpartition("\n")[2])
+
+
+def _before(request: Request) -> bytes:
+    return json.dumps({"argv": list(request.before)}, indent=1).encode("ascii")
+
+
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmEngine:
+    """The engine of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name."""
+    settings: dict[str, str] = {}
+    for pool in pools:
+        check_address(pool)
+        for key, value in pool.address:
+            if key in SETTINGS and settings.setdefault(key, value) != value:
+                raise InputError(
+                    f"pools.{pool.name}.address.{key}",
+                    value,
+                    f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`",
+                )
+    return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
+
+
+def link_of(settings: Mapping[str, str]) -> Link:
+    """The way to talk that the pools' address asks for."""
+    try:
+        timeout = float(settings.get("timeout", TIMEOUT_S))
+    except ValueError:
+        timeout = 0.0
+    if not 0 < timeout <= 3600:
+        raise InputError("address.timeout", settings["timeout"], "seconds, above 0 and at most 3600")
+    if settings.get("rest"):
+        from chipwise.route.backends.slurm.rest import Rest
+
+        return Rest(settings["rest"], timeout, settings.get("user", ""))
+    return Commands(settings.get("conf", ""), timeout)
+
+
+def room_of(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
+    """Chips of a pool among its partition's nodes, of which jobs of the pool can have whole units."""
+    gres = gres_of(pool)
+    partitions = set(filter(None, pool.at("partition").split(",")))
+    ours = [
+        n
+        for n in nodes
+        if n.chips(gres)[0]
+        and (not partitions or partitions & n.partitions)
+        and has_features(n.features, pool.at("constraint"))
+    ]
+    total = free = down = largest = 0
+    for node in ours:
+        chips, used = node.chips(gres)
+        if not node.usable:
+            down += chips
+            continue
+        left = max(0, chips - used) // pool.unit * pool.unit
+        total, free, largest = total + chips, free + left, max(largest, left)
+    note = (
+        ""
+        if ours
+        else f"no node of Slurm's has {gres or 'CPUs'}"
+        + (f" in partition {pool.at('partition')}" if partitions else "")
+    )
+    if free > largest:
+        note = f"at most {largest} free on one node"
+    return Capacity(
+        min(total, pool.count), max(0, min(free, pool.count - used_by_others(ours, gres, pool))), down, note
+    )
+
+
+def used_by_others(nodes: Sequence[SlurmNode], gres: str, pool: Pool) -> int:
+    """Chips in use that count against a pool which is smaller than its nodes: those beyond what is left over."""
+    chips = [node.chips(gres) for node in nodes if node.usable]
+    spare = max(0, sum(total for total, _ in chips) - pool.count)
+    return max(0, sum(used for _, used in chips) - spare)
+
+
+def has_features(features: frozenset[str], constraint: str) -> bool:
+    """Whether a node fits a constraint of names, `&` and `|`; other forms are left to Slurm, and all nodes count.
+
+    >>> has_features(frozenset({"gpu", "h200"}), "h100|gpu&h200"), has_features(frozenset({"gpu"}), "tpu")
+    (True, False)
+    """
+    if not re.fullmatch(r"[\w.&|,-]*", constraint):
+        return True
+    wanted = [part.replace(",", "&").split("&") for part in constraint.split("|")]
+    return any(features >= set(filter(None, part)) for part in wanted)

@@ -1,0 +1,98 @@
+"""What a policy sees and what it answers: arrays of jobs by pools, so that ten thousand jobs are one pass.
+
+A policy is one pure function, ``policy(view) -> Wishes``. What it wishes, `place` turns into decisions: shapes, gangs,
+room, ageing, fallback and preemption are the same for all policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """Jobs that wait or run, pools, and estimates, at one moment. Times are seconds since an epoch shared by all.
+
+    Arrays are by job [J], by pool [P] or both [J, P]. Seconds, dollars and joules are those still to come: of the
+    work that is left, from a start there. Where a job can't run, `seconds` is inf. A policy must not write to them.
+    """
+
+    now: float
+    jobs: tuple[str, ...]
+    pools: tuple[str, ...]
+    # jobs
+    arrival: Floats
+    weight: Floats  # priority
+    deadline: Floats  # inf: none
+    confidence: Floats  # probability with which a deadline is to be met
+    budget: Floats  # USD still to spend; inf: none
+    restartable: Flags
+    again: Floats  # seconds of work that stopping it now would repeat, restart included; of running jobs
+    at: Ints  # the pool in which it runs; -1: it waits
+    since: Floats  # when it began to run there; nan while it waits
+    # jobs by pools
+    seconds: Floats
+    low: Floats  # 90 % interval of `seconds`
+    high: Floats
+    usd: Floats
+    joules: Floats
+    chips: Ints  # occupied there; 0 where it can't run
+    rank: Ints  # place of the variant in the job's own order; 0 is first
+    barred: Flags  # failed there last: another is tried first
+    start: Floats  # when it could start there as predicted; `now` where there is room
+    served: Floats  # seconds it has run there so far
+    # pools
+    free: Ints  # chips
+    total: Ints  # chips that work
+    usd_chip_hour: Floats
+    interruptions: Floats  # a unit-hour
+    weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
+    shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
+    late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
+    shares_since: float = nan  # when they came into force
+    shared: Floats | None = None  # [J, P] seconds that each job has run there since then
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDecision:
+    """What a policy wants. `place` grants it in `order`, each job its lowest finite `score`.
+
+    A job whose best score lies in a pool without room waits for it; scores of time-minded policies contain the wait, so
+    that a worse pool with room wins exactly when it pays. `order` may be by job [J] or by job and pool [J, P].
+    """
+
+    score: Floats  # [J, P]; lower is better; inf: never there
+    order: Floats  # lower goes first
+    unit: str  # what the score counts: "USD", "s", "J", ...
+    preempts: bool = False  # jobs ahead in order may stop restartable ones behind
+    moves: bool = False  # running restartable jobs may change pools, when that pays for the work repeated
+    because: str = ""  # the rule in words, for `jobs explain`
+    shares: Floats | None = None  # [J, P] share of time, of policies that share; None elsewhere
+    wait: Floats | float = 0.0  # [J] or for all: what a second of waiting adds to the score
+    latest: Floats | None = None  # [J, P] start after which the score no longer holds: another pool is better
+    notes: dict[str, str] = field(default_factory=dict)  # job -> what else is to be said of it
+
+
+Policy = Callable[[ClusterState], PolicyDecision]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done with one job, and why."""
+
+    job: str
+    kind: str  # "start", "wait" or "stop" (preempted, to wait again)
+    pool: str = ""  # where it starts, or where it waits for room
+    variant: str = ""
+    reason: str = ""
+    scores: dict[str, Any] = field(default_factory=dict)  # pool -> score, start and cost that were compared

@@ -1,1 +1,0 @@
-"""The engines that run jobs, each behind `chipwise.route.engine.Engine`."""

@@ -1,0 +1,551 @@
+"""The jobs that wait or run, as arrays that are kept up to date: a view of ten thousand costs next to nothing.
+
+A view shows the board's own arrays, read-only: it holds until the board changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.errors import InputError
+from chipwise.io.jit import jit_cached
+from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.option import Option
+from chipwise.route.pool import Pool
+
+LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
+# by job: what is kept, and what an empty row holds
+BY_JOB: dict[str, Any] = {
+    "arrival": 0.0,
+    "weight": 1.0,
+    "deadline": inf,
+    "confidence": 0.9,
+    "budget": inf,
+    "restartable": False,
+    "again": 0.0,
+    "at": -1,
+    "since": np.nan,
+    "done": 0.0,
+    "base": 0.0,
+    "every": inf,
+    "restart": 0.0,
+    "known": 0.0,
+    "had": 0.0,
+    "fresh": False,
+    "ahead": 0.0,
+    "where": -1,
+    "behind": 0.0,
+    "warming": 0.0,
+}
+# by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
+BY_BOTH: dict[str, Any] = {
+    "seconds": inf,
+    "low": inf,
+    "high": inf,
+    "usd": inf,
+    "joules": inf,
+    "chips": 0,
+    "rank": 0,
+    "barred": False,
+    "served": 0.0,
+    "before": 0.0,
+    "all_seconds": inf,
+    "all_low": inf,
+    "all_high": inf,
+    "usd_hour": 1.0,
+    "usd_once": 0.0,
+    "watts": 1.0,
+    "late": 0.0,
+}
+SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
+SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
+Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
+LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job for the board. Options stand in the order in which they are to be tried."""
+
+    id: str
+    arrival: float
+    options: tuple[Option, ...]
+    weight: float = 1.0
+    deadline: float = inf
+    confidence: float = 0.9
+    budget: float = inf  # USD, of all attempts
+    restartable: bool = False
+    every: float = inf  # seconds of work between checkpoints
+    restart: float = 0.0  # seconds until it works again
+    done: float = 0.0  # share of the work that checkpoints hold
+    spent: float = 0.0  # USD so far
+    barred: tuple[str, str] | None = None  # pool and variant that failed last
+
+
+def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, again: Any) -> Floats:
+    """Spread of log(seconds) on the late side: of the estimate, and of how many interruptions there may be.
+
+    What spot chips lose is in the estimate as far as it is expected. Their number varies like its square root; each
+    costs what is repeated, or half the run where nothing is kept. One host is counted, whatever the job's size.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.log(high / seconds) / Z95
+        if interruptions.any():
+            lost = np.where(restartable, np.minimum(again / seconds, LOST), LOST)
+            spread = np.sqrt(spread**2 + interruptions * seconds / 3600 * lost**2)
+    return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
+
+
+Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `Board.kept` keeps, for some rows
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What all rows of one look at the board share."""
+
+    now: float
+    free: Ints
+    total: Ints
+    table: Floats  # [P, chips] when so many chips of a pool are free, nobody in front
+    given: Floats | None  # [J, P] predicted starts, where they are given by job and pool
+    weights: dict[str, float]
+
+
+class JobTable:
+    """Open jobs by pools. A change costs one row; a view costs the running jobs and one pass for the starts."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = tuple(p.name for p in pools)
+        if len(set(self.pools)) != len(self.pools):
+            raise InputError("pools", ", ".join(self.pools), "names that differ")
+        self._column = {name: k for k, name in enumerate(self.pools)}
+        self._price = np.array([p.usd_chip_hour for p in pools], dtype=float)
+        self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
+        self._row: dict[str, int] = {}
+        self._candidates: list[Candidate] = []
+        self._ids: list[str] = []
+        self._chosen: list[dict[int, Option]] = []
+        self._keep: Keep | None = None  # whose numbers `kept` keeps
+        self._names: tuple[str, ...] | None = None  # until the jobs change
+        self._width = 2  # more than the chips of any job
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._grow(64)
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __contains__(self, job: object) -> bool:
+        return job in self._row
+
+    def candidate(self, job: str) -> Candidate:
+        """A job as it was last told."""
+        return self._candidates[self._row[job]]
+
+    def add(self, candidate: Candidate) -> None:
+        """A job comes, to wait."""
+        if candidate.id in self._row:
+            raise InputError("job", candidate.id, "an id that is not on the board")
+        j = len(self._candidates)
+        if j == len(self._arrays["at"]):
+            self._grow(2 * j)
+        for name, array in self._arrays.items():
+            array[j] = BY_JOB[name] if name in BY_JOB else BY_BOTH[name]
+        self._row[candidate.id], self._names = j, None
+        self._candidates.append(candidate)
+        self._ids.append(candidate.id)
+        self._chosen.append({})
+        self._tell(j, candidate)
+
+    def replace(self, candidate: Candidate) -> None:
+        """A job's promises, options or what it is barred from have changed; whether and where it runs has not."""
+        j = self._row[candidate.id]
+        self._candidates[j] = candidate
+        for name in BY_BOTH.keys() - {"served", "before"}:
+            self._arrays[name][j] = BY_BOTH[name]
+        self._tell(j, candidate)
+
+    def remove(self, job: str) -> None:
+        """A job goes, whether it waits or runs."""
+        j, last = self._row.pop(job), len(self._candidates) - 1
+        if j != last:
+            for array in self._arrays.values():
+                array[j] = array[last]
+            self._candidates[j], self._chosen[j] = self._candidates[last], self._chosen[last]
+            self._ids[j] = self._ids[last]
+            self._row[self._ids[j]] = j
+        del self._candidates[last], self._chosen[last], self._ids[last]
+        self._names = None
+
+    def started(self, job: str, pool: str, now: float) -> None:
+        """A job begins to run."""
+        j, p, a = self._row[job], self._column[pool], self._arrays
+        a["at"][j], a["since"][j], a["usd_once"][j, p] = p, now, 0.0  # its data are there now
+        a["base"][j], a["before"][j] = a["done"][j], a["served"][j]
+        a["known"][j] = now
+        self._scale(np.array([j]))
+
+    def stopped(
+        self,
+        job: str,
+        now: float,
+        done: float | None = None,
+        spent: float | None = None,
+        barred: tuple[str, str] | None = None,
+    ) -> None:
+        """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
+        j, a = self._row[job], self._arrays
+        self._advance(np.array([j]), now)
+        told = self._candidates[j]
+        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
+        a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
+        if barred is not None:
+            self._choose(j, barred)
+        self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
+
+    def progress(self, job: str, now: float, done: float, spent: float | None = None) -> None:
+        """What share of the work is done by now, and what the job has cost."""
+        if not 0 <= done <= 1:
+            raise InputError("done", done, "a share between 0 and 1")
+        j = self._row[job]
+        self._arrays["done"][j] = self._arrays["base"][j] = done
+        self._arrays["known"][j] = now
+        if spent is not None:
+            self._arrays["budget"][j] = self._candidates[j].budget - spent
+        self._scale(np.array([j]))
+
+    def option(self, job: str, pool: str) -> Option:
+        """How a job would run in a pool: the first of its options there that did not fail last."""
+        return self._chosen[self._row[job]][self._column[pool]]
+
+    def view(
+        self,
+        now: float,
+        free: Mapping[str, int] | Ints,
+        total: Mapping[str, int] | Ints,
+        *,
+        start: Mapping[str, float] | Floats | None = None,
+        weights: Mapping[str, float] | None = None,
+        shares: Floats | None = None,
+    ) -> ClusterState:
+        """Everything as it is now.
+
+        `start`: when full pools have room again, as their engines say, by pool or by job and pool; where nothing is
+        told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
+        """
+        at = self.moment(now, free, total, start=start, weights=weights)
+        return self.part(at, None, shares)
+
+    def moment(
+        self,
+        now: float,
+        free: Mapping[str, int] | Ints,
+        total: Mapping[str, int] | Ints,
+        *,
+        start: Mapping[str, float] | Floats | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Moment:
+        """Bring running jobs up to now, and find when pools have room; the arguments are those of `view`."""
+        rooms, chips = self._by_pool(free), self._by_pool(total)
+        running = self.running()
+        if len(running):
+            self._advance(running, now)
+        given = start if isinstance(start, np.ndarray) and start.ndim == 2 else None
+        table = np.empty((0, 0)) if given is not None else self._table(now, rooms, chips, running, start)
+        return Moment(now, rooms, chips, table, given, dict(weights or {}))
+
+    def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
+        """Some rows of the board at a moment, all where none are named; those of a part are copies."""
+        n, a = len(self._candidates), self._arrays
+        if rows is None:
+            if self._names is None:
+                self._names = tuple(self._ids)
+            names = self._names
+            shown: dict[str, Any] = {name: a[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
+        else:
+            names = tuple([self._ids[j] for j in rows.tolist()])
+            shown = {name: a[name].take(rows, axis=0) for name in (*SHOWN_JOB, *SHOWN_BOTH)}
+        if at.given is not None:
+            given = at.given if rows is None else at.given[rows]
+            shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
+        else:
+            shown["start"] = np.empty(shown["chips"].shape)
+            _look_up(at.table, shown["chips"], shown["start"])
+        for array in shown.values():
+            array.flags.writeable = False
+        held = shares if rows is None or shares is None else shares[rows]
+        return ClusterState(
+            now=at.now,
+            jobs=names,
+            pools=self.pools,
+            free=at.free,
+            total=at.total,
+            usd_chip_hour=self._price,
+            interruptions=self._interruptions,
+            weights=at.weights,
+            shares=held,
+            shares_since=nan,
+            shared=None,
+            **shown,
+        )
+
+    def running(self) -> Ints:
+        """The rows of jobs that run."""
+        return np.flatnonzero(self._arrays["at"][: len(self._candidates)] >= 0)
+
+    def rows(self, jobs: Sequence[str]) -> Ints:
+        """The rows of these jobs, as far as they are on the board."""
+        return np.array([self._row[job] for job in jobs if job in self._row], dtype=np.int64)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One number of every job, by row: not to be written to. `had`: the seconds that it has run."""
+        return self._arrays[name][: len(self._candidates)]
+
+    def ids(self, rows: Ints) -> list[str]:
+        """The jobs of these rows."""
+        return [self._ids[j] for j in rows.tolist()]
+
+    def kept(self, at: Moment, keep: Keep) -> tuple[Floats, Ints, Floats]:
+        """What `keep` makes of every job that waits, by row, kept while the job does not change.
+
+        It must be a function of the row alone, without its starts and the time. Rows of running jobs say nothing.
+        """
+        n, a = len(self._candidates), self._arrays
+        if keep is not self._keep:
+            self._keep = keep
+            a["fresh"][:] = False
+        stale = np.flatnonzero(~a["fresh"][:n] & (a["at"][:n] < 0))
+        if len(stale):
+            a["ahead"][stale], a["where"][stale], a["behind"][stale] = keep(self.part(at, stale))
+            a["fresh"][stale] = True
+        return a["ahead"][:n], a["where"][:n], a["behind"][:n]
+
+    def starts_in(self, at: Moment, where: Ints) -> Floats:
+        """When each job could start in the pool named for its row, nobody in front; now where none is (-1)."""
+        n, rows = len(self._candidates), np.flatnonzero(where >= 0)
+        found = np.full(n, at.now)
+        p = where[rows]
+        if at.given is not None:
+            found[rows] = np.where(self._arrays["chips"][rows, p] <= at.free[p], at.now, at.given[rows, p])
+        else:
+            found[rows] = at.table[p, self._arrays["chips"][rows, p]]
+        return found
+
+    def _grow(self, rows: int) -> None:
+        for names, shape in ((BY_JOB, (rows,)), (BY_BOTH, (rows, len(self.pools)))):
+            for name, empty in names.items():
+                kind = {bool: np.bool_, int: np.int64}.get(type(empty), np.float64)
+                array: NDArray[Any] = np.full(shape, empty, dtype=kind)
+                if name in self._arrays:
+                    array[: len(self._arrays[name])] = self._arrays[name]
+                self._arrays[name] = array
+
+    def _tell(self, j: int, candidate: Candidate) -> None:
+        """Write a candidate into its row."""
+        a = self._arrays
+        for name in ("arrival", "weight", "deadline", "confidence", "restartable", "done", "every", "restart"):
+            a[name][j] = getattr(candidate, name)
+        a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
+        if a["at"][j] < 0:
+            a["again"][j] = candidate.restart
+        self._choose(j, candidate.barred)
+
+    def _choose(self, j: int, barred: tuple[str, str] | None) -> None:
+        """Take in each pool the first option that is not barred, or the barred one where there is no other."""
+        a = self._arrays
+        chosen: dict[int, tuple[int, Option, bool]] = {}
+        for rank, option in enumerate(self._candidates[j].options):
+            p = self._column.get(option.pool)
+            if p is None:
+                continue
+            out = barred is not None and (option.pool, option.variant) == barred
+            if p not in chosen or (chosen[p][2] and not out):
+                chosen[p] = rank, option, out
+        if chosen:
+            pools, taken = np.array(list(chosen)), list(chosen.values())
+            a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
+            for name, values in (
+                ("chips", [o.chips for _, o, _ in taken]),
+                ("all_seconds", [o.seconds.value for _, o, _ in taken]),
+                ("all_low", [o.seconds.low for _, o, _ in taken]),
+                ("all_high", [o.seconds.high for _, o, _ in taken]),
+                ("usd_hour", [o.usd_hour for _, o, _ in taken]),
+                ("usd_once", [o.usd_once for _, o, _ in taken]),
+                ("watts", [o.watts for _, o, _ in taken]),
+            ):
+                a[name][j, pools] = values
+        self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
+        told = self._candidates[j]
+        a["late"][j] = late_spread(
+            a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable, told.restart
+        )
+        self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
+        self._scale(np.array([j]))
+
+    def _scale(self, rows: Ints) -> None:
+        """From what whole runs take to what is still to come."""
+        a = self._arrays
+        _rest(
+            rows,
+            a["done"],
+            a["all_seconds"],
+            a["all_low"],
+            a["all_high"],
+            a["usd_hour"],
+            a["usd_once"],
+            a["watts"],
+            a["seconds"],
+            a["low"],
+            a["high"],
+            a["usd"],
+            a["joules"],
+        )
+        a["fresh"][rows] = False
+
+    def _advance(self, rows: Ints, now: float) -> None:
+        """Where running jobs are by now, as far as estimates tell."""
+        a = self._arrays
+        _age(
+            rows,
+            now,
+            a["at"],
+            a["base"],
+            a["known"],
+            a["since"],
+            a["every"],
+            a["restart"],
+            a["warming"],
+            a["all_seconds"],
+            a["before"],
+            a["done"],
+            a["served"],
+            a["had"],
+            a["again"],
+        )
+        self._scale(rows)
+
+    def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
+        if isinstance(given, Mapping):
+            return np.array([given.get(name, 0) for name in self.pools], dtype=np.int64)
+        return np.asarray(given, dtype=np.int64)
+
+    def _table(
+        self, now: float, free: Ints, total: Ints, rows: Ints, given: Mapping[str, float] | Floats | None
+    ) -> Floats:
+        """When so many chips of each pool are free, nobody in front."""
+        a, at = self._arrays, self._arrays["at"][rows]
+        ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
+        soonest = np.argsort(ends, kind="stable")
+        table = np.empty((len(self.pools), self._width))
+        _fill(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
+        return table
+
+    def _said(self, given: Mapping[str, float] | Floats | None) -> Floats:
+        if given is None:
+            return np.full(len(self.pools), np.nan)
+        if isinstance(given, Mapping):
+            return np.array([given.get(name, np.nan) for name in self.pools], dtype=float)
+        return np.asarray(given, dtype=float)
+
+
+@jit_cached
+def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
+    """Starts by pool and chips. `said`: as the engine tells; else when enough running jobs, soonest first, have ended.
+
+    Chips of strangers are taken to be free when the last of ours is.
+    """
+    pools, width = table.shape
+    for p in range(pools):
+        last = now if np.isnan(said[p]) else max(said[p], now)
+        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
+        table[p, :have] = now
+        if np.isnan(said[p]):
+            room = free[p]
+            for k in range(at.shape[0]):
+                if at[k] == p:
+                    last = ends[k]
+                    room += held[k]
+                    while have < width and have <= room:
+                        table[p, have] = last
+                        have += 1
+        table[p, have:] = last
+        table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
+
+
+@jit_cached
+def _look_up(table: Any, chips: Any, start: Any) -> None:
+    """When each job could start in each pool."""
+    for j in range(chips.shape[0]):
+        for p in range(chips.shape[1]):
+            start[j, p] = table[p, chips[j, p]]
+
+
+@jit_cached
+def _rest(
+    rows: Any,
+    done: Any,
+    all_seconds: Any,
+    all_low: Any,
+    all_high: Any,
+    usd_hour: Any,
+    usd_once: Any,
+    watts: Any,
+    seconds: Any,
+    low: Any,
+    high: Any,
+    usd: Any,
+    joules: Any,
+) -> None:
+    """What is still to come of some rows' runs."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
+        pools = range(seconds.shape[1])
+        for p in pools:  # one after the other: several at once are not vectorised
+            seconds[j, p] = all_seconds[j, p] * left
+        for p in pools:
+            low[j, p] = all_low[j, p] * left
+        for p in pools:
+            high[j, p] = all_high[j, p] * left
+        for p in pools:
+            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
+        for p in pools:
+            joules[j, p] = watts[j, p] * seconds[j, p]
+
+
+@jit_cached
+def _age(
+    rows: Any,
+    now: float,
+    at: Any,
+    base: Any,
+    known: Any,
+    since: Any,
+    every: Any,
+    restart: Any,
+    warming: Any,
+    all_seconds: Any,
+    before: Any,
+    done: Any,
+    served: Any,
+    had: Any,
+    again: Any,
+) -> None:
+    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        p = at[j]
+        ran = max(now - since[j], 0.0)
+        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
+        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
+        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
+        served[j, p] = before[j, p] + ran
+        had[j] = 0.0
+        for q in range(served.shape[1]):
+            had[j] += served[j, q]
+        again[j] = (ran if every[j] == np.inf else worked % every[j]) + restart[j]

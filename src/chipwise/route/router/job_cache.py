@@ -1,0 +1,182 @@
+"""The open jobs as the router keeps them: read from the ledger once, then only what has changed; shown as a board."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from chipwise.route.allocate import queue_window
+from chipwise.route.cluster_state import ClusterState, Floats, Policy
+from chipwise.route.job_table import Candidate, JobTable
+from chipwise.route.ledger import Ledger
+from chipwise.route.ledger.records import OVER, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.states import come
+from chipwise.route.pool import Pool
+
+EXPLAINED = 50  # waiting jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
+SHARES_S = 60.0  # for which shares of time hold while no job comes or goes: each time, a program is solved for them
+
+
+class JobCache:
+    """Open jobs with their board."""
+
+    def __init__(self, ledger: Ledger, pools: Sequence[Pool]) -> None:
+        self.ledger, self.pools = ledger, tuple(pools)
+        self.board = JobTable(self.pools)
+        self.rows: dict[str, JobRow] = {}
+        self.later: dict[str, float] = {}  # jobs that must wait until then before they are tried
+        self.told: dict[str, float] = {}  # when the reason of each job was last written, longest ago first
+        self.running: set[str] = set()  # on the board as such
+        self._changed: float | None = None
+        self._shares: tuple[float, dict[str, Floats]] = (0.0, {})
+
+    def look(self, under_way: Sequence[AttemptRow], now: float) -> None:
+        """Take in what has changed."""
+        with _uncollected(self._changed is None):
+            self._take_in(self.ledger.open_jobs(self._changed), under_way, now)
+
+    def _take_in(self, changed: Sequence[JobRow], under_way: Sequence[AttemptRow], now: float) -> None:
+        self._changed = max((row.changed for row in changed), default=self._changed or 0.0)
+        attempts = {a.job_id: a for a in under_way}
+        for row in changed:
+            if row.state in OVER:
+                self._drop(row.id)
+                continue
+            if row.id not in self.rows:
+                self.told[row.id] = 0.0
+            self.rows[row.id] = row
+            self._show(row, attempts.get(row.id), now)
+        for job in [job for job, when in self.later.items() if come(when, now)]:
+            del self.later[job]
+            self._show(self.rows[job], attempts.get(job), now)
+
+    def view(
+        self,
+        now: float,
+        free: Mapping[str, int],
+        total: Mapping[str, int],
+        start: Mapping[str, float],
+        weights: Mapping[str, float],
+        policy: Policy,
+        asked: Sequence[str] = (),
+    ) -> ClusterState:
+        """The board as a policy sees it: of a long queue the front, with the jobs asked for."""
+        at, known = self._shares
+        moment = self.board.moment(now, free, total, start=start or None, weights=weights)
+        view = queue_window(self.board, policy, moment, asked=asked)
+        whole = len(view.jobs) == len(self.board)
+        if known and whole and now - at < SHARES_S and all(job in known for job in view.jobs):
+            return self.board.part(moment, None, np.array([known[job] for job in view.jobs]))
+        return view
+
+    @contextmanager
+    def aside(self, attempts: Sequence[AttemptRow], now: float) -> Iterator[None]:
+        """Show some jobs that are under way as if they waited: those that engines leave pending."""
+        taken = [a for a in attempts if a.job_id in self.running]
+        for each in taken:
+            self.board.stopped(each.job_id, now, done=self.rows[each.job_id].done)
+        try:
+            yield
+        finally:
+            for each in taken:
+                self.board.started(each.job_id, each.pool, each.started or each.submitted or each.intended)
+
+    def keep_shares(self, view: ClusterState, shares: Floats | None) -> None:
+        """Remember what shares a policy gave, unless it was given them."""
+        if shares is not None and view.shares is None:
+            self._shares = (view.now, dict(zip(view.jobs, shares.copy(), strict=True)))
+
+    def to_explain(self) -> list[str]:
+        """Waiting jobs whose reason is to be written now."""
+        found: list[str] = []
+        for job in self.told:  # those not told for longest stand first
+            if job not in self.running and job not in self.later:
+                found.append(job)
+                if len(found) == EXPLAINED:
+                    break
+        return found
+
+    def explained(self, jobs: Sequence[str], now: float) -> None:
+        """Their reasons have been written."""
+        for job in jobs:
+            if self.told.pop(job, None) is not None:
+                self.told[job] = now
+
+    def _drop(self, job: str) -> None:
+        self.rows.pop(job, None)
+        self.later.pop(job, None)
+        self.told.pop(job, None)
+        self.running.discard(job)
+        if job in self.board:
+            self.board.remove(job)
+
+    def _show(self, row: JobRow, attempt: AttemptRow | None, now: float) -> None:
+        """Put a job on the board as it is now, or take it off while it must wait."""
+        self.later.pop(row.id, None)
+        if row.state == WAITING and not come(row.not_before, now):
+            self.later[row.id] = row.not_before
+            self.running.discard(row.id)
+            if row.id in self.board:
+                self.board.remove(row.id)
+            return
+        fresh = row.id not in self.board
+        if fresh:
+            self.board.add(candidate(row))
+            if row.spent or row.failures or row.failed_at or attempt is not None:
+                self._replay(row)
+        here = attempt if attempt is not None and row.state != WAITING and attempt.pool in self.board.pools else None
+        if row.id in self.running and here is None:
+            self.board.stopped(row.id, now, done=row.done, spent=row.spent, barred=row.failed_at)
+            self.running.discard(row.id)
+        if not fresh or row.done or row.spent or row.failed_at:
+            self.board.replace(candidate(row))
+        if row.state != WAITING and here is None:  # under way where this router has no pool
+            self.board.remove(row.id)
+        elif here is not None and row.id not in self.running:
+            self.board.started(row.id, here.pool, here.started or here.submitted or here.intended)
+            self.running.add(row.id)
+
+    def _replay(self, row: JobRow) -> None:
+        """What a job has been served so far."""
+        for each in self.ledger.attempts(row.id):
+            if each.started is not None and each.ended is not None and each.pool in self.board.pools:
+                self.board.started(row.id, each.pool, each.started)
+                self.board.stopped(row.id, each.ended, done=row.done, spent=row.spent)
+
+
+@contextmanager
+def _uncollected(first: bool) -> Iterator[None]:
+    """Read thousands of jobs for the first time without looking for garbage among them, nor ever after: there is none,
+    and each search goes through all of them (half the time of the reading, and more than a decision later on)."""
+    if not first or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
+def candidate(row: JobRow) -> Candidate:
+    """A job of the ledger as the board takes it."""
+    job = row.job
+    return Candidate(
+        row.id,
+        row.submitted,
+        row.options,
+        weight=job.priority,
+        deadline=job.deadline,
+        confidence=job.confidence,
+        budget=job.budget,
+        restartable=job.checkpoint.restartable,
+        every=job.checkpoint.every,
+        restart=job.checkpoint.restart,
+        done=row.done,
+        spent=row.spent,
+        barred=row.failed_at,
+    )

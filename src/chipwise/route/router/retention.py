@@ -1,0 +1,49 @@
+"""Folders of attempts that ended long ago, removed. Those of jobs that may go on are kept, whatever their age.
+
+A folder is moved aside before it is emptied: a router that is killed in between leaves nothing that looks like an
+attempt, and the next one removes the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from chipwise.route.backend import BackendDown
+from chipwise.route.ledger import Ledger
+
+KEEP_S = 30 * 86_400.0  # a month: long enough to look into what went wrong; --keep says otherwise
+EVERY_S = 600.0  # between two looks: folders are removed days after their end, minutes don't matter
+MOST = 200  # folders in one look: a tick stays short
+
+
+def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, shown: Collection[str]) -> list[str]:
+    """Remove folders of attempts that ended over `keep_s` ago and whose jobs are over; their names.
+
+    `shown`: attempts that the engine shows as under way, whatever the ledger says: theirs are kept.
+    """
+    attempts, aside = folder / "attempts", folder / "removed"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        old = [
+            each.name
+            for each in os.scandir(attempts)
+            if each.name not in shown
+            and each.is_dir(follow_symlinks=False)
+            and each.stat(follow_symlinks=False).st_mtime < now - keep_s
+        ]
+        names = ledger.over_before(sorted(old), now - keep_s)[:MOST]
+        if names:
+            aside.mkdir(exist_ok=True)
+        for name in names:
+            with suppress(FileNotFoundError):  # another router was faster
+                (attempts / name).rename(aside / f"{name}.{os.getpid()}")
+        shutil.rmtree(aside, ignore_errors=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BackendDown(f"{folder}: {error.strerror or error}") from None
+    return names

@@ -1,0 +1,57 @@
+"""What really happens, where that may differ from what was estimated: drawn from a seed, alike for every policy.
+
+Every draw depends on the seed, the job and the pool (and the attempt) alone, so that policies meet the same luck
+wherever they send a job to the same place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log
+from random import Random
+
+from chipwise.predict.estimate import Estimate
+from chipwise.route.pool import Pool
+from chipwise.units import HOUR
+
+NINETY = 1.6448536269514722  # standard deviations from the middle to either end of a 90 % interval
+REPAIR_S = 4 * HOUR  # until a failed node is back: a reboot and a health check, or a shift's wait; no source, stated
+
+
+@dataclass(frozen=True, slots=True)
+class RandomEvents:
+    """What is drawn. Without a seed nothing is: runs take what was estimated, interruptions in expectation."""
+
+    seed: int | None = None
+    failures: float = 0.0  # of a unit (a host) an hour
+    repair: float = REPAIR_S
+
+    def seconds(self, estimate: Estimate, job: str, pool: str) -> float:
+        """How long a whole run really takes: its value, or drawn so that nine in ten lie in the interval.
+
+        >>> RandomEvents().seconds(Estimate(100.0, 80.0, 150.0, "modelled"), "a", "h100")
+        100.0
+        """
+        if self.seed is None:
+            return estimate.value
+        z = Random(f"{self.seed}/time/{job}/{pool}").gauss(0.0, 1.0)
+        side = estimate.high if z > 0 else estimate.low
+        if not 0 < side < inf or estimate.value <= 0:
+            return estimate.value
+        return estimate.value * exp(abs(z) / NINETY * log(side / estimate.value))
+
+    def interruption(self, pool: Pool, chips: int, job: str, attempt: int) -> float:
+        """Seconds until spot chips are taken away; inf where they aren't."""
+        rate = pool.interruptions * max(1, chips // pool.unit) if pool.spot and self.seed is not None else 0.0
+        return _wait(rate, f"{self.seed}/spot/{job}/{pool.name}/{attempt}")
+
+    def failure(self, pool: Pool, chips: int, number: int) -> tuple[float, float]:
+        """Seconds until a pool's next node fails, and which: a place in the pool from 0 to 1."""
+        rate = self.failures * max(1, chips // pool.unit)
+        name = f"{self.seed or 0}/node/{pool.name}/{number}"
+        return _wait(rate, name), Random(name + "/which").random()
+
+
+def _wait(per_hour: float, name: str) -> float:
+    rate = per_hour / HOUR  # a denormal rate would divide to nothing
+    return Random(name).expovariate(rate) if rate > 1e-300 else inf
