@@ -65,7 +65,7 @@ LENGTH_H = (0.4, 3.0)  # hours of the fastest run, log-uniform
 
 
 def pools(h100_cloud: str) -> tuple[Pool, ...]:
-    one = {"engine": "kubernetes", "terms": "ondemand"}
+    one = {"backend": "kubernetes", "terms": "ondemand"}
     return pools_of(
         {
             "pools": [

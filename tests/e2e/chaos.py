@@ -1,4 +1,4 @@
-"""Routers killed at random while jobs run, on any engine: what must hold afterwards, whatever happened.
+"""Routers killed at random while jobs run, on any backend: what must hold afterwards, whatever happened.
 
 Each job appends lines to a log of its own, `start ATTEMPT` and `end ATTEMPT`, so that what really ran can be compared
 with what the ledger says.
@@ -108,7 +108,7 @@ def run(
     folder: Path,
     logs: Path,
     routers: int = 1,
-    engine_attempts: Callable[[], set[str]] | None = None,
+    backend_attempts: Callable[[], set[str]] | None = None,
     limit: float = 3 * PATIENCE_S,
     env: dict[str, str] | None = None,
 ) -> Outcome:
@@ -116,9 +116,9 @@ def run(
 
     `make_router_command(n)`: the command line of the n-th router at work, which must leave when no job is open
     (--until-idle). `hurt("down")` and `hurt("back")` are called once each, a third and two thirds through.
-    `engine_attempts()`: the attempts that the engine has really run. `folder`: for the routers' words.
+    `backend_attempts()`: the attempts that the backend has really run. `folder`: for the routers' words.
 
-    An attempt that its engine itself started again may have come to its end before, unseen: the power of a node goes
+    An attempt that its backend itself started again may have come to its end before, unseen: the power of a node goes
     between a program's last line and the end on disk. Any other has one start and one end.
     """
     draw, begun = random.Random(seed), time.monotonic()
@@ -145,7 +145,7 @@ def run(
                 if each.process.poll() is None:
                     each.kill()
         said = "\n".join((folder / f"router-{n}.txt").read_text("utf-8", "replace") for n in range(routers))
-        return _judged(ledger, ids, logs, time.monotonic() - begun, done, said, engine_attempts)
+        return _judged(ledger, ids, logs, time.monotonic() - begun, done, said, backend_attempts)
 
 
 def command(*arguments: object) -> list[str]:
@@ -198,7 +198,7 @@ def _over(ledger):
     return sum(n for state, n in jobs_by_state.items() if state in OVER)
 
 
-def _judged(ledger, ids, logs, seconds, kills, said, engine_attempts):
+def _judged(ledger, ids, logs, seconds, kills, said, backend_attempts):
     rows, attempts = [ledger.job(each) for each in ids], ledger.attempts()
     problems = [f"ledger: {line}" for line in ledger.check()]
     problems += [f"job {row.id} is {row.state}: {row.reason}" for row in rows if row.state != "done"]
@@ -221,7 +221,7 @@ def _judged(ledger, ids, logs, seconds, kills, said, engine_attempts):
         ]
     known = {a.id: a for a in attempts}
     problems += [
-        f"attempt {each} ran {n} times, and its engine started it again {known[each].restarts} times"
+        f"attempt {each} ran {n} times, and its backend started it again {known[each].restarts} times"
         for each, n in starts.items()
         if each in known and n > 1 + known[each].restarts
     ]
@@ -232,10 +232,10 @@ def _judged(ledger, ids, logs, seconds, kills, said, engine_attempts):
         if each in known and known[each].state == "refused"
     ]
     problems += [f"attempt {a.id} is still {a.state}" for a in attempts if a.state in UNDER_WAY]
-    if engine_attempts is not None:
-        ran = engine_attempts()
-        problems += [f"attempt {each} is on the engine and not in the ledger" for each in ran - set(known)]
-        problems += [f"attempt {each} ran and the engine doesn't know it" for each in set(starts) - ran]
+    if backend_attempts is not None:
+        ran = backend_attempts()
+        problems += [f"attempt {each} is on the backend and not in the ledger" for each in ran - set(known)]
+        problems += [f"attempt {each} ran and the backend doesn't know it" for each in set(starts) - ran]
     return Outcome(
         seconds,
         kills,

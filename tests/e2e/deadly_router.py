@@ -13,7 +13,7 @@ from pathlib import Path
 
 import chaos
 
-from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
@@ -21,14 +21,14 @@ from chipwise.route.router import Router, reconcile, run, submitter
 from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
-# object, method, how often it has been called by then: every word that changes the ledger, the folders or the engine
+# object, method, how often it has been called by then: every word that changes the ledger, the folders or the backend
 POINTS = [
-    *(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "engine_health")),
+    *(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "backend_health")),
     ("ledger", "handed_over", 2),
     ("ledger", "end", 2),
     ("ledger", "decide", 2),
-    *(("engine", name, 1) for name in ("submit", "list", "capacity")),
-    ("engine", "submit", 3),
+    *(("backend", name, 1) for name in ("submit", "list", "capacity")),
+    ("backend", "submit", 3),
     ("module", "write_launch", 1),
     ("module", "bury", 1),
 ]
@@ -67,19 +67,19 @@ def router(folder, url, point=None, when=""):
     """A router; with a point, one that dies there."""
     ledger = open_ledger(url)
     home = folder / "state" / ledger.uid
-    engine = LocalEngine(home)
+    backend = LocalBackend(home)
     kind, method, number = point or ("", "", 0)
     if kind == "ledger":
         ledger = Deadly(ledger, method, number, when)
-    if kind == "engine":
-        engine = Deadly(engine, method, number, when)
+    if kind == "backend":
+        backend = Deadly(backend, method, number, when)
     if kind == "module":
         state = Deadly(None, method, number, when)
         for module in (submitter, reconcile):
             if hasattr(module, method):
                 setattr(module, method, deadly(getattr(module, method), state))
     return Router(
-        ledger, {"local": engine}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0
+        ledger, {"local": backend}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0
     )
 
 
@@ -104,13 +104,13 @@ def tried(folder, point, when):
         found = chaos.jobs(folder / "logs", 4, [chaos.option("near", 0.2), chaos.option("far", 0.3)], (0.0, 0.1))
         bad = chaos.jobs(folder / "bad", 1, [chaos.option("near", 0.2)], (0.0,))[
             0
-        ]  # refused by the engine, so it is buried
+        ]  # refused by the backend, so it is buried
         ids = ledger.submit(found, time.time())
         refused = ledger.submit([refusable(bad)], time.time()) if point[1] == "bury" else []
     status = forked(lambda: run(router(folder, url, point, when), 0.05, until_idle=True))
     healthy = forked(lambda: finish(folder, url))
     with open_ledger(url) as ledger:
-        ran = {seen.attempt for seen in LocalEngine(folder / "state" / ledger.uid).list()}
+        ran = {seen.attempt for seen in LocalBackend(folder / "state" / ledger.uid).list()}
         outcome = chaos._judged(ledger, ids, folder / "logs", 0.0, 1, "", lambda: ran)
         problems = outcome.problems + [
             f"{each} is {ledger.job(each).state}"
@@ -126,7 +126,7 @@ def tried(folder, point, when):
 
 
 def refusable(submission):
-    """The same job, but for a secret that the pool may not hand over: the local engine refuses it."""
+    """The same job, but for a secret that the pool may not hand over: the local backend refuses it."""
     from dataclasses import replace
 
     variant = replace(submission.job.variants[0], secrets=("NOBODY_HAS_THIS",))

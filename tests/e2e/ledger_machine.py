@@ -130,7 +130,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 "job": job_id,
                 "pool": pool,
                 "state": "intended",
-                "engine_id": "",
+                "backend_id": "",
                 "router": router,
                 "lease": self.now + LEASE,
                 "stop": "",
@@ -169,8 +169,8 @@ class LedgerMachine(RuleBasedStateMachine):
         row = self.attempts.get(name)
         if row is not None and row["state"] == "intended":
             self.ledger.handed_over(name, f"e-{name}", self.now)
-            row |= {"state": "submitted", "engine_id": f"e-{name}"}
-        if row is not None and row["engine_id"] == f"e-{name}":
+            row |= {"state": "submitted", "backend_id": f"e-{name}"}
+        if row is not None and row["backend_id"] == f"e-{name}":
             self.ledger.handed_over(name, f"e-{name}", self.now)  # said twice
         else:
             self.refused(self.ledger.handed_over, name, "another", self.now)
@@ -184,7 +184,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.refused(self.ledger.seen, name, what, self.now)
             return
         self.ledger.seen(name, what, self.now)
-        row |= {"state": {"pending": "submitted", "running": "running"}[state], "engine_id": f"e-{name}"}
+        row |= {"state": {"pending": "submitted", "running": "running"}[state], "backend_id": f"e-{name}"}
 
     @rule(
         at=st.integers(0, 30),

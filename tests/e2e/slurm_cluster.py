@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.route.backends.slurm.backend import SlurmEngine
+from chipwise.route.backends.slurm.backend import SlurmBackend
 from patience import PATIENCE_S, until
 from scratch import short_folder
 
@@ -316,9 +316,9 @@ def cluster():
 
 
 @pytest.fixture
-def engine(cluster, tmp_path):
-    """An engine on an emptied cluster, with a ledger's folder of its own; it doesn't see the jobs of earlier tests."""
-    made = engine_on(cluster, tmp_path)
+def backend(cluster, tmp_path):
+    """A backend on an emptied cluster, with a ledger's folder of its own; it doesn't see the jobs of earlier tests."""
+    made = backend_on(cluster, tmp_path)
     jobs = made.link.jobs
     before = {job.id for job in jobs()}
     made.link.jobs = lambda: [job for job in jobs() if job.id not in before]
@@ -330,6 +330,6 @@ def engine(cluster, tmp_path):
     cluster.wait_for_nodes()
 
 
-def engine_on(cluster, folder, **settings):
-    """An engine whose attempts lie under `folder`."""
-    return SlurmEngine("u", lambda attempt: folder / "attempts" / attempt, {"conf": str(cluster.conf), **settings})
+def backend_on(cluster, folder, **settings):
+    """A backend whose attempts lie under `folder`."""
+    return SlurmBackend("u", lambda attempt: folder / "attempts" / attempt, {"conf": str(cluster.conf), **settings})

@@ -23,11 +23,11 @@ class Site:
             json.dumps(
                 {
                     "folder": str(folder / "shared"),
-                    "engines": {"slurm": {"conf": str(cluster.conf), "timeout": 30}},
+                    "backends": {"slurm": {"conf": str(cluster.conf), "timeout": 30}},
                     "pools": [
                         {
                             "name": "v5e",
-                            "engine": "slurm",
+                            "backend": "slurm",
                             "chip": "v5e",
                             "count": v5e,
                             "shapes": list(shapes),
@@ -37,7 +37,7 @@ class Site:
                         },
                         {
                             "name": "h200",
-                            "engine": "slurm",
+                            "backend": "slurm",
                             "chip": "h200",
                             "count": h200,
                             "terms": "owned",

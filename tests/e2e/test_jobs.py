@@ -68,7 +68,7 @@ def story(ledger):
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
     ledger.end(second.id, "lost", 1040.0, reason="node tpu-1 is down", done=0.4, not_before=4e9)
     ledger.drain("h100", True, "new drivers", 1041.0)
-    ledger.engine_health("local", False, "connection refused", 1100.0, 1042.0)
+    ledger.backend_health("local", False, "connection refused", 1100.0, 1042.0)
     return job
 
 
@@ -107,7 +107,7 @@ def test_explain_tells_the_whole_story(at):
         "node tpu-1 is down",
         "is not tried again for",
         "pool h100 is drained: new drivers",
-        "engine local does not answer: connection refused",
+        "backend local does not answer: connection refused",
         "no router",
     ):
         assert words in said, words
@@ -152,7 +152,7 @@ def test_cancel_and_retry_are_all_or_none(at):
     assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"waiting": 2}
 
 
-def test_an_active_job_is_cancelled_once_its_engine_has_stopped_it(at):
+def test_an_active_job_is_cancelled_once_its_backend_has_stopped_it(at):
     with open_ledger(at.ledger) as ledger:
         (job,) = ledger.submit([submission()], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(job)], 1.0, 30.0, {"h100": 2})
@@ -250,11 +250,11 @@ def test_pools_show_room_and_are_drained_and_resumed(at):
     assert len(list(csv.DictReader(io.StringIO(at("pools", "-o", "csv", "--no-ask"))))) == 3
 
 
-def test_an_engine_that_does_not_answer_is_named_and_the_others_are_shown(at):
+def test_a_backend_that_does_not_answer_is_named_and_the_others_are_shown(at):
     (at.folder / "pools.yaml").write_text(
-        "engines: {slurm: {conf: /nowhere/slurm.conf, timeout: '2'}}\npools:\n"
-        "- {name: far, engine: slurm, chip: h100, count: 8, price: 1, terms: owned, address: {partition: p}}\n"
-        "- {name: here, engine: local, chip: cpu, count: 2}\n"
+        "backends: {slurm: {conf: /nowhere/slurm.conf, timeout: '2'}}\npools:\n"
+        "- {name: far, backend: slurm, chip: h100, count: 8, price: 1, terms: owned, address: {partition: p}}\n"
+        "- {name: here, backend: local, chip: cpu, count: 2}\n"
     )
     said = at("pools", "--pools", at.folder / "pools.yaml")
     assert "does not answer: slurm" in said and "2 of 2" in said

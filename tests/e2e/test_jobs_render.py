@@ -1,4 +1,4 @@
-"""What engines would be asked for, shown without asking them."""
+"""What backends would be asked for, shown without asking them."""
 
 import json
 import os
@@ -11,7 +11,7 @@ JOBS, POOLS = ROOT / "examples" / "jobs", ROOT / "examples" / "pools"
 
 
 @pytest.mark.parametrize(
-    ("job", "pools", "engine", "words"),
+    ("job", "pools", "backend", "words"),
     [
         ("hello", "local", "local", '"argv"'),
         ("fallback", "slurm", "slurm", "sbatch"),
@@ -19,14 +19,14 @@ JOBS, POOLS = ROOT / "examples" / "jobs", ROOT / "examples" / "pools"
         ("llama-lora", "ray", "ray", "lifetime: detached"),
     ],
 )
-def test_every_engine_shows_what_it_would_be_asked_for_and_nothing_is_written(job, pools, engine, words, tmp_path):
+def test_every_backend_shows_what_it_would_be_asked_for_and_nothing_is_written(job, pools, backend, words, tmp_path):
     env = os.environ | {"CHIPWISE_DATA": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     text = good("jobs", "render", JOBS / f"{job}.yaml", "--pools", POOLS / f"{pools}.yaml", env=env)
     assert words in text and "ledger-1-1" in text and list(tmp_path.iterdir()) == []
     told = json.loads(
         good("jobs", "render", JOBS / f"{job}.yaml", "--pools", POOLS / f"{pools}.yaml", "-o", "json", env=env)
     )
-    assert told["command"] == "jobs render" and {each["engine"] for each in told["rendered"]} == {engine}
+    assert told["command"] == "jobs render" and {each["backend"] for each in told["rendered"]} == {backend}
     assert all((each["text"] is None) != (each["refused"] is None) for each in told["rendered"])
     assert any(each["text"] and each["text"].strip() in text for each in told["rendered"])
 
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_refused_in_one_line(more, words):
     assert done.stderr.count("\n") == 1
 
 
-def test_what_every_engine_would_refuse_is_said_in_its_words(tmp_path):
+def test_what_every_backend_would_refuse_is_said_in_its_words(tmp_path):
     job = tmp_path / "job.yaml"
     job.write_text(
         json.dumps(

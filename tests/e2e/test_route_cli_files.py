@@ -11,7 +11,7 @@ from command import ROOT, chipwise, good
 from patience import PATIENCE_S
 
 JOB = "name: x\ncommand: [echo, hello]\nestimates: {cpu: 1s}\n"
-POOLS = "pools:\n  - {name: cpu, engine: local, chip: cpu, count: 1}\n"
+POOLS = "pools:\n  - {name: cpu, backend: local, chip: cpu, count: 1}\n"
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_bad_job_is_one_line_and_nothing_is_written(place, text, words):
 )
 def test_what_the_compiler_refuses_is_refused_at_submission(place, family, chip, on):
     folder, told = place
-    (folder / "pools.yaml").write_text(f"pools:\n  - {{name: mine, engine: local, chip: {chip}, count: 4}}\n")
+    (folder / "pools.yaml").write_text(f"pools:\n  - {{name: mine, backend: local, chip: {chip}, count: 4}}\n")
     (folder / "job.yaml").write_text(
         f"name: x\nworkload: {ROOT}/examples/bert-large-pretrain.yaml\ncheckpoint: {{every: 1h}}\nvariants:\n"
         f"  {family}: {{chips: 4, command: [a], program: '{ROOT}/examples/programs/jax_dynamic.py:masked'}}\n"
@@ -114,7 +114,7 @@ def test_of_several_jobs_all_or_none_are_taken(place):
         (POOLS.replace("local", "sge"), "one of local, slurm, ray, kubernetes"),
         (POOLS.replace("count: 1", "count: 0"), "pools[0].count: 0"),
         (POOLS.replace("local, chip: cpu", "slurm, chip: h100"), "pools[0].price: 'nothing'"),
-        (POOLS + "engines: {slurm: {password: hunter2secret}}\n", "no secret in the file"),
+        (POOLS + "backends: {slurm: {password: hunter2secret}}\n", "no secret in the file"),
     ],
 )
 def test_bad_pools_are_one_line_and_nothing_is_written(place, text, words):
@@ -126,7 +126,7 @@ def test_bad_pools_are_one_line_and_nothing_is_written(place, text, words):
 def test_pools_are_priced_by_ones_own_prices(place):
     folder, told = place
     (folder / "pools.yaml").write_text(
-        "pools:\n  - {name: p, engine: local, chip: h100, count: 16, cloud: aws, region: us-east-1, terms: ondemand}\n"
+        "pools:\n  - {name: p, backend: local, chip: h100, count: 16, cloud: aws, region: us-east-1, terms: ondemand}\n"
     )
     told["CHIPWISE_PRICES"] = str(ROOT / "examples/prices/own.csv")
     assert "own price" in good("pools", cwd=folder, env=told)

@@ -9,7 +9,7 @@ from command import ROOT, chipwise_here
 from ledger_cases import start, submission
 
 from chipwise.errors import ChipwiseError, InputError, Refusal
-from chipwise.route.backends.named import engines_of
+from chipwise.route.backends.named import backends_of
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.ledger import default_ledger, open_ledger
 from chipwise.route.load import load_jobs
@@ -129,15 +129,15 @@ def test_the_end_of_a_failed_attempts_output_is_shown(at, tmp_path):
         ((("cwd", "/nope"),), "a folder of this machine"),
     ],
 )
-def test_an_address_that_the_local_engine_cannot_use_is_refused(tmp_path, address, said):
+def test_an_address_that_the_local_backend_cannot_use_is_refused(tmp_path, address, said):
     with pytest.raises(InputError, match=said) as caught:
-        engines_of([Pool("a", "local", "h100", "gpu", 2, address=address)], {"local": tmp_path}, "uid")
+        backends_of([Pool("a", "local", "h100", "gpu", 2, address=address)], {"local": tmp_path}, "uid")
     assert str(caught.value).startswith("pools.a.address")
 
 
-def test_an_address_that_the_local_engine_can_use_is_taken(tmp_path):
+def test_an_address_that_the_local_backend_can_use_is_taken(tmp_path):
     good = Pool("a", "local", "h100", "gpu", 2, address=(("ids", "4, 5"), ("cwd", str(tmp_path))))
-    assert list(engines_of([good], {"local": tmp_path}, "uid")) == ["local"]
+    assert list(backends_of([good], {"local": tmp_path}, "uid")) == ["local"]
 
 
 def wrong(text):
@@ -183,7 +183,7 @@ def test_two_jobs_of_one_key_are_not_said_to_be_in_the_ledger(at, tmp_path):
 
 def test_a_drained_pool_is_why_a_job_waits(at, tmp_path):
     pools = tmp_path / "pools.yaml"
-    pools.write_text("pools:\n  - {name: here, engine: local, chip: cpu, count: 2}\n")
+    pools.write_text("pools:\n  - {name: here, backend: local, chip: cpu, count: 2}\n")
     at("jobs", "submit", HELLO, "--pools", pools)
     at("pools", "drain", "here", "--reason", "new drivers", "--pools", pools)
     at("router", "run", "--once", "--policy", "cheapest", "--pools", pools)

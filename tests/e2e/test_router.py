@@ -21,7 +21,7 @@ pytestmark = pytest.mark.service
 POOLS = """
 folder: {folder}
 pools:
-  - {{name: near, engine: local, chip: cpu, count: 2}}
+  - {{name: near, backend: local, chip: cpu, count: 2}}
 """
 
 
@@ -56,7 +56,7 @@ def test_jobs_are_run_and_told_and_the_status_says_so(place):
     assert "policy fastest" in said and "handed over" in said and "assumed:" in said and said.endswith("jobs: 2 done\n")
     found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
     assert found["jobs"] == {"done": 2} and found["attempts"] == {"done": 2} and found["inconsistencies"] == []
-    assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["engines"][0]["ok"]
+    assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["backends"][0]["ok"]
     table = good_here("router", "status", "--ledger", place / "ledger.db")
     assert "Routers" in table and "The ledger is consistent." in table
 

@@ -15,7 +15,7 @@ import pytest
 
 from chipwise.route.backend import RUNNING
 from chipwise.route.backends.local import processes
-from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.launch import claim_of, end_of
 from chipwise.route.ledger import open_ledger
 from patience import PATIENCE_S
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.service
 POOLS = """
 folder: {folder}
 pools:
-  - {{name: near, engine: local, chip: cpu, count: 6}}
-  - {{name: far, engine: local, chip: cpu, count: 6}}
+  - {{name: near, backend: local, chip: cpu, count: 6}}
+  - {{name: far, backend: local, chip: cpu, count: 6}}
 """
 OPTIONS = [chaos.option("near", 0.3), chaos.option("far", 0.2)]
 SECONDS = (0.0, 0.05, 0.1, 0.4, 1.0)
@@ -40,7 +40,7 @@ class Local:
         self.pools = folder / "pools.yaml"
         self.pools.write_text(POOLS.format(folder=folder / "state"), encoding="utf-8")
         with open_ledger(url) as ledger:
-            self.engine = LocalEngine(folder / "state" / ledger.uid)
+            self.backend = LocalBackend(folder / "state" / ledger.uid)
 
     def router(self, n: int):
         return chaos.command(
@@ -76,7 +76,7 @@ class Local:
     def kill(self, pool: str = "") -> int:
         """Kill shims and programs; how many shims."""
         claims = {
-            s.attempt: claim_of(self.engine.attempts / s.attempt) for s in self.engine.list() if s.state == RUNNING
+            s.attempt: claim_of(self.backend.attempts / s.attempt) for s in self.backend.list() if s.state == RUNNING
         }
         theirs = {attempt: claim for attempt, claim in claims.items() if not pool or claim.pool == pool}
         for attempt, claim in theirs.items():
@@ -88,7 +88,7 @@ class Local:
     def shared(self) -> list[str]:
         """Chips that two attempts had at a time."""
         by_chip = {}
-        for folder in self.engine.attempts.iterdir():
+        for folder in self.backend.attempts.iterdir():
             claim, end = claim_of(folder), end_of(folder)
             for chip in claim.chips if claim is not None and end is not None else ():
                 by_chip.setdefault((claim.pool, chip), []).append((claim.at, end.ended, folder.name))
@@ -100,7 +100,7 @@ class Local:
         ]
 
     def ran(self) -> set[str]:
-        return {seen.attempt for seen in self.engine.list()}
+        return {seen.attempt for seen in self.backend.list()}
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def storm(there, number, kills, seed, routers=1):
         folder=there.folder,
         logs=there.folder / "logs",
         routers=routers,
-        engine_attempts=there.ran,
+        backend_attempts=there.ran,
         env=chaos.environment(),
     )
     print(f"{number} jobs, {outcome.kills} kills, {outcome.seconds:.0f} s, attempts {outcome.attempts}")
@@ -160,7 +160,7 @@ def test_two_routers_on_postgresql_share_five_hundred_jobs_though_they_are_kille
 
 
 def test_a_router_killed_at_each_line_that_matters_loses_and_repeats_nothing(tmp_path):
-    """See deadly_router.py: killed before and after every word to the ledger and to the engine."""
+    """See deadly_router.py: killed before and after every word to the ledger and to the backend."""
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("deadly_router.py")), str(tmp_path)],
         capture_output=True,

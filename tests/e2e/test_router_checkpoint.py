@@ -9,7 +9,7 @@ import pytest
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import RUNNING
 from chipwise.route.backends.local import processes
-from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.launch import claim_of
 from chipwise.route.ledger import Submission, open_ledger
@@ -52,10 +52,15 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
     )
     with open_ledger(str(tmp_path / "ledger.db")) as ledger:
         [number] = ledger.submit([Submission(job, options, ())], time.time())
-        engine = LocalEngine(tmp_path / "state")
+        backend = LocalBackend(tmp_path / "state")
         pools = [Pool(name, "local", "cpu", "cpu", 1) for name in ("near", "far")]
         router = Router(
-            ledger, {"local": engine}, pools, policy_named("fastest"), folders={"local": tmp_path / "state"}, name="one"
+            ledger,
+            {"local": backend},
+            pools,
+            policy_named("fastest"),
+            folders={"local": tmp_path / "state"},
+            name="one",
         )
         ticked(
             router, lambda: (tmp_path / "kept" / "step").exists() and int((tmp_path / "kept" / "step").read_text()) >= 5
@@ -76,7 +81,7 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
         assert begun[0] == "0" and int(begun[1]) >= 5  # nothing that was kept is done again
         kept = [e.data["done"] for e in ledger.events(number) if e.kind == "ended"]
         assert 5 / STEPS <= kept[0] < 1 and kept[1] == 1.0
-        assert all(seen.state != RUNNING for seen in engine.list())
+        assert all(seen.state != RUNNING for seen in backend.list())
 
 
 def ticked(router, true):

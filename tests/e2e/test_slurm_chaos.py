@@ -54,7 +54,7 @@ def wild(tmp_path, jobs, kills, seed, hurt, limit):
             lambda how: hurt(cluster, how),
             folder=tmp_path,
             logs=tmp_path / "logs",
-            engine_attempts=attempts,
+            backend_attempts=attempts,
             limit=limit,
             env=chaos.environment(**cluster.environment),
         )

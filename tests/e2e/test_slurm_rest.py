@@ -14,7 +14,7 @@ from slurm_cluster import SlurmCluster
 from slurm_jobs import GPU, TPU, launch
 
 from chipwise.route.backend import BackendDown, BackendRefused
-from chipwise.route.backends.slurm.backend import SlurmEngine
+from chipwise.route.backends.slurm.backend import SlurmBackend
 from patience import until
 
 pytestmark = pytest.mark.service
@@ -61,12 +61,12 @@ def rest():
 
 @pytest.fixture
 def site(rest, request):
-    """An engine, and a folder that the user of slurmrestd may write to."""
+    """A backend, and a folder that the user of slurmrestd may write to."""
     cluster, address = rest
     folder = cluster.scratch / "jobs" / request.node.name
     folder.mkdir()
     uid = f"r{len(list((cluster.scratch / 'jobs').iterdir()))}"
-    return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, {"rest": address, "timeout": "20"}), folder
+    return SlurmBackend(uid, lambda attempt: folder / "attempts" / attempt, {"rest": address, "timeout": "20"}), folder
 
 
 def python():
@@ -79,73 +79,73 @@ def python():
     pytest.skip("no Python that another user may run")
 
 
-def shared(engine, folder, number, command, pool=TPU, **more):
+def shared(backend, folder, number, command, pool=TPU, **more):
     """A launch in a folder that everybody may write to."""
     pool = replace(pool, address=tuple((k, python() if k == "python" else v) for k, v in pool.address))
-    made = launch(folder, f"{engine.ledger}-{number}-1", command, pool=pool, **more)
+    made = launch(folder, f"{backend.ledger}-{number}-1", command, pool=pool, **more)
     for each in (folder, made.folder.parent, made.folder):
         Path(each).chmod(0o777)
     return made
 
 
-def ended(engine, attempt):
+def ended(backend, attempt):
     """An attempt once it has ended."""
     return until(
         lambda: next(
-            (s for s in engine.list() if s.attempt == attempt and s.state not in ("pending", "running")), None
+            (s for s in backend.list() if s.attempt == attempt and s.state not in ("pending", "running")), None
         ),
         f"{attempt} has not ended",
     )
 
 
 def test_jobs_are_submitted_listed_and_their_ends_known(site):
-    engine, folder = site
+    backend, folder = site
     words = ["a  b", "$(id)", "\n", "'\"", "é"]
-    good = shared(engine, folder, 1, [python(), "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
-    bad = shared(engine, folder, 2, ["sh", "-c", "exit 3"], pool=GPU, chips=2)
-    jobs = engine.submit(good), engine.submit(bad)
-    found = ended(engine, good.attempt), ended(engine, bad.attempt)
-    assert [(s.engine_id, s.state, s.exit_code) for s in found] == [(jobs[0], "done", 0), (jobs[1], "failed", 3)]
+    good = shared(backend, folder, 1, [python(), "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
+    bad = shared(backend, folder, 2, ["sh", "-c", "exit 3"], pool=GPU, chips=2)
+    jobs = backend.submit(good), backend.submit(bad)
+    found = ended(backend, good.attempt), ended(backend, bad.attempt)
+    assert [(s.backend_id, s.state, s.exit_code) for s in found] == [(jobs[0], "done", 0), (jobs[1], "failed", 3)]
     assert (good.folder / "output").read_text() == f"{words!a}\n"
     assert found[0].where.startswith("v5e-") and found[1].where.startswith("h200-")
 
 
 def test_a_gang_runs_on_each_node(site):
-    engine, folder = site
-    made = shared(engine, folder, 1, ["sh", "-c", "echo $SLURMD_NODENAME"], pool=GPU, chips=16)
-    engine.submit(made)
-    assert ended(engine, made.attempt).state == "done"
+    backend, folder = site
+    made = shared(backend, folder, 1, ["sh", "-c", "echo $SLURMD_NODENAME"], pool=GPU, chips=16)
+    backend.submit(made)
+    assert ended(backend, made.attempt).state == "done"
     assert sorted((made.folder / "output").read_text().split()) == ["h200-0", "h200-1"]
 
 
 def test_capacity_falls_with_what_runs_and_cancelling_gives_it_back(site):
-    engine, folder = site
-    made = shared(engine, folder, 1, ["sleep", "60"], pool=GPU, chips=3)
-    job = engine.submit(made)
-    until(lambda: [s.state for s in engine.list()] == ["running"], "it does not run")
-    assert [(r.total, r.free) for r in engine.capacity([GPU, TPU]).values()] == [(16, 13), (8, 8)]
-    engine.cancel(job)
-    assert ended(engine, made.attempt).state == "cancelled"
-    engine.cancel(job)
-    engine.cancel("999999")
-    until(lambda: engine.capacity([GPU])["h200"].free == 16, "chips are still held")
-    assert engine.predicted_start(made) is None
+    backend, folder = site
+    made = shared(backend, folder, 1, ["sleep", "60"], pool=GPU, chips=3)
+    job = backend.submit(made)
+    until(lambda: [s.state for s in backend.list()] == ["running"], "it does not run")
+    assert [(r.total, r.free) for r in backend.capacity([GPU, TPU]).values()] == [(16, 13), (8, 8)]
+    backend.cancel(job)
+    assert ended(backend, made.attempt).state == "cancelled"
+    backend.cancel(job)
+    backend.cancel("999999")
+    until(lambda: backend.capacity([GPU])["h200"].free == 16, "chips are still held")
+    assert backend.predicted_start(made) is None
 
 
 def test_what_slurm_refuses_is_refused_in_its_words(site):
-    engine, folder = site
+    backend, folder = site
     with pytest.raises(BackendRefused, match="Requested node configuration is not available"):
-        engine.submit(shared(engine, folder, 1, ["true"], pool=replace(TPU, unit=1), chips=5))
+        backend.submit(shared(backend, folder, 1, ["true"], pool=replace(TPU, unit=1), chips=5))
 
 
 @pytest.mark.slow
 def test_a_job_that_is_not_restartable_is_lost_when_slurm_starts_it_again(site, rest):
-    engine, folder = site
-    made = shared(engine, folder, 1, ["sh", "-c", "echo run; sleep 60"])
-    job = engine.submit(made)
+    backend, folder = site
+    made = shared(backend, folder, 1, ["sh", "-c", "echo run; sleep 60"])
+    job = backend.submit(made)
     until(lambda: (made.folder / "output").exists() and (made.folder / "output").read_text(), "it does not run")
     rest[0].command("scontrol", "requeue", job)
-    found = ended(engine, made.attempt)
+    found = ended(backend, made.attempt)
     assert (
         found.state == "lost" and "not restartable" in found.reason and (made.folder / "output").read_text() == "run\n"
     )
@@ -170,7 +170,7 @@ def test_a_daemon_that_answers_nonsense_or_nothing_is_down(site, rest, tmp_path)
     try:
         for address in (f"http://127.0.0.1:{server.server_port}", f"unix:{tmp_path}/nothing"):
             with pytest.raises(BackendDown, match="slurmrestd"):
-                SlurmEngine("u", lambda a: tmp_path / a, {"rest": address, "timeout": "5"}).list()
+                SlurmBackend("u", lambda a: tmp_path / a, {"rest": address, "timeout": "5"}).list()
     finally:
         server.shutdown()
         server.server_close()

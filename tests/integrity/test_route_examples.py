@@ -22,8 +22,13 @@ POOLS = sorted((ROOT / "examples/pools").glob("*.yaml"))
 NOW = 1_800_000_000.0
 
 
-def test_there_is_an_example_for_every_engine() -> None:
-    assert {pool.engine for file in POOLS for pool in load_pools(file).pools} == {"local", "slurm", "ray", "kubernetes"}
+def test_there_is_an_example_for_every_backend() -> None:
+    assert {pool.backend for file in POOLS for pool in load_pools(file).pools} == {
+        "local",
+        "slurm",
+        "ray",
+        "kubernetes",
+    }
 
 
 @pytest.mark.parametrize("file", POOLS, ids=lambda p: p.stem)
@@ -36,10 +41,10 @@ def test_pools_load_and_say_what_they_assume(file: Path) -> None:
 
 @pytest.mark.parametrize("file", [file for file in JOBS if file.stem != "too-large"], ids=lambda p: p.stem)
 def test_jobs_load_and_run_in_pools_of_the_examples(file: Path) -> None:
-    engine = (
+    backend = (
         "kubernetes" if file.stem == "images" else "local"
     )  # it asks for a secret, which local.yaml hands to nobody
-    pools, using = load_pools(ROOT / f"examples/pools/{engine}.yaml"), estimator()
+    pools, using = load_pools(ROOT / f"examples/pools/{backend}.yaml"), estimator()
     for job in load_jobs(file, NOW):
         admitted = admit(job, *using.options(job, pools.pools), NOW)
         assert admitted.options and not admitted.warnings
@@ -67,7 +72,7 @@ def test_the_stand_in_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", POOLS, ids=lambda p: p.stem)
-def test_addresses_hold_what_their_engines_read(file: Path) -> None:
+def test_addresses_hold_what_their_backends_read(file: Path) -> None:
     keys = {"local": {"cwd"}, "slurm": ADDRESS, "ray": RAY_KEYS, "kubernetes": KUBERNETES_KEYS}
     for pool in load_pools(file).pools:
-        assert {key for key, _ in pool.address} <= keys[pool.engine]
+        assert {key for key, _ in pool.address} <= keys[pool.backend]

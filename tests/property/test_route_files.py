@@ -91,7 +91,7 @@ pools = st.fixed_dictionaries(
             st.fixed_dictionaries(
                 {
                     "name": names,
-                    "engine": st.sampled_from(["local", "slurm", "ray", "kubernetes"]),
+                    "backend": st.sampled_from(["local", "slurm", "ray", "kubernetes"]),
                     "chip": st.sampled_from(["h100", "v5e", "cpu", "mi300x"]),
                     "count": st.integers(1, 10**6),
                     "price": st.floats(0, 1e5),

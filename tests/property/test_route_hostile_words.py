@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 from route_cases import launch, pool
 
 from chipwise.route.backend import DONE, RUNNING
-from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.local.backend import LocalBackend
 
 HOSTILE = [
     "$(touch pwned)",
@@ -83,7 +83,7 @@ def octets(text):
 @given(words=st.lists(TEXT, max_size=6), variables=st.dictionaries(NAME, TEXT, max_size=4), name=TEXT)
 def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, name):
     with tempfile.TemporaryDirectory() as made:
-        folder, engine = Path(made), LocalEngine(Path(made))
+        folder, backend = Path(made), LocalBackend(Path(made))
         told = folder / "told"
         at = pool(name or "near")
         there = launch(
@@ -99,11 +99,11 @@ def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, n
             at=at,
             variables=list(variables.items()),
         )
-        engine.submit(there)
+        backend.submit(there)
         until = time.monotonic() + PATIENCE_S
-        while engine.list()[0].state == RUNNING and time.monotonic() < until:
+        while backend.list()[0].state == RUNNING and time.monotonic() < until:
             time.sleep(0.005)
-        assert engine.list()[0].state == DONE, (there.folder / "output").read_text("utf-8", "replace")
+        assert backend.list()[0].state == DONE, (there.folder / "output").read_text("utf-8", "replace")
         said, found = json.loads(told.read_text())
         assert said == [octets(w).hex() for w in words]
         for key, value in variables.items():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import BackendRefused, Launch
-from chipwise.route.backends.slurm.backend import SlurmEngine
+from chipwise.route.backends.slurm.backend import SlurmBackend
 from chipwise.route.backends.slurm.request import SCRIPT, request_of, sbatch
 from chipwise.route.backends.slurm.rest import job_of
 from chipwise.route.job import Checkpoint, Job, Variant
@@ -80,4 +80,4 @@ def test_a_secret_is_named_by_letters_or_refused_and_its_value_is_in_no_word(nam
         return
     assert name.isidentifier() and name.isascii() and request.environment[name] == "hush-4711"
     assert not any("hush" in word for word in (*sbatch(request), *request.before, SCRIPT))
-    assert "hush" not in SlurmEngine("l0", lambda a: Path("/x"), {"conf": "/x"}).render(made)
+    assert "hush" not in SlurmBackend("l0", lambda a: Path("/x"), {"conf": "/x"}).render(made)

@@ -12,7 +12,7 @@ from chipwise.route.pool import Pool
 
 
 def pool(name="near", count=2, **more):
-    return Pool(name, more.pop("engine", "local"), more.pop("chip", "cpu"), more.pop("family", "cpu"), count, **more)
+    return Pool(name, more.pop("backend", "local"), more.pop("chip", "cpu"), more.pop("family", "cpu"), count, **more)
 
 
 def option(at="near", seconds=1.0, variant="cpu", chips=1, usd_hour=3.6, **more):
@@ -34,7 +34,7 @@ def restartable(every=1.0, folder=""):
 
 
 def launch(folder: Path, *command, number=1, at=None, chips=1, time_limit=None, grace=None, variables=(), secrets=()):
-    """A launch whose files are written, in the folder of an engine."""
+    """A launch whose files are written, in the folder of a backend."""
     a_pool, attempt = at or pool(), f"u-{number}-1"
     variant = Variant("cpu", "cpu", chips, command=command, environment=tuple(variables), secrets=tuple(secrets))
     a_job, an_option, own = Job("job", (variant,)), option(a_pool.name, chips=chips), folder / "attempts" / attempt

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes_cases import a_launch, checked, valid
 
-from chipwise.route.backends.named import engines_of
+from chipwise.route.backends.named import backends_of
 from chipwise.route.load import load_pools
 
 PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"
@@ -23,18 +23,18 @@ def test_the_pools_on_the_page_are_accepted(tmp_path):
     file = tmp_path / "pools.yaml"
     file.write_text(PAGE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0])
     pools = load_pools(file).pools
-    assert engines_of(pools, {"kubernetes": tmp_path}, "cw1")["kubernetes"]
+    assert backends_of(pools, {"kubernetes": tmp_path}, "cw1")["kubernetes"]
 
 
 @pytest.mark.parametrize("name", ["kubernetes", "ray", "mixed"])
-def test_engines_take_the_pools_of_the_examples(name, tmp_path):
+def test_backends_take_the_pools_of_the_examples(name, tmp_path):
     pools = load_pools(PAGE.parents[1] / "examples" / "pools" / f"{name}.yaml").pools
-    engines = engines_of(
-        [p for p in pools if p.engine != "slurm"], dict.fromkeys(("ray", "kubernetes"), tmp_path), "cw1"
+    backends = backends_of(
+        [p for p in pools if p.backend != "slurm"], dict.fromkeys(("ray", "kubernetes"), tmp_path), "cw1"
     )
-    assert set(engines) == {p.engine for p in pools} - {"slurm"}
+    assert set(backends) == {p.backend for p in pools} - {"slurm"}
     for pool in pools:
-        if pool.engine == "kubernetes":
+        if pool.backend == "kubernetes":
             checked(
                 a_launch(
                     pool,

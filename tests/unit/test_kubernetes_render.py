@@ -7,7 +7,7 @@ import pytest
 from kubernetes_cases import a_launch, a_pool, checked, containers
 
 from chipwise.route.backend import BackendRefused
-from chipwise.route.backends.kubernetes.backend import KubernetesEngine
+from chipwise.route.backends.kubernetes.backend import KubernetesBackend
 from chipwise.route.job import Checkpoint
 
 V5E = {"accelerator": "tpu-v5-lite-podslice"}
@@ -209,7 +209,7 @@ def test_what_is_rendered_is_yaml_for_kubectl():
     import yaml
 
     launch = a_launch(a_pool(queue="team"), owner="ann")
-    engine = KubernetesEngine([launch.pool], "cw1")
-    assert yaml.safe_load(engine.render(launch)) == checked(launch)
-    assert engine.predicted_start(launch) is None
+    backend = KubernetesBackend([launch.pool], "cw1")
+    assert yaml.safe_load(backend.render(launch)) == checked(launch)
+    assert backend.predicted_start(launch) is None
     assert checked(replace(launch, attempt="X" * 90))["metadata"]["annotations"]["chipwise-attempt"] == "X" * 90

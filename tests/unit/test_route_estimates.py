@@ -129,7 +129,7 @@ def test_a_variant_may_be_for_some_chips_alone(using: Estimator) -> None:
 
 
 def test_kubernetes_needs_an_image(using: Estimator) -> None:
-    cluster = replace(H100, engine="kubernetes")
+    cluster = replace(H100, backend="kubernetes")
     _, unable = by_pool(using.options(plain(), [cluster]))
     assert "no image" in unable["h100"]
     assert using.options(plain(image="train:1"), [cluster])[0]
@@ -137,35 +137,35 @@ def test_kubernetes_needs_an_image(using: Estimator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "none", "some", "words"),
+    ("backend", "none", "some", "words"),
     [
         *(
             (
-                engine,
+                backend,
                 {},
                 {"secrets": "HF_TOKEN"},
-                f"secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file",
+                f"secrets: [HF_TOKEN] in its address, or under backends.{backend}, of the pools file",
             )
-            for engine in ("local", "slurm", "ray")
+            for backend in ("local", "slurm", "ray")
         ),
         ("local", {"secrets": "HF_TOKEN_OTHER,OTHER"}, {"secrets": "OTHER,HF_TOKEN"}, "may not hand HF_TOKEN to jobs"),
         (
             "kubernetes",
             {"secrets": "HF_TOKEN"},
             {"secret": "keys"},
-            "secret: NAME in its address, or under engines.kubernetes",
+            "secret: NAME in its address, or under backends.kubernetes",
         ),
     ],
 )
 def test_a_pool_that_may_not_hand_over_a_secret_says_what_would_allow_it(
-    engine: str, none: Any, some: Any, words: str
+    backend: str, none: Any, some: Any, words: str
 ) -> None:
     asking = jobs_of(
         {"name": "x", "command": ["true"], "secrets": ["HF_TOKEN"], "image": "i", "estimates": {"cpu": "1h"}},
         Path(),
         0.0,
     )[0]
-    without, with_it = (Pool("p", engine, "cpu", "cpu", 1, address=tuple(keys.items())) for keys in (none, some))
+    without, with_it = (Pool("p", backend, "cpu", "cpu", 1, address=tuple(keys.items())) for keys in (none, some))
     with pytest.raises(Refusal) as refusal:
         admit(asking, *estimator().options(asking, [without]), 0.0)
     assert words in str(refusal.value) and "HF_TOKEN" in str(refusal.value)

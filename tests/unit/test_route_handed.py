@@ -1,4 +1,4 @@
-"""Secrets that jobs are handed: those that the pools file lists, by each engine, and no other."""
+"""Secrets that jobs are handed: those that the pools file lists, by each backend, and no other."""
 
 import subprocess
 import sys
@@ -11,9 +11,9 @@ from route_cases import launch, option, pool
 
 from chipwise.route.backend import BackendRefused, Launch
 from chipwise.route.backends.handed import handed
-from chipwise.route.backends.local.backend import LocalEngine
-from chipwise.route.backends.ray.backend import RayEngine
-from chipwise.route.backends.slurm.backend import SlurmEngine
+from chipwise.route.backends.local.backend import LocalBackend
+from chipwise.route.backends.ray.backend import RayBackend
+from chipwise.route.backends.slurm.backend import SlurmBackend
 from chipwise.route.job import Job, Variant
 from chipwise.route.secret import BEGINNINGS, RESERVED
 
@@ -56,25 +56,25 @@ HOSTILE = [
 ]
 
 
-def made(folder, engine, secrets, may=None):
-    at = pool(engine=engine, address=() if may is None else (("secrets", may),))
+def made(folder, backend, secrets, may=None):
+    at = pool(backend=backend, address=() if may is None else (("secrets", may),))
     return launch(folder, "true", secrets=secrets, at=at)
 
 
 def rendered(one, folder):
-    engine = {
-        "local": lambda: LocalEngine(folder),
-        "slurm": lambda: SlurmEngine("u", lambda a: folder / a, {"conf": "/x"}),
-        "ray": lambda: RayEngine([one.pool], "u"),
-    }[one.pool.engine]()
-    return engine.render(one)
+    backend = {
+        "local": lambda: LocalBackend(folder),
+        "slurm": lambda: SlurmBackend("u", lambda a: folder / a, {"conf": "/x"}),
+        "ray": lambda: RayBackend([one.pool], "u"),
+    }[one.pool.backend]()
+    return backend.render(one)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("backend", ENGINES)
 @pytest.mark.parametrize("may", [None, "", "WANDB_API_KEY", "HF_TOKENS,HF_TOKE"])
-def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it(engine, may, tmp_path):
-    one = made(tmp_path, engine, ["HF_TOKEN"], may)
-    words = f"near: the pool may not hand HF_TOKEN to jobs; expected secrets: [HF_TOKEN] in its address, or under engines.{engine}, of the pools file"
+def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it(backend, may, tmp_path):
+    one = made(tmp_path, backend, ["HF_TOKEN"], may)
+    words = f"near: the pool may not hand HF_TOKEN to jobs; expected secrets: [HF_TOKEN] in its address, or under backends.{backend}, of the pools file"
     with pytest.raises(BackendRefused) as refused:
         rendered(one, tmp_path)
     assert str(refused.value) == words
@@ -83,25 +83,25 @@ def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it
     assert str(refused.value) == words
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_listed_and_asked_for_is_handed_over_alone(engine, tmp_path):
-    one = made(tmp_path, engine, ["HF_TOKEN"], "WANDB_API_KEY,HF_TOKEN")
+@pytest.mark.parametrize("backend", ENGINES)
+def test_what_is_listed_and_asked_for_is_handed_over_alone(backend, tmp_path):
+    one = made(tmp_path, backend, ["HF_TOKEN"], "WANDB_API_KEY,HF_TOKEN")
     assert (
-        handed(one, ROUTER) == {"HF_TOKEN": "hush-1"} and handed(made(tmp_path, engine, [], "HF_TOKEN"), ROUTER) == {}
+        handed(one, ROUTER) == {"HF_TOKEN": "hush-1"} and handed(made(tmp_path, backend, [], "HF_TOKEN"), ROUTER) == {}
     )
     text = rendered(one, tmp_path)
     assert "HF_TOKEN" in text and "WANDB_API_KEY" not in text and "hush" not in text
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_job_that_asks_for_none_needs_no_list(engine, tmp_path):
-    assert rendered(made(tmp_path, engine, []), tmp_path)
+@pytest.mark.parametrize("backend", ENGINES)
+def test_a_job_that_asks_for_none_needs_no_list(backend, tmp_path):
+    assert rendered(made(tmp_path, backend, []), tmp_path)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("backend", ENGINES)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_refused_in_one_line_without_a_value(engine, name, tmp_path):
-    one = made(tmp_path, engine, ["HF_TOKEN", name], "HF_TOKEN,WANDB_API_KEY")
+def test_hostile_names_are_refused_in_one_line_without_a_value(backend, name, tmp_path):
+    one = made(tmp_path, backend, ["HF_TOKEN", name], "HF_TOKEN,WANDB_API_KEY")
     with pytest.raises(BackendRefused) as refused:
         handed(one, {**ROUTER, name: "hush-0"})
     assert "\n" not in str(refused.value) and "hush" not in str(refused.value)

@@ -65,8 +65,8 @@ def test_what_is_under_way_or_may_go_on_or_is_not_ours_is_kept(kept):
     kept.tick()
     running = kept.path(kept.attempt(2).id)
     shown = kept.ended()
-    engine_id = next(i for i, seen in kept.engine.jobs.items() if seen.attempt == shown.name)
-    kept.engine.set(engine_id, state=RUNNING)  # though the ledger has its end
+    backend_id = next(i for i, seen in kept.backend.jobs.items() if seen.attempt == shown.name)
+    kept.backend.set(backend_id, state=RUNNING)  # though the ledger has its end
     stranger = kept.folder / "state" / "attempts" / "someone-1-1"
     stranger.mkdir()
     kept.later(100 * DAY)
@@ -75,12 +75,12 @@ def test_what_is_under_way_or_may_go_on_or_is_not_ours_is_kept(kept):
     assert shown.exists()
 
 
-def test_nothing_is_removed_while_the_engine_does_not_answer_or_unless_it_is_asked_for(kept):
+def test_nothing_is_removed_while_the_backend_does_not_answer_or_unless_it_is_asked_for(kept):
     folder = kept.ended()
     kept.later(100 * DAY)
     kept.tick()  # a router that keeps all
     assert folder.exists()
-    kept.engine.down()
+    kept.backend.down()
     kept.tick(1.0, kept.keeper)
     assert folder.exists()
 

@@ -1,4 +1,4 @@
-"""The local engine with real processes, and the shim that runs them once."""
+"""The local backend with real processes, and the shim that runs them once."""
 
 import json
 import os
@@ -13,8 +13,9 @@ from route_cases import launch, pool
 
 from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, RUNNING, BackendDown, BackendRefused
 from chipwise.route.backends import shim
-from chipwise.route.backends.local import backend, processes
-from chipwise.route.backends.local.backend import LocalEngine
+from chipwise.route.backends.local import backend as local
+from chipwise.route.backends.local import processes
+from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.launch import REVOKED, claim_of, end_of, revoke_claim
 from patience import until
 
@@ -23,8 +24,8 @@ PYTHON = sys.executable
 
 
 @pytest.fixture
-def engine(tmp_path):
-    made = LocalEngine(tmp_path)
+def backend(tmp_path):
+    made = LocalBackend(tmp_path)
     yield made
     for seen in made.list():
         claim = claim_of(made.attempts / seen.attempt)
@@ -34,19 +35,19 @@ def engine(tmp_path):
     until(lambda: all(s.state != RUNNING for s in made.list()))
 
 
-def ended(engine, attempt="u-1-1"):
-    return until(lambda: next((s for s in engine.list() if s.attempt == attempt and s.state != RUNNING), None))
+def ended(backend, attempt="u-1-1"):
+    return until(lambda: next((s for s in backend.list() if s.attempt == attempt and s.state != RUNNING), None))
 
 
-def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(engine, tmp_path):
+def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(backend, tmp_path):
     code = "import os, sys; print(sys.argv[1:], os.environ['MINE'], os.environ['CHIPWISE_CHIP_IDS'], os.getcwd())"
     there = launch(tmp_path, PYTHON, "-c", code, "a b", "$(x)", variables=[("MINE", "'quoted'")])
-    engine_id = engine.submit(there)
-    seen = ended(engine)
-    assert (seen.state, seen.exit_code, seen.engine_id) == (DONE, 0, engine_id)
+    backend_id = backend.submit(there)
+    seen = ended(backend)
+    assert (seen.state, seen.exit_code, seen.backend_id) == (DONE, 0, backend_id)
     assert (there.folder / "output").read_text() == f"['a b', '$(x)'] 'quoted' 0 {there.folder}\n"
     end = end_of(there.folder)
-    assert end.by == engine_id and end.started <= end.ended
+    assert end.by == backend_id and end.started <= end.ended
 
 
 @pytest.mark.parametrize(
@@ -59,22 +60,22 @@ def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(eng
         (("true",), DONE, 0),
     ],
 )
-def test_every_end_is_told_as_shells_do(engine, tmp_path, command, state, code):
-    engine.submit(launch(tmp_path, *command))
-    seen = ended(engine)
+def test_every_end_is_told_as_shells_do(backend, tmp_path, command, state, code):
+    backend.submit(launch(tmp_path, *command))
+    seen = ended(backend)
     assert (seen.state, seen.exit_code) == (state, code)
 
 
-def test_submitting_twice_runs_once(engine, tmp_path):
+def test_submitting_twice_runs_once(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "echo ran >> ran; sleep 0.2")
-    assert engine.submit(there) == engine.submit(there) == LocalEngine(tmp_path).submit(there)
-    ended(engine)
+    assert backend.submit(there) == backend.submit(there) == LocalBackend(tmp_path).submit(there)
+    ended(backend)
     assert (there.folder / "ran").read_text() == "ran\n"
 
 
-def test_a_second_shim_leaves_at_once_and_runs_nothing(engine, tmp_path):
+def test_a_second_shim_leaves_at_once_and_runs_nothing(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "echo ran >> ran; sleep 30")
-    engine.submit(there)
+    backend.submit(there)
     until((there.folder / "ran").exists)
     second = subprocess.run([*SHIM, str(there.folder), "another"], capture_output=True, text=True, check=False)
     assert second.returncode == shim.TAKEN and "nothing was run" in second.stderr
@@ -88,7 +89,7 @@ def test_twenty_shims_at_once_run_it_once(tmp_path):
     assert statuses == [0] + [shim.TAKEN] * 19 and (there.folder / "ran").read_text() == "ran\n"
 
 
-def test_the_same_job_of_an_engine_may_come_again_until_it_has_ended(tmp_path):
+def test_the_same_job_of_a_backend_may_come_again_until_it_has_ended(tmp_path):
     there = launch(tmp_path, "sh", "-c", "echo ran >> ran; test $(wc -l < ran) -ge 2 || sleep 60; exit 7")
     first = subprocess.Popen([*SHIM, str(there.folder), "17"], start_new_session=True)
     until((there.folder / "ran").exists)
@@ -102,10 +103,10 @@ def test_the_same_job_of_an_engine_may_come_again_until_it_has_ended(tmp_path):
     assert once_more.returncode == 7 and (there.folder / "ran").read_text() == "ran\nran\n"
 
 
-def test_what_was_buried_never_runs(engine, tmp_path):
+def test_what_was_buried_never_runs(backend, tmp_path):
     there = launch(tmp_path, "touch", "ran")
     assert revoke_claim(there.folder, "router-1") and revoke_claim(there.folder, "router-2")
-    assert engine.submit(there).startswith(REVOKED) and engine.list() == []
+    assert backend.submit(there).startswith(REVOKED) and backend.list() == []
     assert (
         subprocess.run([*SHIM, str(there.folder), "late"], stderr=subprocess.DEVNULL, check=False).returncode
         == shim.TAKEN
@@ -113,69 +114,69 @@ def test_what_was_buried_never_runs(engine, tmp_path):
     assert not (there.folder / "ran").exists()
 
 
-def test_what_runs_can_not_be_buried(engine, tmp_path):
+def test_what_runs_can_not_be_buried(backend, tmp_path):
     there = launch(tmp_path, "sleep", "60")
-    engine.submit(there)
+    backend.submit(there)
     assert not revoke_claim(there.folder, "router-1")
 
 
-def test_a_program_that_is_told_to_stop_can_save_its_work(engine, tmp_path):
+def test_a_program_that_is_told_to_stop_can_save_its_work(backend, tmp_path):
     saves = "trap 'echo saved > saved; exit 143' TERM; echo ready > ready; while :; do sleep 0.05; done"
     there = launch(tmp_path, "sh", "-c", saves)
-    engine_id = engine.submit(there)
+    backend_id = backend.submit(there)
     until((there.folder / "ready").exists)
-    engine.cancel(engine_id)
-    seen = ended(engine)
+    backend.cancel(backend_id)
+    seen = ended(backend)
     assert (seen.state, seen.exit_code) == (CANCELLED, 143) and (there.folder / "saved").exists()
 
 
-def test_a_program_that_finishes_though_told_to_stop_is_done(engine, tmp_path):
+def test_a_program_that_finishes_though_told_to_stop_is_done(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "trap 'exit 0' TERM; echo ready > ready; while :; do sleep 0.05; done")
-    engine_id = engine.submit(there)
+    backend_id = backend.submit(there)
     until((there.folder / "ready").exists)
-    engine.cancel(engine_id)
-    assert ended(engine).state == DONE
+    backend.cancel(backend_id)
+    assert ended(backend).state == DONE
 
 
-def test_a_program_that_will_not_stop_is_killed_after_its_grace(engine, tmp_path):
+def test_a_program_that_will_not_stop_is_killed_after_its_grace(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "trap '' TERM; echo ready > ready; while :; do sleep 0.05; done", grace=0.3)
-    engine_id = engine.submit(there)
+    backend_id = backend.submit(there)
     until((there.folder / "ready").exists)
-    engine.cancel(engine_id)
-    seen = ended(engine)
+    backend.cancel(backend_id)
+    seen = ended(backend)
     assert (seen.state, seen.exit_code) == (CANCELLED, 137)
 
 
-def test_the_time_limit_is_kept(engine, tmp_path):
-    engine.submit(launch(tmp_path, "sleep", "60", time_limit=0.2))
-    seen = ended(engine)
+def test_the_time_limit_is_kept(backend, tmp_path):
+    backend.submit(launch(tmp_path, "sleep", "60", time_limit=0.2))
+    seen = ended(backend)
     assert seen.state == CANCELLED and "time limit" in seen.reason
 
 
-def test_cancelling_what_has_ended_or_never_was_is_no_error(engine, tmp_path):
-    engine_id = engine.submit(launch(tmp_path, "true"))
-    ended(engine)
-    engine.cancel(engine_id)
-    engine.cancel("local-nobody")
-    assert ended(engine).state == DONE
+def test_cancelling_what_has_ended_or_never_was_is_no_error(backend, tmp_path):
+    backend_id = backend.submit(launch(tmp_path, "true"))
+    ended(backend)
+    backend.cancel(backend_id)
+    backend.cancel("local-nobody")
+    assert ended(backend).state == DONE
 
 
-def test_chips_are_never_handed_out_twice_and_come_back(engine, tmp_path):
+def test_chips_are_never_handed_out_twice_and_come_back(backend, tmp_path):
     at = pool(count=4)
     for number, chips in ((1, 1), (2, 2), (3, 1)):
-        engine.submit(launch(tmp_path, "sleep", "60", number=number, at=at, chips=chips))
+        backend.submit(launch(tmp_path, "sleep", "60", number=number, at=at, chips=chips))
     held = [chip for n in (1, 2, 3) for chip in claim_of(tmp_path / "attempts" / f"u-{n}-1").chips]
-    assert sorted(held) == [0, 1, 2, 3] and engine.capacity([at])["near"].free == 0
+    assert sorted(held) == [0, 1, 2, 3] and backend.capacity([at])["near"].free == 0
     with pytest.raises(BackendRefused, match="0 free chips"):
-        engine.submit(launch(tmp_path, "true", number=4, at=at))
-    engine.cancel(next(s.engine_id for s in engine.list() if s.attempt == "u-2-1"))
-    ended(engine, "u-2-1")
-    assert engine.capacity([at])["near"].free == 2
-    engine.submit(launch(tmp_path, "sleep", "60", number=5, at=at, chips=2))
+        backend.submit(launch(tmp_path, "true", number=4, at=at))
+    backend.cancel(next(s.backend_id for s in backend.list() if s.attempt == "u-2-1"))
+    ended(backend, "u-2-1")
+    assert backend.capacity([at])["near"].free == 2
+    backend.submit(launch(tmp_path, "sleep", "60", number=5, at=at, chips=2))
     assert claim_of(tmp_path / "attempts" / "u-5-1").chips == claim_of(tmp_path / "attempts" / "u-2-1").chips
 
 
-def test_chips_have_the_ids_of_the_pool_and_the_job_can_not_take_others(engine, tmp_path):
+def test_chips_have_the_ids_of_the_pool_and_the_job_can_not_take_others(backend, tmp_path):
     at = pool(count=2, family="gpu", chip="h100", address=(("ids", "4,6"),))
     there = launch(
         tmp_path,
@@ -186,90 +187,90 @@ def test_chips_have_the_ids_of_the_pool_and_the_job_can_not_take_others(engine, 
         chips=2,
         variables=[("CUDA_VISIBLE_DEVICES", "0,1,2,3")],
     )
-    engine.submit(there)
-    ended(engine)
+    backend.submit(there)
+    ended(backend)
     assert (there.folder / "output").read_text() == "4,6 4,6\n"
 
 
-def test_a_process_that_is_killed_is_lost_and_takes_its_program_with_it(engine, tmp_path):
+def test_a_process_that_is_killed_is_lost_and_takes_its_program_with_it(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "sleep 300 & echo $! > child; wait")
-    engine.submit(there)
+    backend.submit(there)
     child = int(until(lambda: (there.folder / "child").exists() and (there.folder / "child").read_text().strip()))
     claim = claim_of(there.folder)
     processes.send(claim.pid, claim.start, signal.SIGKILL)
-    seen = ended(engine)
+    seen = ended(backend)
     assert seen.state == LOST and "no end" in seen.reason
     assert processes.look(child) is None or processes.look(child)[0] == "Z"
-    assert engine.capacity([pool()])["near"].free == 2
+    assert backend.capacity([pool()])["near"].free == 2
 
 
-def test_a_pid_that_is_used_again_is_not_taken_for_the_program(engine, tmp_path):
+def test_a_pid_that_is_used_again_is_not_taken_for_the_program(backend, tmp_path):
     there = launch(tmp_path, "true")
-    engine.submit(there)
-    ended(engine)
+    backend.submit(there)
+    ended(backend)
     claim = json.loads((there.folder / "claim").read_text())
     (there.folder / "end").unlink()
     (there.folder / "claim").write_text(json.dumps(claim | {"pid": os.getpid()}))  # alive, but not that process
-    assert LocalEngine(tmp_path).list()[0].state == LOST
+    assert LocalBackend(tmp_path).list()[0].state == LOST
     assert processes.look(os.getpid()) is not None
     (there.folder / "claim").write_text(json.dumps(claim | {"boot": "another"}))
-    assert LocalEngine(tmp_path).list()[0].state == LOST
+    assert LocalBackend(tmp_path).list()[0].state == LOST
 
 
-def test_processes_of_another_machine_are_not_judged(engine, tmp_path):
+def test_processes_of_another_machine_are_not_judged(backend, tmp_path):
     there = launch(tmp_path, "true")
     (there.folder / "claim").write_text(json.dumps({"by": "local-x", "at": 1.0, "pid": 1, "host": "elsewhere"}))
-    assert LocalEngine(tmp_path).list()[0].state == RUNNING
+    assert LocalBackend(tmp_path).list()[0].state == RUNNING
     (there.folder / "end").write_text(json.dumps({"by": "local-x", "exit_code": 0, "started": 1, "ended": 2}))
 
 
-def test_a_process_of_another_container_is_told_by_its_lock_not_by_its_pid(engine, tmp_path, monkeypatch):
+def test_a_process_of_another_container_is_told_by_its_lock_not_by_its_pid(backend, tmp_path, monkeypatch):
     contained = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
     if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no name space of processes can be made here")
-    monkeypatch.setattr(backend, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(local, "TIMEOUT_S", 0.0)
     there = launch(tmp_path, "sleep", "300")
     with subprocess.Popen([*contained, *SHIM, str(there.folder), "local-c"]) as inside:
         until(lambda: processes.locked(there.folder / "alive"))
         claim = claim_of(there.folder)
         assert claim.space != processes.space() and not processes.alive(claim.pid, claim.start, claim.boot)
-        assert engine.list()[0].state == RUNNING
+        assert backend.list()[0].state == RUNNING
         inside.kill()
-    until(lambda: engine.list()[0].state == LOST)
+    until(lambda: backend.list()[0].state == LOST)
 
 
-def test_what_a_shutdown_told_to_stop_is_lost_not_cancelled(engine, tmp_path):
+def test_what_a_shutdown_told_to_stop_is_lost_not_cancelled(backend, tmp_path):
     there = launch(tmp_path, "sleep", "300")
-    engine.submit(there)
+    backend.submit(there)
     claim = json.loads((there.folder / "claim").read_text())
     processes.send(claim["pid"], claim["start"], signal.SIGTERM)
-    assert ended(engine).state == CANCELLED  # by a person, as far as anyone can tell
+    assert ended(backend).state == CANCELLED  # by a person, as far as anyone can tell
     (there.folder / "claim").write_text(json.dumps(claim | {"boot": "before"}))
-    seen = LocalEngine(tmp_path).list()[0]
+    seen = LocalBackend(tmp_path).list()[0]
     assert (seen.state, seen.reason) == (LOST, "the machine went down")
     (there.folder / "stop").touch()
-    assert LocalEngine(tmp_path).list()[0].state == CANCELLED
+    assert LocalBackend(tmp_path).list()[0].state == CANCELLED
 
 
-def test_an_end_that_can_not_be_written_yet_is_written_later(engine, tmp_path):
+def test_an_end_that_can_not_be_written_yet_is_written_later(backend, tmp_path):
     there = launch(tmp_path, "sh", "-c", "mkdir end; mkdir end/x; echo ran >> ../ran")  # in the way, as a full disk is
-    engine.submit(there)
+    backend.submit(there)
     until(lambda: (tmp_path / "attempts" / "ran").exists())
     time.sleep(0.2)
     (there.folder / "end" / "x").rmdir()
     (there.folder / "end").rmdir()
-    assert ended(engine).state == DONE and (tmp_path / "attempts" / "ran").read_text() == "ran\n"
+    assert ended(backend).state == DONE and (tmp_path / "attempts" / "ran").read_text() == "ran\n"
 
 
-def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(engine, tmp_path):
+def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(backend, tmp_path):
     there = launch(tmp_path, "touch", "ran")
     (there.folder / "claim").write_text("{")
-    assert claim_of(there.folder).by == "?" and engine.submit(there) == "?"
+    assert claim_of(there.folder).by == "?" and backend.submit(there) == "?"
     (there.folder / "end").write_text("[]")
     assert end_of(there.folder).exit_code is None and not (there.folder / "ran").exists()
 
 
-def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
+def test_secrets_reach_the_program_and_no_file(backend, tmp_path, monkeypatch):
     monkeypatch.setenv("API_TOKEN", "hunter2-very-secret")
     monkeypatch.setenv("OTHER_TOKEN", "not-its-business")
     there = launch(
@@ -280,23 +281,23 @@ def test_secrets_reach_the_program_and_no_file(engine, tmp_path, monkeypatch):
         secrets=["API_TOKEN"],
         at=pool(address=(("secrets", "API_TOKEN,OTHER_TOKEN"),)),
     )
-    engine.submit(there)
-    assert ended(engine).state == DONE
-    assert "hunter2" not in engine.render(there)
+    backend.submit(there)
+    assert ended(backend).state == DONE
+    assert "hunter2" not in backend.render(there)
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or b"hunter2" not in file.read_bytes(), file
 
 
-def test_a_secret_that_is_not_there_is_a_refusal(engine, tmp_path):
+def test_a_secret_that_is_not_there_is_a_refusal(backend, tmp_path):
     with pytest.raises(BackendRefused, match="NOT_THERE"):
-        engine.submit(launch(tmp_path, "true", secrets=["NOT_THERE"], at=pool(address=(("secrets", "NOT_THERE"),))))
+        backend.submit(launch(tmp_path, "true", secrets=["NOT_THERE"], at=pool(address=(("secrets", "NOT_THERE"),))))
 
 
-def test_a_launch_file_that_can_not_be_read_is_a_refusal_and_runs_nothing(engine, tmp_path):
+def test_a_launch_file_that_can_not_be_read_is_a_refusal_and_runs_nothing(backend, tmp_path):
     there = launch(tmp_path, "touch", "ran")
     (there.folder / "launch.json").write_text("{}")
     with pytest.raises(BackendRefused, match="no launch"):
-        engine.submit(there)
+        backend.submit(there)
     assert not (there.folder / "claim").exists() and not (there.folder / "ran").exists()
 
 
@@ -306,25 +307,25 @@ def test_words_that_no_program_can_be_given_are_refused(tmp_path, words):
         launch(tmp_path, *words)
 
 
-def test_a_folder_that_can_not_be_used_is_an_engine_that_is_down(tmp_path):
+def test_a_folder_that_can_not_be_used_is_a_backend_that_is_down(tmp_path):
     (tmp_path / "attempts").write_text("a file")
     with pytest.raises(BackendDown):
-        LocalEngine(tmp_path).list()
+        LocalBackend(tmp_path).list()
     with pytest.raises(BackendDown):
-        LocalEngine(tmp_path / "attempts").submit(launch(tmp_path / "other", "true"))
+        LocalBackend(tmp_path / "attempts").submit(launch(tmp_path / "other", "true"))
 
 
-def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, tmp_path):
+def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(backend, tmp_path):
     """The lock goes with the shim: killed anywhere in `submit`, the ids are free again or in the claim."""
     at = pool(count=1)
     there = launch(tmp_path, "true", at=at)
     code = (
         "import os, sys, signal; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
-        "from chipwise.route.backends import local; from route_cases import launch, pool\n"
+        "from chipwise.route.backends.local import backend as local; from route_cases import launch, pool\n"
         "real = os.posix_spawn\n"
         "def killed(*a, **k):\n    real(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.posix_spawn = killed\n"
-        "local.LocalEngine(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n"
+        "local.LocalBackend(Path(sys.argv[1])).submit(launch(Path(sys.argv[1]), 'true', at=pool(count=1)))\n"
     )
     done = subprocess.run(
         [PYTHON, "-c", code, str(tmp_path), str(Path(__file__).parent)],
@@ -332,8 +333,8 @@ def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(engine, 
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == -signal.SIGKILL
-    assert ended(engine).state == DONE  # its shim went on alone
-    assert engine.submit(there) == claim_of(there.folder).by and engine.capacity([at])["near"].free == 1
+    assert ended(backend).state == DONE  # its shim went on alone
+    assert backend.submit(there) == claim_of(there.folder).by and backend.capacity([at])["near"].free == 1
 
 
 def test_the_shim_needs_nothing_but_the_standard_library(tmp_path):

@@ -55,7 +55,8 @@ def test_prometheus_reads_every_metric():
     assert found["chipwise_attempts_under_way", ("state", "running")] == 1
     assert found["chipwise_decisions_total", ("kind", "start")] == 6
     assert (
-        found["chipwise_engine_up", ("engine", "slurm")] == 0 and found["chipwise_engine_up", ("engine", "local")] == 1
+        found["chipwise_backend_up", ("backend", "slurm")] == 0
+        and found["chipwise_backend_up", ("backend", "local")] == 1
     )
     assert (
         found["chipwise_pool_chips_free", ("pool", HOSTILE)] == 4

@@ -229,7 +229,7 @@ def test_a_view_can_not_be_written_to_and_bad_input_is_refused():
         board.progress("a", 0.0, 1.5)
 
 
-def test_engines_say_when_full_pools_have_room():
+def test_backends_say_when_full_pools_have_room():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
     assert view_of(board, [POOL], 5.0, {"only": 0}, start={"only": 99.0}).start[0, 0] == 99.0
     assert view_of(board, [POOL], 5.0, start={"only": 99.0}).start[0, 0] == 5.0

@@ -19,11 +19,11 @@ TODAY = date(2026, 11, 15)
 BASE = Path("/somewhere")
 GOOD: dict[str, Any] = {
     "folder": "shared",
-    "engines": {"slurm": {"conf": "etc/slurm.conf", "timeout": 5}, "local": {"cwd": "."}},
+    "backends": {"slurm": {"conf": "etc/slurm.conf", "timeout": 5}, "local": {"cwd": "."}},
     "pools": [
         {
             "name": "h100",
-            "engine": "slurm",
+            "backend": "slurm",
             "chip": "H100",
             "count": 16,
             "unit": 8,
@@ -35,7 +35,7 @@ GOOD: dict[str, Any] = {
             "max_time": "2d",
             "address": {"partition": "gpu", "label": {"a": "b", "c": 1}, "exclusive": True},
         },
-        {"name": "v5e", "engine": "local", "chip": "v5e", "count": 8},
+        {"name": "v5e", "backend": "local", "chip": "v5e", "count": 8},
     ],
 }
 
@@ -45,7 +45,7 @@ def made(raw: dict[str, Any]) -> Pools:
 
 
 def only(**keys: Any) -> dict[str, Any]:
-    return {"pools": [{"name": "p", "engine": "kubernetes", "chip": "h100", "count": 16, **keys}]}
+    return {"pools": [{"name": "p", "backend": "kubernetes", "chip": "h100", "count": 16, **keys}]}
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_every_key_of_a_pool_is_kept() -> None:
     assert h100.at("partition") == "gpu" and h100.at("label") == "a=b,c=1" and h100.at("exclusive") == "true"
 
 
-def test_pools_share_what_their_engine_says_and_paths_start_at_the_file() -> None:
+def test_pools_share_what_their_backend_says_and_paths_start_at_the_file() -> None:
     pools = made(GOOD)
     assert pools.pool("h100").at("conf") == "/somewhere/etc/slurm.conf" and pools.pool("h100").at("timeout") == "5"
     assert pools.pool("v5e").at("conf") == "" and pools.pool("v5e").at("cwd") == "/somewhere"
@@ -90,8 +90,8 @@ def test_an_address_may_name_where_secrets_lie() -> None:
     assert made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").at("secret") == "training-keys"
 
 
-def test_pools_may_hand_over_what_their_engine_lists_or_what_they_list_themselves() -> None:
-    raw = changed("engines.slurm.secrets", ["HF_TOKEN", "WANDB_API_KEY"])
+def test_pools_may_hand_over_what_their_backend_lists_or_what_they_list_themselves() -> None:
+    raw = changed("backends.slurm.secrets", ["HF_TOKEN", "WANDB_API_KEY"])
     assert listed(made(raw).pool("h100")) == {"HF_TOKEN", "WANDB_API_KEY"} and listed(made(raw).pool("v5e")) == set()
     raw["pools"][0]["address"] = {"secrets": ["OTHER"]}
     assert listed(made(raw).pool("h100")) == {"OTHER"}
@@ -99,14 +99,14 @@ def test_pools_may_hand_over_what_their_engine_lists_or_what_they_list_themselve
     assert listed(made(raw).pool("h100")) == set()
 
 
-@pytest.mark.parametrize("engine", ["local", "slurm", "ray"])
+@pytest.mark.parametrize("backend", ["local", "slurm", "ray"])
 @pytest.mark.parametrize(
     "name", ["PATH", "IFS", "ENV", "BASH_ENV", "LD_PRELOAD", "SLURM_JWT", "SBATCH_ACCOUNT", "CHIPWISE_METRICS_TOKEN"]
 )
-def test_reserved_names_are_refused_where_they_are_listed(engine: str, name: str) -> None:
-    said = refused({**GOOD, "engines": {engine: {"secrets": ["HF_TOKEN", name]}}})
-    assert said.startswith(f"engines.{engine}.secrets[1]: '{name}' is not accepted; expected a variable other than ")
-    own = {**GOOD["pools"][1], "engine": engine, "price": 1, "address": {"secrets": [name]}}
+def test_reserved_names_are_refused_where_they_are_listed(backend: str, name: str) -> None:
+    said = refused({**GOOD, "backends": {backend: {"secrets": ["HF_TOKEN", name]}}})
+    assert said.startswith(f"backends.{backend}.secrets[1]: '{name}' is not accepted; expected a variable other than ")
+    own = {**GOOD["pools"][1], "backend": backend, "price": 1, "address": {"secrets": [name]}}
     assert refused({"pools": [own]}).startswith(f"pools[0].address.secrets[0]: '{name}' is not accepted")
 
 
@@ -133,13 +133,13 @@ def test_reserved_names_are_refused_where_they_are_listed(engine: str, name: str
     ],
 )
 def test_values_in_the_place_of_names_are_refused_unseen(value: Any) -> None:
-    for raw in (changed("engines.slurm.secrets", value), changed("pools.0.address", {"secrets": value})):
+    for raw in (changed("backends.slurm.secrets", value), changed("pools.0.address", {"secrets": value})):
         said = refused(raw)
         assert "secrets" in said.partition(":")[0] and "hunter2" not in said
 
 
-def test_an_engine_may_have_a_folder_of_its_own() -> None:
-    pools = made(changed("engines.slurm", {"folder": "nfs"}))
+def test_a_backend_may_have_a_folder_of_its_own() -> None:
+    pools = made(changed("backends.slurm", {"folder": "nfs"}))
     assert pools.folder_of("slurm") == BASE / "nfs" and pools.folder_of("local") == BASE / "shared"
     assert pools.pool("h100").at("folder") == ""
 
@@ -182,7 +182,7 @@ def test_tpus_come_in_slices_unless_told() -> None:
 
 
 def test_a_pool_of_processors_needs_no_chip_of_the_catalog() -> None:
-    pool = made({"pools": [{"name": "c", "engine": "local", "chip": "cpu", "count": 4}]}).pool("c")
+    pool = made({"pools": [{"name": "c", "backend": "local", "chip": "cpu", "count": 4}]}).pool("c")
     assert (pool.family, pool.watts_chip, pool.usd_chip_hour, pool.power_cap) == ("cpu", 0.0, 0.0, inf)
 
 
@@ -198,7 +198,7 @@ def test_a_pool_that_is_not_there_is_named() -> None:
         ("pools", None, "pools", "a value"),
         ("pools.0.name", "a b", "pools[0].name", "letters, digits"),
         ("pools.1.name", "h100", "pools.name", "a name of its own"),
-        ("pools.0.engine", "sge", "pools[0].engine", "one of local, slurm, ray, kubernetes"),
+        ("pools.0.backend", "sge", "pools[0].backend", "one of local, slurm, ray, kubernetes"),
         ("pools.0.chip", "h10", "pools[0].chip", "h100"),
         ("pools.0.chip", "gaudi2", "pools[0].chip", "a GPU, a TPU or cpu"),
         ("pools.0.count", 0, "pools[0].count", "at least 1"),
@@ -219,11 +219,11 @@ def test_a_pool_that_is_not_there_is_named() -> None:
         ("pools.1.shapes", ["2x2", "2x2"], "pools[1].shapes", "one shape of 4"),
         ("pools.1.shapes", ["big"], "pools[1].shapes[0]", "a shape such as 2x4"),
         ("pools.1.shapes", "all", "pools[1].shapes", ""),
-        ("engines.pbs", {}, "engines.pbs", "one of local"),
-        ("engines.slurm.token", "x", "engines.slurm", "no secret in the file"),
-        ("engines.slurm.rest", "http://ada:hunter2@host", "engines.slurm", "no secret in the file"),
+        ("backends.pbs", {}, "backends.pbs", "one of local"),
+        ("backends.slurm.token", "x", "backends.slurm", "no secret in the file"),
+        ("backends.slurm.rest", "http://ada:hunter2@host", "backends.slurm", "no secret in the file"),
         ("pools.0.address", {"api_token": "hunter2"}, "pools[0].address", "no secret in the file"),
-        ("enginse", {}, "enginse", "did you mean engines"),
+        ("backedns", {}, "backedns", "did you mean backends"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(path: str, value: Any, field: str, words: str) -> None:

@@ -1,10 +1,10 @@
-"""One tick after another on a real ledger: what engines do on bad days, and what becomes of the jobs."""
+"""One tick after another on a real ledger: what backends do on bad days, and what becomes of the jobs."""
 
 from itertools import pairwise
 
 import pytest
+from route_backend import Scripted
 from route_cases import job, option, pool, restartable, submission
-from route_engine import Scripted
 
 from chipwise.route.backend import (
     CANCELLED,
@@ -29,27 +29,27 @@ TWO = (Variant("tpu", "tpu", 1, command=("tpu-program",)), Variant("gpu", "gpu",
 
 
 class Stage:
-    """A ledger, engines, a clock and a router."""
+    """A ledger, backends, a clock and a router."""
 
-    def __init__(self, folder, pools=None, engines=None, policy="fastest", queues=False):
+    def __init__(self, folder, pools=None, backends=None, policy="fastest", queues=False):
         self.folder, self.now = folder, 1_000_000.0
         self.ledger = open_ledger(str(folder / "ledger.db"))
-        self.pools = pools or [pool("near", engine="slurm"), pool("far", engine="slurm")]
-        self.engines = engines or {"slurm": Scripted("slurm", queues=queues)}
-        self.engine = next(iter(self.engines.values()))
+        self.pools = pools or [pool("near", backend="slurm"), pool("far", backend="slurm")]
+        self.backends = backends or {"slurm": Scripted("slurm", queues=queues)}
+        self.backend = next(iter(self.backends.values()))
         self.policy = policy
         self.router = self.another("one")
 
     def another(self, name, **more):
         return Router(
             self.ledger,
-            self.engines,
+            self.backends,
             self.pools,
             policy_named(self.policy),
             lambda: self.now,
             name=name,
             seed=1,
-            folders=dict.fromkeys(self.engines, self.folder / "state"),
+            folders=dict.fromkeys(self.backends, self.folder / "state"),
             policy_name=self.policy,
             **more,
         )
@@ -70,10 +70,10 @@ class Stage:
     def path(self, attempt):
         return self.folder / "state" / "attempts" / attempt
 
-    def end(self, state, engine_id=None, **more):
-        """The engine shows that its job has ended."""
-        engine_id = engine_id or list(self.engine.jobs)[-1]
-        self.engine.set(engine_id, state=state, ended=self.now, **more)
+    def end(self, state, backend_id=None, **more):
+        """The backend shows that its job has ended."""
+        backend_id = backend_id or list(self.backend.jobs)[-1]
+        self.backend.set(backend_id, state=state, ended=self.now, **more)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_job_is_decided_handed_over_seen_and_done(stage):
     stage.submit(job("run"), option("near", 10.0), option("far", 20.0))
     first = stage.tick()
     assert first.started == [stage.attempt().id] and stage.attempt().pool == "near" and stage.job().state == "active"
-    stage.engine.set("1", started=stage.now)
+    stage.backend.set("1", started=stage.now)
     stage.tick()
     assert stage.attempt().state == "running"
     stage.now += 3600
@@ -102,39 +102,39 @@ def test_a_job_is_decided_handed_over_seen_and_done(stage):
     assert stage.tick().open_jobs == 0
 
 
-def test_the_launch_is_on_disk_before_the_engine_hears_of_it(stage):
+def test_the_launch_is_on_disk_before_the_backend_hears_of_it(stage):
     stage.submit(job("run", "it"))
-    stage.engine.fails["submit"] = BackendDown("no")
+    stage.backend.fails["submit"] = BackendDown("no")
     stage.tick()
     assert (stage.path(stage.attempt().id) / "launch.json").exists() and stage.attempt().state == "intended"
 
 
 @pytest.mark.thorough
-def test_an_engine_that_is_down_is_left_alone_longer_each_time_and_keeps_its_state(stage):
+def test_a_backend_that_is_down_is_left_alone_longer_each_time_and_keeps_its_state(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.tick()
-    stage.engine.down("connection refused")
+    stage.backend.down("connection refused")
     tries = []
     for _ in range(400):
-        before = len(stage.engine.calls)
+        before = len(stage.backend.calls)
         stage.tick()
-        if len(stage.engine.calls) > before:
+        if len(stage.backend.calls) > before:
             tries.append(stage.now)
     gaps = [b - a for a, b in pairwise(tries)]
     assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
-    row = router_status(stage.ledger, stage.now).engines[0]
+    row = router_status(stage.ledger, stage.now).backends[0]
     assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
     assert stage.attempt().state == "running" and stage.job().state == "active"
-    stage.engine.up()
+    stage.backend.up()
     stage.now = row.next_try
-    assert stage.tick().up == ["slurm"] and router_status(stage.ledger, stage.now).engines[0].ok
+    assert stage.tick().up == ["slurm"] and router_status(stage.ledger, stage.now).backends[0].ok
 
 
 @pytest.mark.parametrize("method", ["list", "capacity"])
-def test_an_engine_that_answers_nonsense_does_not_stop_the_others(tmp_path, method):
+def test_a_backend_that_answers_nonsense_does_not_stop_the_others(tmp_path, method):
     bad, good = Scripted("slurm"), Scripted("ray")
-    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
+    stage = Stage(tmp_path, [pool("near", backend="slurm"), pool("far", backend="ray")], {"slurm": bad, "ray": good})
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
     bad.fails[method] = KeyError("no such field")
     report = stage.tick()
@@ -142,9 +142,9 @@ def test_an_engine_that_answers_nonsense_does_not_stop_the_others(tmp_path, meth
     stage.ledger.close()
 
 
-def test_a_job_whose_engine_does_not_answer_for_long_goes_elsewhere_and_never_runs_twice(tmp_path):
+def test_a_job_whose_backend_does_not_answer_for_long_goes_elsewhere_and_never_runs_twice(tmp_path):
     bad, good = Scripted("slurm"), Scripted("ray")
-    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
+    stage = Stage(tmp_path, [pool("near", backend="slurm"), pool("far", backend="ray")], {"slurm": bad, "ray": good})
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
     bad.fails["submit"] = BackendDown("hangs")
     stage.tick()
@@ -164,7 +164,7 @@ def test_a_variant_that_fails_at_start_gives_way_to_the_next_with_its_own_comman
     stage.tick(5.0)
     stage.tick(5.0)
     assert [(a.pool, a.variant) for a in stage.ledger.attempts("1")] == [("near", "tpu"), ("far", "gpu")]
-    assert stage.engine.launches["2"].variant.command == ("gpu-program",)
+    assert stage.backend.launches["2"].variant.command == ("gpu-program",)
     assert "failed last" in stage.ledger.decisions("1")[-1].decision.reason
 
 
@@ -172,9 +172,9 @@ def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_anot
     stage.submit(job("run", retries=5), option("near", 1.0), option("far", 100.0))
     for _ in range(40):
         stage.tick(60.0)
-        for engine_id, seen in list(stage.engine.jobs.items()):
+        for backend_id, seen in list(stage.backend.jobs.items()):
             if seen.state == RUNNING:
-                stage.end(FAILED, engine_id, exit_code=3)
+                stage.end(FAILED, backend_id, exit_code=3)
     pools = [a.pool for a in stage.ledger.attempts("1")]
     assert len(pools) == 6 and all(a != b for a, b in pairwise(pools))
     assert stage.job().state == "parked" and "6 attempts failed and 5 retries" in stage.job().reason
@@ -182,14 +182,14 @@ def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_anot
 
 def test_a_refusal_is_no_fault_of_the_job_and_leads_elsewhere(stage):
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
-    stage.engine.fails["submit"] = BackendRefused("no such partition")
+    stage.backend.fails["submit"] = BackendRefused("no such partition")
     report = stage.tick()
     assert (
         report.refused == [stage.attempt().id]
         and stage.job().failures == 0
         and "no such partition" in stage.job().reason
     )
-    stage.engine.up()
+    stage.backend.up()
     stage.tick(2.0)
     assert stage.attempt(2).pool == "far"
 
@@ -214,7 +214,7 @@ def test_attempts_that_come_to_nothing_are_bounded_and_wait_longer(stage):
 def test_a_lost_attempt_goes_on_from_its_checkpoint(stage):
     stage.submit(job("run", checkpoint=restartable(every=10.0)), option("near", 100.0), option("far", 150.0))
     stage.tick()
-    stage.engine.set("1", started=stage.now)
+    stage.backend.set("1", started=stage.now)
     stage.tick()
     stage.now += 37
     stage.end(LOST, reason="NODE_FAIL")
@@ -228,7 +228,7 @@ def test_a_lost_attempt_goes_on_from_its_checkpoint(stage):
     assert stage.job().done == pytest.approx(0.75)
 
 
-def test_a_job_that_is_cancelled_is_stopped_on_its_engine(stage):
+def test_a_job_that_is_cancelled_is_stopped_on_its_backend(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
@@ -239,19 +239,19 @@ def test_a_job_that_is_cancelled_is_stopped_on_its_engine(stage):
 
 def test_a_job_cancelled_before_it_is_handed_over_never_is(stage):
     stage.submit(job("run"))
-    stage.engine.fails["submit"] = BackendDown("no")
+    stage.backend.fails["submit"] = BackendDown("no")
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
-    stage.engine.up()
+    stage.backend.up()
     stage.tick(10.0)
-    assert stage.job().state == "cancelled" and stage.engine.jobs == {}
+    assert stage.job().state == "cancelled" and stage.backend.jobs == {}
     assert (
         not revoke_claim(stage.path(stage.attempt().id), "x")
         or claim_of(stage.path(stage.attempt().id)).by == "ended by one"
     )
 
 
-def test_a_job_that_someone_stopped_on_the_engine_is_parked_and_says_so(stage):
+def test_a_job_that_someone_stopped_on_the_backend_is_parked_and_says_so(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.end(CANCELLED, reason="CANCELLED by 0")
@@ -272,8 +272,8 @@ def test_a_preempted_job_waits_again_without_blame(stage):
 def test_a_job_that_has_spent_its_budget_is_stopped_and_parked(stage):
     stage.submit(job("run", budget=1.0), option("near", 500.0, usd_hour=3.6))
     stage.tick()
-    assert stage.engine.launches["1"].time_limit == pytest.approx(1000.0)
-    stage.engine.set("1", started=stage.now)
+    assert stage.backend.launches["1"].time_limit == pytest.approx(1000.0)
+    stage.backend.set("1", started=stage.now)
     stage.tick()
     stage.now += 1001
     assert stage.tick().stopped == ["1"]
@@ -281,7 +281,7 @@ def test_a_job_that_has_spent_its_budget_is_stopped_and_parked(stage):
     assert stage.job().state == "parked" and "budget of 1 USD is spent" in stage.job().reason
 
 
-def test_the_engines_time_limit_counts_as_a_failure(stage):
+def test_the_backends_time_limit_counts_as_a_failure(stage):
     stage.submit(job("run", retries=0))
     stage.tick()
     stage.end(CANCELLED, reason="time limit of 60 s")
@@ -289,7 +289,7 @@ def test_the_engines_time_limit_counts_as_a_failure(stage):
     assert stage.job().state == "parked" and stage.attempt().state == "failed"
 
 
-def test_an_intended_attempt_is_found_on_the_engine_and_adopted(stage):
+def test_an_intended_attempt_is_found_on_the_backend_and_adopted(stage):
     stage.submit(job("run"))
     real = stage.ledger.handed_over
     stage.ledger.handed_over = lambda *a: (_ for _ in ()).throw(KeyboardInterrupt)  # killed right after the submission
@@ -298,14 +298,14 @@ def test_an_intended_attempt_is_found_on_the_engine_and_adopted(stage):
     stage.ledger.handed_over = real
     assert stage.attempt().state == "intended"
     stage.tick(router=stage.another("one"))
-    assert stage.attempt().state == "running" and len(stage.engine.jobs) == 1
+    assert stage.attempt().state == "running" and len(stage.backend.jobs) == 1
 
 
-def test_an_intended_attempt_that_the_engine_does_not_know_is_submitted(stage):
+def test_an_intended_attempt_that_the_backend_does_not_know_is_submitted(stage):
     stage.submit(job("run"))
-    stage.engine.fails["submit"] = BackendDown("no")
+    stage.backend.fails["submit"] = BackendDown("no")
     stage.tick()
-    stage.engine.up()
+    stage.backend.up()
     stage.tick(10.0, stage.another("one"))
     assert stage.attempt().state == "submitted" and stage.attempt().number == 1
 
@@ -314,11 +314,11 @@ def test_of_two_jobs_with_one_attempt_the_one_with_the_claim_stays(stage):
     stage.submit(job("run"))
     stage.tick()
     attempt = stage.attempt().id
-    stage.engine.launches["x"] = stage.engine.launches["1"]
-    stage.engine.jobs["x"] = AttemptStatus(attempt, "x", RUNNING)
+    stage.backend.launches["x"] = stage.backend.launches["1"]
+    stage.backend.jobs["x"] = AttemptStatus(attempt, "x", RUNNING)
     (stage.path(attempt) / "claim").write_text('{"by": "x", "at": 1.0}')
     assert stage.tick().stopped == ["1"]
-    assert stage.attempt().engine_id == "x" and stage.attempt().state == "running"
+    assert stage.attempt().backend_id == "x" and stage.attempt().state == "running"
     stage.end(DONE, "x", exit_code=0)
     stage.tick()
     assert stage.job().state == "done"
@@ -337,7 +337,7 @@ def test_a_job_that_left_because_another_has_the_claim_is_not_the_attempts_end(s
     assert stage.attempt().state == "lost"  # who claimed it is nowhere to be found
 
 
-def test_an_attempt_that_its_engine_forgot_is_told_by_its_folder_or_lost(stage):
+def test_an_attempt_that_its_backend_forgot_is_told_by_its_folder_or_lost(stage):
     stage.submit(job("run"))
     stage.submit(job("run"))
     stage.tick()
@@ -345,7 +345,7 @@ def test_an_attempt_that_its_engine_forgot_is_told_by_its_folder_or_lost(stage):
     first = stage.attempt(1, "1").id
     (stage.path(first) / "claim").write_text('{"by": "1", "at": 1.0}')
     (stage.path(first) / "end").write_text('{"by": "1", "exit_code": 0, "started": 1.0, "ended": 2.0}')
-    stage.engine.jobs.clear()
+    stage.backend.jobs.clear()
     stage.tick()
     assert stage.job("1").state == "done" and stage.job("2").state == "active"
     for _ in range(2):
@@ -358,15 +358,15 @@ def test_what_runs_though_the_ledger_has_ended_it_is_stopped(stage):
     stage.tick()
     stage.end(DONE, exit_code=0)
     stage.tick()
-    stage.engine.launches["9"] = stage.engine.launches["1"]
-    stage.engine.jobs = {"9": AttemptStatus(stage.attempt().id, "9", RUNNING)}
+    stage.backend.launches["9"] = stage.backend.launches["1"]
+    stage.backend.jobs = {"9": AttemptStatus(stage.attempt().id, "9", RUNNING)}
     assert stage.tick().stopped == ["9"]
 
 
 def test_an_attempt_that_the_ledger_does_not_know_is_left_alone_and_told(stage):
-    stage.engine.launches["9"] = None
-    stage.engine.jobs["9"] = AttemptStatus("elsewhere-1-1", "9", PENDING)
-    assert stage.tick().strangers == ["elsewhere-1-1"] and stage.engine.jobs["9"].state == PENDING
+    stage.backend.launches["9"] = None
+    stage.backend.jobs["9"] = AttemptStatus("elsewhere-1-1", "9", PENDING)
+    assert stage.tick().strangers == ["elsewhere-1-1"] and stage.backend.jobs["9"].state == PENDING
 
 
 def test_another_router_takes_over_when_a_lease_runs_out_and_not_before(stage):
@@ -406,11 +406,11 @@ def test_two_routers_never_fill_a_pool_twice(stage):
 
     stage.ledger.decide = between
     one.tick()
-    assert sum(s.state == RUNNING for s in stage.engine.jobs.values()) == 2 and len(stage.ledger.attempts()) == 2
+    assert sum(s.state == RUNNING for s in stage.backend.jobs.values()) == 2 and len(stage.ledger.attempts()) == 2
 
 
 def test_chips_of_strangers_are_not_ours(stage):
-    stage.engine.foreign["near"] = 2
+    stage.backend.foreign["near"] = 2
     stage.submit(job("run"), option("near", 1.0), option("far", 500.0))
     stage.tick()
     assert stage.ledger.attempts() == []  # it waits: a minute for near is better than far
@@ -429,9 +429,9 @@ def test_no_job_starts_in_a_drained_pool(stage):
 @pytest.mark.parametrize("policy", ["fastest", "cheapest", "max-throughput-per-dollar", "max-min-fair"])
 @pytest.mark.thorough
 @pytest.mark.parametrize("drained", [True, False])
-def test_what_runs_in_a_pool_that_is_drained_or_whose_engine_is_away_goes_on(tmp_path, policy, drained):
-    engines = {"slurm": Scripted("slurm"), "ray": Scripted("ray")}
-    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], engines, policy)
+def test_what_runs_in_a_pool_that_is_drained_or_whose_backend_is_away_goes_on(tmp_path, policy, drained):
+    backends = {"slurm": Scripted("slurm"), "ray": Scripted("ray")}
+    stage = Stage(tmp_path, [pool("near", backend="slurm"), pool("far", backend="ray")], backends, policy)
     stage.submit(job("run", checkpoint=restartable()), option("near", 5000.0), option("far", 9000.0))
     stage.tick()
     assert stage.attempt().pool == "near"
@@ -439,7 +439,7 @@ def test_what_runs_in_a_pool_that_is_drained_or_whose_engine_is_away_goes_on(tmp
     if drained:
         stage.ledger.drain("near", True, "maintenance", stage.now)
     else:
-        stage.engine.down("connection refused")
+        stage.backend.down("connection refused")
     for _ in range(5):
         stage.tick(200.0)
     assert stage.attempt().state == "running" and not stage.attempt().stop and len(stage.ledger.attempts()) == 1
@@ -455,27 +455,27 @@ def test_a_job_whose_pools_are_all_full_waits_with_the_reason(stage):
 
 
 def test_a_full_pool_with_a_queue_of_its_own_gets_the_next_job_alone(tmp_path):
-    stage = Stage(tmp_path, [pool("near", engine="slurm")], queues=True)
-    stage.engine.foreign["near"] = 2
-    stage.engine.state = PENDING
+    stage = Stage(tmp_path, [pool("near", backend="slurm")], queues=True)
+    stage.backend.foreign["near"] = 2
+    stage.backend.state = PENDING
     for _ in range(3):
         stage.submit(job("run"), option("near", 100.0))
     for _ in range(5):
         stage.tick()
-    assert len(stage.engine.jobs) == 1
-    assert "the engine's own queue" in stage.ledger.decisions(stage.ledger.attempts()[0].job_id)[-1].decision.reason
+    assert len(stage.backend.jobs) == 1
+    assert "the backend's own queue" in stage.ledger.decisions(stage.ledger.attempts()[0].job_id)[-1].decision.reason
     stage.ledger.close()
 
 
-def test_a_job_that_an_engine_leaves_pending_moves_to_a_pool_with_room(tmp_path):
+def test_a_job_that_a_backend_leaves_pending_moves_to_a_pool_with_room(tmp_path):
     stage = Stage(tmp_path, queues=True)
-    stage.engine.foreign = {"near": 2, "far": 2}
-    stage.engine.state = PENDING
-    stage.engine.starts = {"near": stage.now + 10.0, "far": stage.now + 1e6}
+    stage.backend.foreign = {"near": 2, "far": 2}
+    stage.backend.state = PENDING
+    stage.backend.starts = {"near": stage.now + 10.0, "far": stage.now + 1e6}
     stage.submit(job("run"), option("near", 10.0), option("far", 20.0))
     stage.tick()
     assert stage.attempt().pool == "near"
-    stage.engine.foreign, stage.engine.starts, stage.engine.state = {"near": 2}, {"near": stage.now + 1e6}, RUNNING
+    stage.backend.foreign, stage.backend.starts, stage.backend.state = {"near": 2}, {"near": stage.now + 1e6}, RUNNING
     for _ in range(10):
         stage.tick(20.0)
     assert [(a.pool, a.state) for a in stage.ledger.attempts("1")] == [("near", "preempted"), ("far", "running")]
@@ -506,18 +506,18 @@ def test_the_loop_leaves_when_idle_once_or_told(stage):
 def test_a_router_that_is_told_to_stop_hands_nothing_more_over(stage):
     for _ in range(4):
         stage.submit(job("run"), option("near"), option("far"))
-    submit = stage.engine.submit
+    submit = stage.backend.submit
 
     def last(launch):
         stage.router.stopping.set()
         return submit(launch)
 
-    stage.engine.submit = last
+    stage.backend.submit = last
     stage.tick()
     assert sorted(a.state for a in stage.ledger.attempts()) == ["intended"] * 3 + ["submitted"]
-    stage.engine.submit = submit
+    stage.backend.submit = submit
     stage.tick(router=stage.another("one"))
-    assert len(stage.engine.jobs) == 4
+    assert len(stage.backend.jobs) == 4
 
 
 def test_a_router_that_comes_back_has_the_place_it_had(tmp_path):
@@ -532,21 +532,21 @@ def test_a_router_that_comes_back_has_the_place_it_had(tmp_path):
 
 def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
     """Its lease runs out while it is about to submit; another submits and the job ends; then it wakes up."""
-    from chipwise.route.backends.local.backend import LocalEngine
+    from chipwise.route.backends.local.backend import LocalBackend
 
     folder = tmp_path / "state"
-    stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})
+    stage = Stage(tmp_path, [pool("near")], {"local": LocalBackend(folder)})
     stage.submit(job("sh", "-c", "echo ran >> ../ran"), option("near"))
     other = stage.another("two")
-    submit = stage.router.engines["local"].engine.submit
+    submit = stage.router.backends["local"].backend.submit
 
-    class Slow(LocalEngine):
+    class Slow(LocalBackend):
         def submit(self, launch):
             stage.now += 100.0
             until_over(stage, other)
             return submit(launch)
 
-    stage.router.engines["local"].engine = Slow(folder)
+    stage.router.backends["local"].backend = Slow(folder)
     stage.tick()
     stage.tick()
     assert stage.job().state == "done" and len(stage.ledger.attempts()) == 1
@@ -555,22 +555,22 @@ def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
 
 
 def test_a_router_that_was_only_slow_does_not_run_what_another_has_given_up(tmp_path):
-    from chipwise.route.backends.local.backend import LocalEngine
+    from chipwise.route.backends.local.backend import LocalBackend
 
     folder = tmp_path / "state"
-    stage = Stage(tmp_path, [pool("near")], {"local": LocalEngine(folder)})
+    stage = Stage(tmp_path, [pool("near")], {"local": LocalBackend(folder)})
     stage.submit(job("touch", "../ran"), option("near"))
     other = stage.another("two")
-    submit = stage.router.engines["local"].engine.submit
+    submit = stage.router.backends["local"].backend.submit
 
-    class Slow(LocalEngine):
+    class Slow(LocalBackend):
         def submit(self, launch):
             stage.now += 100.0
             stage.ledger.ask_cancel("1", stage.now)
             until_over(stage, other)
             return submit(launch)
 
-    stage.router.engines["local"].engine = Slow(folder)
+    stage.router.backends["local"].backend = Slow(folder)
     stage.tick()
     for _ in range(3):
         stage.tick()

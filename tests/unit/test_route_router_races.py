@@ -1,10 +1,10 @@
-"""Two routers, clocks that jump, engines that tell a part, folders that are gone: no router falls over, no job is lost."""
+"""Two routers, clocks that jump, backends that tell a part, folders that are gone: no router falls over, no job is lost."""
 
 from dataclasses import replace
 
 import pytest
+from route_backend import Scripted
 from route_cases import job, option, pool, restartable
-from route_engine import Scripted
 from test_route_router import Stage
 
 from chipwise.route.backend import CANCELLED, DONE, FAILED, PENDING, RUNNING, AttemptStatus, BackendDown, BackendRefused
@@ -36,7 +36,7 @@ def block(stage, there=True):
             attempts.with_name("aside").rename(attempts)
 
 
-def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_back(stage):
+def test_a_folder_that_can_not_be_written_is_a_backend_that_is_down_until_it_is_back(stage):
     stage.submit(job("run"), option("near"))
     block(stage)
     report = stage.tick()
@@ -52,35 +52,35 @@ def test_a_folder_that_can_not_be_written_is_an_engine_that_is_down_until_it_is_
 
 def test_a_refusal_that_can_not_be_written_down_is_said_again_later(stage):
     stage.submit(job("run"), option("near"))
-    stage.engine.fails["submit"] = BackendDown("slow")
+    stage.backend.fails["submit"] = BackendDown("slow")
     stage.tick()
-    stage.engine.fails["submit"] = BackendRefused("no such partition")
-    submit = stage.engine.submit
+    stage.backend.fails["submit"] = BackendRefused("no such partition")
+    submit = stage.backend.submit
 
     def blocked(launch):
         block(stage)
         return submit(launch)
 
-    stage.engine.submit = blocked
+    stage.backend.submit = blocked
     stage.tick(5.0)
     assert stage.attempt().state == "intended"
     block(stage, False)
-    stage.engine.submit = submit
+    stage.backend.submit = submit
     stage.tick(200.0)
     assert stage.attempt().state == "refused"
 
 
-def test_an_engine_that_lists_a_part_at_first_loses_nothing(stage):
+def test_a_backend_that_lists_a_part_at_first_loses_nothing(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.tick()
-    shown, stage.engine.jobs = stage.engine.jobs, {}
+    shown, stage.backend.jobs = stage.backend.jobs, {}
     stage.tick(3600.0)  # the clock may have jumped, too
     assert stage.attempt().state == "running"
     stage.tick(1.0)
-    stage.engine.jobs = shown
+    stage.backend.jobs = shown
     stage.tick(3600.0)
-    stage.engine.jobs = {}
+    stage.backend.jobs = {}
     stage.tick(3600.0)
     assert stage.attempt().state == "running"  # seen in between: the count begins again
     stage.tick(-7200.0)
@@ -97,12 +97,12 @@ def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):
     stage.tick()
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
-    stage.engine.fails["cancel"] = BackendDown("permission denied")
+    stage.backend.fails["cancel"] = BackendDown("permission denied")
     stage.end(DONE, "2", exit_code=0)
     report = stage.tick()
     assert [end for _, end in report.ended] == ["done"] and stage.job("2").state == "done"
     assert "permission denied" in report.down["slurm"] and stage.job("1").state == "active"
-    stage.engine.up()
+    stage.backend.up()
     stage.tick(60.0)
     stage.tick()
     assert stage.job("1").state == "cancelled"
@@ -111,27 +111,27 @@ def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):
 def test_a_router_leaves_doubles_of_anothers_attempt_to_that_one(stage):
     """Each would keep another of the two, and both would be stopped."""
     stage.submit(job("run"), option("near"))
-    stage.engine.state = PENDING
+    stage.backend.state = PENDING
     stage.tick()
-    stage.engine.launches["0"] = stage.engine.launches["1"]
-    stage.engine.jobs["0"] = replace(stage.engine.jobs["1"], engine_id="0")
+    stage.backend.launches["0"] = stage.backend.launches["1"]
+    stage.backend.jobs["0"] = replace(stage.backend.jobs["1"], backend_id="0")
     stage.tick(0.1, stage.another("two"))
-    assert {s.state for s in stage.engine.jobs.values()} == {PENDING}
+    assert {s.state for s in stage.backend.jobs.values()} == {PENDING}
     stage.tick()
-    assert stage.engine.jobs["1"].state == PENDING and stage.engine.jobs["0"].state == CANCELLED
+    assert stage.backend.jobs["1"].state == PENDING and stage.backend.jobs["0"].state == CANCELLED
 
 
 def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(stage):
     stage.submit(job("run"), option("near"))
-    stage.engine.state = PENDING
+    stage.backend.state = PENDING
     stage.tick()
-    stage.engine.launches["2"] = stage.engine.launches["1"]
-    stage.engine.jobs["2"] = replace(stage.engine.jobs["1"], engine_id="2")
+    stage.backend.launches["2"] = stage.backend.launches["1"]
+    stage.backend.jobs["2"] = replace(stage.backend.jobs["1"], backend_id="2")
     stage.tick()
-    assert stage.engine.jobs["2"].state == CANCELLED
+    assert stage.backend.jobs["2"].state == CANCELLED
     folder = stage.path(stage.attempt().id)
     (folder / "claim").write_text('{"by": "2", "at": 1.0}')
-    stage.engine.set("1", state=FAILED, exit_code=79)
+    stage.backend.set("1", state=FAILED, exit_code=79)
     stage.tick()
     assert stage.attempt().state == "lost" and stage.job().state == "waiting"
 
@@ -143,17 +143,17 @@ def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
     folder = stage.path(stage.attempt().id)
     (folder / "claim").write_text('{"by": "1", "at": 1.0}')
     (folder / "end").write_text('{"by": "1", "exit_code": 0, "started": 1.0, "ended": 2.0}')
-    stage.engine.launches["7"] = stage.engine.launches["1"]
-    stage.engine.jobs = {"7": AttemptStatus(stage.attempt().id, "7", PENDING)}
+    stage.backend.launches["7"] = stage.backend.launches["1"]
+    stage.backend.jobs = {"7": AttemptStatus(stage.attempt().id, "7", PENDING)}
     stage.tick()
-    assert stage.job().state == "done" and stage.engine.jobs["7"].state == CANCELLED
+    assert stage.job().state == "done" and stage.backend.jobs["7"].state == CANCELLED
 
 
 def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):
     """Between the look at an attempt and the word that it is to stop."""
     stage.submit(job("run", budget=0.001), option("near", 0.1, usd_hour=3.6))
     stage.tick()
-    stage.engine.set("1", started=stage.now)
+    stage.backend.set("1", started=stage.now)
     stage.tick()
     ask = stage.ledger.ask_stop
 
@@ -179,7 +179,7 @@ def test_a_router_does_not_hand_over_what_another_has_taken_or_its_owner_cancell
         return found
 
     stage.ledger.decide = meanwhile
-    assert stage.tick().started == [] and stage.engine.jobs == {}
+    assert stage.tick().started == [] and stage.backend.jobs == {}
 
 
 def test_an_attempt_that_runs_is_not_handed_over_under_another_id(stage):
@@ -188,7 +188,7 @@ def test_an_attempt_that_runs_is_not_handed_over_under_another_id(stage):
     stage.tick()
     with pytest.raises(Conflict):
         stage.ledger.handed_over(stage.attempt().id, "99", stage.now)
-    assert stage.attempt().engine_id == "1" and stage.attempt().state == "running"
+    assert stage.attempt().backend_id == "1" and stage.attempt().state == "running"
 
 
 def test_clocks_set_back_by_years_hold_nothing_up(tmp_path):
@@ -201,9 +201,9 @@ def test_clocks_set_back_by_years_hold_nothing_up(tmp_path):
     stage.tick(1.0, other)
     stage.end(FAILED, "1", exit_code=1)
     stage.tick(1.0, other)
-    stage.engine.down()
+    stage.backend.down()
     stage.tick(1.0, other)
-    stage.engine.up()
+    stage.backend.up()
     stage.now = later - 5e8
     for _ in range(3):
         stage.tick(10.0)
@@ -219,7 +219,7 @@ def test_tries_after_one_by_hand_are_counted_whatever_the_clock_says(stage):
     stage.ledger.retry("1", stage.now)
     stage.now -= 1000.0
     stage.tick()
-    stage.engine.jobs["2"] = replace(stage.engine.jobs["2"], state="lost")
+    stage.backend.jobs["2"] = replace(stage.backend.jobs["2"], state="lost")
     stage.tick()
     stage.tick(1e6)
     assert [a.number for a in stage.router.reconcilers["slurm"].earlier(stage.attempt(3))] == [2]
@@ -228,7 +228,7 @@ def test_tries_after_one_by_hand_are_counted_whatever_the_clock_says(stage):
 def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):
     stage.submit(job("run", budget=1.0), option("near", 600.0, usd_hour=3.6), option("far", 600.0, usd_hour=3.6))
     stage.tick()
-    stage.engine.set("1", started=stage.now)
+    stage.backend.set("1", started=stage.now)
     stage.now += 500.0
     stage.end(FAILED, exit_code=1)
     stage.tick()
@@ -238,7 +238,7 @@ def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):
 def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage):
     stage.submit(job("run", budget=1.0, checkpoint=restartable(every=10.0)), option("near", 600.0, usd_hour=3.6))
     stage.tick()
-    stage.engine.set("1", started=stage.now)
+    stage.backend.set("1", started=stage.now)
     stage.now += 500.0
     stage.end(FAILED, exit_code=1)
     stage.tick()
@@ -259,7 +259,7 @@ def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):
     )
     stage.submit(job("run"))
     stage.tick()
-    launch = stage.engine.launches["1"]
+    launch = stage.backend.launches["1"]
     before = (launch.folder / "launch.json").read_bytes()
     write_launch(launch)
     assert (launch.folder / "launch.json").read_bytes() == before
@@ -272,9 +272,9 @@ def bury_after_claim(folder):
     return revoke_claim(folder, "one")
 
 
-def test_pools_of_one_engine_that_is_down_leave_the_others_alone(tmp_path):
+def test_pools_of_one_backend_that_is_down_leave_the_others_alone(tmp_path):
     bad, good = Scripted("slurm"), Scripted("ray")
-    stage = Stage(tmp_path, [pool("near", engine="slurm"), pool("far", engine="ray")], {"slurm": bad, "ray": good})
+    stage = Stage(tmp_path, [pool("near", backend="slurm"), pool("far", backend="ray")], {"slurm": bad, "ray": good})
     stage.submit(job("run"), option("near", 1.0), option("far", 100.0))
     bad.fails["submit"] = BackendDown("hangs")
     stage.tick()

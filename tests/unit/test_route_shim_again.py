@@ -1,4 +1,4 @@
-"""A job that its engine starts again: what a signal ended goes on, what ended by itself stays ended."""
+"""A job that its backend starts again: what a signal ended goes on, what ended by itself stays ended."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from patience import PATIENCE_S
 
 
 def shimmed(made, by="7", **variables):
-    """The shim as an engine starts it; its status."""
+    """The shim as a backend starts it; its status."""
     line = [sys.executable, "-I", "-S", shim.__file__, str(made.folder), by]
     return subprocess.run(
         line, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, check=False, timeout=PATIENCE_S
@@ -68,7 +68,7 @@ def test_a_start_that_was_overtaken_writes_no_end(tmp_path):
     assert shimmed(made) == 0 and not (made.folder / "end").exists() and read(made, "claim")["host"] == "another"
 
 
-def test_an_engines_words_come_before_the_programs(tmp_path):
+def test_a_backends_words_come_before_the_programs(tmp_path):
     made = launch(tmp_path, "echo", "a  b")
     (made.folder / "before.json").write_text(
         json.dumps({"argv": ["env", "X=$(id)", "sh", "-c", 'echo "$X"; exec "$@"', "sh"]})

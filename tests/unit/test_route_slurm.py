@@ -13,7 +13,7 @@ from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import BackendDown, BackendRefused, Launch
 from chipwise.route.backends import shim
-from chipwise.route.backends.slurm.backend import SlurmEngine, make, room_of
+from chipwise.route.backends.slurm.backend import SlurmBackend, make, room_of
 from chipwise.route.backends.slurm.read import (
     STATES,
     SlurmNode,
@@ -32,7 +32,7 @@ ANSWERS = Path(__file__).parent / "slurm_answers"
 H200 = pool(
     "h200",
     32,
-    engine="slurm",
+    backend="slurm",
     chip="h200",
     family="gpu",
     unit=8,
@@ -139,14 +139,14 @@ def test_apptainer_gets_the_image_by_its_own_name(image, name):
 
 
 def test_chips_that_are_cpus_are_asked_for_as_such():
-    at = pool("hosts", 64, engine="slurm")
+    at = pool("hosts", 64, backend="slurm")
     words = sbatch(request_of(launch(at, 12), {}))
     assert "--cpus-per-task=12" in words and not [w for w in words if w.startswith("--gres")]
 
 
 def test_a_render_shows_the_command_the_script_and_what_runs(tmp_path):
-    engine = SlurmEngine("l0", lambda a: tmp_path / a, {"conf": "/etc/slurm/slurm.conf"})
-    text = engine.render(launch(image="jax:24", secrets=("HF_TOKEN",)))
+    backend = SlurmBackend("l0", lambda a: tmp_path / a, {"conf": "/etc/slurm/slurm.conf"})
+    text = backend.render(launch(image="jax:24", secrets=("HF_TOKEN",)))
     command = text[text.index("sbatch ") : text.index(" <<'SCRIPT'")]
     assert shlex.split(command.replace("\\\n", "")) == sbatch(request_of(launch(image="jax:24"), {}))
     assert 'exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SLURM_JOB_ID"' in text
@@ -368,8 +368,8 @@ class Shown:
 
 
 def shown(folder, *rows):
-    """What an engine makes of jobs."""
-    return SlurmEngine("l0", lambda a: folder / a, link=Shown(*rows)).list()
+    """What a backend makes of jobs."""
+    return SlurmBackend("l0", lambda a: folder / a, link=Shown(*rows)).list()
 
 
 def leave(folder, by="7", exit_code=None, told=0, reason=""):
@@ -431,7 +431,7 @@ def test_a_job_that_never_reached_its_folder_says_so(tmp_path):
 def test_a_job_that_found_the_claim_of_another_is_not_the_attempt(tmp_path):
     leave(tmp_path, by="7", exit_code=0)
     rows = job_row(7, "COMPLETED"), job_row(8, "FAILED", exit_code=shim.TAKEN << 8), job_row(9, "PENDING")
-    assert [(s.engine_id, s.state) for s in shown(tmp_path, *rows)] == [("7", "done"), ("9", "pending")]
+    assert [(s.backend_id, s.state) for s in shown(tmp_path, *rows)] == [("7", "done"), ("9", "pending")]
 
 
 def test_a_second_start_of_what_must_run_once_is_a_loss(tmp_path):
@@ -474,7 +474,7 @@ def test_room_is_counted_by_partition_feature_and_unit(more, room):
         node("n2", 8, "b", ()),
         node("n3", 0, "a", (), False),
     ]
-    at = pool("p", **{"count": 100, "engine": "slurm", "chip": "h200", "family": "gpu", **more})
+    at = pool("p", **{"count": 100, "backend": "slurm", "chip": "h200", "family": "gpu", **more})
     found = room_of(at, nodes)
     assert (found.total, found.free, found.down) == room
 

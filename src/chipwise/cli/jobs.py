@@ -244,7 +244,7 @@ def explain(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: O
 
 @app.command("cancel", epilog=CHANGE_EXAMPLES)
 def cancel(jobs: Ids, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None) -> None:
-    """Cancel jobs: at once, or once the engine has stopped what runs."""
+    """Cancel jobs: at once, or once the backend has stopped what runs."""
     _change("cancel", jobs, ledger, output, out)
 
 

@@ -159,7 +159,7 @@ def asked(row: JobRow) -> list[str]:
         parts = [f"{variant.chips} x {variant.family}", safe(command, 2 * REASON) if command else "no command"]
         parts += [f"image {safe(variant.image)}"] if variant.image else []
         parts += [f"{name} set" for name, _ in variant.environment]
-        parts += [f"{name} from the engine's secrets" for name in variant.secrets]
+        parts += [f"{name} from the backend's secrets" for name in variant.secrets]
         lines.append(f"  variant {safe(variant.name)}: " + "; ".join(parts))
     return lines
 

@@ -161,7 +161,7 @@ def attempt(a: AttemptRow, output: Output | None) -> dict[str, Any]:
         "variant": a.variant,
         "state": a.state,
         "router": a.router,
-        "engine_id": a.engine_id or None,
+        "backend_id": a.backend_id or None,
         "intended": a.intended,
         "handed_over": a.submitted,
         "started": a.started,

@@ -1,4 +1,4 @@
-"""chipwise jobs render: what each engine would be asked for, without asking it."""
+"""chipwise jobs render: what each backend would be asked for, without asking it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LEDGER, JOB, ATTEMPT = "ledger", "1", "ledger-1-1"
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What one engine would be asked for."""
+    """What one backend would be asked for."""
 
     job: str
     option: Option
-    engine: str
-    text: str  # in the engine's own language; empty where it would refuse
+    backend: str
+    text: str  # in the backend's own language; empty where it would refuse
     refused: str = ""
 
 
@@ -76,9 +76,9 @@ def render(
     ] = "text",
     out: OutFile = None,
 ) -> None:
-    """Show what each engine would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
+    """Show what each backend would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
 
-    No engine is asked and nothing is written. The ledger gives attempts their ids; `ledger-1-1` stands for one here.
+    No backend is asked and nothing is written. The ledger gives attempts their ids; `ledger-1-1` stands for one here.
     """
     import time
 
@@ -121,7 +121,7 @@ def render(
 def _rendered(job: Job, options: Sequence[Option], read: Pools) -> list[Rendered]:
     """What a job's options become, by the way that the router goes."""
     from chipwise.route.backend import BackendRefused
-    from chipwise.route.backends.named import engine_name, engines_of
+    from chipwise.route.backends.named import backend_name, backends_of
     from chipwise.route.ledger.records import AttemptRow, JobRow
     from chipwise.route.router.submitter import launch_of
 
@@ -129,15 +129,15 @@ def _rendered(job: Job, options: Sequence[Option], read: Pools) -> list[Rendered
     found = []
     for option in options:
         pool = read.pool(option.pool)
-        name, folder = engine_name(pool), read.folder_of(pool.engine) / LEDGER
-        engine = engines_of([pool], {name: folder}, LEDGER)[name]
+        name, folder = backend_name(pool), read.folder_of(pool.backend) / LEDGER
+        backend = backends_of([pool], {name: folder}, LEDGER)[name]
         attempt = AttemptRow(ATTEMPT, JOB, 1, pool.name, option.variant, option, "intended", "", 0.0)
         try:
-            found.append(Rendered(job.name, option, name, engine.render(launch_of(row, attempt, pool, folder))))
+            found.append(Rendered(job.name, option, name, backend.render(launch_of(row, attempt, pool, folder))))
         except BackendRefused as refused:
             found.append(Rendered(job.name, option, name, "", str(refused)))
         finally:
-            close = getattr(engine, "close", None)
+            close = getattr(backend, "close", None)
             if close is not None:
                 close()
     return found
@@ -147,7 +147,7 @@ def _text(each: Rendered) -> str:
     option = each.option
     chips = f"{option.chips} chip{'' if option.chips == 1 else 's'}"
     shape = f" as {option.topology}" if option.topology else ""
-    first = f"# {each.job!r} as {option.variant}, {chips}{shape} of pool {option.pool}, through {each.engine}"
+    first = f"# {each.job!r} as {option.variant}, {chips}{shape} of pool {option.pool}, through {each.backend}"
     return f"{first}: refused: {each.refused}\n" if each.refused else f"{first}\n{each.text.rstrip()}\n"
 
 
@@ -156,7 +156,7 @@ def _record(each: Rendered) -> dict[str, Any]:
         "job": each.job,
         "pool": each.option.pool,
         "variant": each.option.variant,
-        "engine": each.engine,
+        "backend": each.backend,
         "chips": each.option.chips,
         "topology": each.option.topology or None,
         "text": each.text or None,

@@ -17,7 +17,7 @@ from chipwise.units import format_money
 
 if TYPE_CHECKING:
     from chipwise.route.ledger import Ledger
-    from chipwise.route.ledger.records import AttemptRow, DecisionRow, EngineRow, Event, JobRow, RouterRow
+    from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, RouterRow
 
 SILENT_S = 60.0  # without a word, after which a router counts as gone: twice the lease that routers take by default
 LATEST = 50  # decisions shown; a job that waits for weeks has more, and the latest matter
@@ -34,7 +34,7 @@ class Story:
     decisions: Sequence[DecisionRow]
     events: Sequence[Event]
     routers: Sequence[RouterRow]
-    engines: Sequence[EngineRow]
+    backends: Sequence[BackendRow]
     drained: Mapping[str, str]
     outputs: Mapping[str, Output]
 
@@ -49,7 +49,7 @@ def read(book: Ledger, job_id: str, now: float) -> Story:
         book.decisions(job_id, LATEST),
         book.events(job_id),
         book.routers(),
-        book.engines(),
+        book.backends(),
         book.drained(),
         outputs(book, attempts),
     )
@@ -192,8 +192,8 @@ def standing(told: Story) -> list[str]:
 
 
 def _around(told: Story) -> list[str]:
-    """What holds every job up: routers and engines that do not answer."""
-    lines = [f"engine {safe(e.name)} does not answer: {safe(e.error)}" for e in told.engines if not e.ok]
+    """What holds every job up: routers and backends that do not answer."""
+    lines = [f"backend {safe(e.name)} does not answer: {safe(e.error)}" for e in told.backends if not e.ok]
     alive = [r for r in told.routers if r.stopped is None and told.now - r.seen < SILENT_S]
     if alive:
         return lines

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chipwise.cli.blocks import Block
     from chipwise.route.backend import Capacity
     from chipwise.route.ledger import Ledger
-    from chipwise.route.ledger.records import EngineRow
+    from chipwise.route.ledger.records import BackendRow
     from chipwise.route.load import Pools
     from chipwise.route.pool import Pool
 
@@ -80,9 +80,9 @@ class Stand:
 
     pool: Pool
     held: int  # chips of attempts under way
-    room: Capacity | None  # as its engine says
-    error: str  # why the engine says nothing
-    engine: EngineRow | None  # as routers have found it
+    room: Capacity | None  # as its backend says
+    error: str  # why the backend says nothing
+    backend: BackendRow | None  # as routers have found it
     drained: str | None  # the reason
 
 
@@ -91,11 +91,11 @@ def pools(
     context: typer.Context,
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
-    ask: Annotated[bool, typer.Option("--ask/--no-ask", help="Ask the engines for their room.")] = True,
+    ask: Annotated[bool, typer.Option("--ask/--no-ask", help="Ask the backends for their room.")] = True,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """List the pools of a file: chip, room where the engine answers, price, terms, whether they are drained."""
+    """List the pools of a file: chip, room where the backend answers, price, terms, whether they are drained."""
     if context.invoked_subcommand is not None:
         return
     from chipwise.cli.progress import progress
@@ -104,7 +104,7 @@ def pools(
     formats(output, "table", "json", "csv")
     read = _read(pools)
     with progress("pools") as line:
-        line.say("pools: asking the engines")
+        line.say("pools: asking the backends")
         where, found = stands(read, ledger, ask)
     if output == "json":
         emit_json(_record(where, found, read.said), out)
@@ -152,10 +152,10 @@ def stands(read: Pools, ledger: str, ask: bool) -> tuple[str, list[Stand]]:
 
 
 def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
-    from chipwise.route.backends.named import engine_name
+    from chipwise.route.backends.named import backend_name
 
     held = {} if book is None else book.totals()["chips"]
-    known = {} if book is None else {row.name: row for row in book.engines()}
+    known = {} if book is None else {row.name: row for row in book.backends()}
     drained = {} if book is None else book.drained()
     rooms, errors = _rooms(read, "none" if book is None else book.uid) if ask else ({}, {})
     return [
@@ -163,8 +163,8 @@ def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
             p,
             int(held.get(p.name, 0)),
             rooms.get(p.name),
-            errors.get(engine_name(p), ""),
-            known.get(engine_name(p)),
+            errors.get(backend_name(p), ""),
+            known.get(backend_name(p)),
             drained.get(p.name),
         )
         for p in read.pools
@@ -172,20 +172,20 @@ def _stands(read: Pools, book: Ledger | None, ask: bool) -> list[Stand]:
 
 
 def _rooms(read: Pools, uid: str) -> tuple[dict[str, Capacity], dict[str, str]]:
-    """Chips by pool, and why engines say nothing."""
+    """Chips by pool, and why backends say nothing."""
     from chipwise.errors import ChipwiseError
-    from chipwise.route.backends.named import engine_name, engines_of
+    from chipwise.route.backends.named import backend_name, backends_of
     from chipwise.route.router.health import Guarded
 
-    by_engine: dict[str, list[Pool]] = {}
+    by_backend: dict[str, list[Pool]] = {}
     for pool in read.pools:
-        by_engine.setdefault(engine_name(pool), []).append(pool)
+        by_backend.setdefault(backend_name(pool), []).append(pool)
     rooms: dict[str, Capacity] = {}
     errors: dict[str, str] = {}
-    for name, theirs in by_engine.items():
+    for name, theirs in by_backend.items():
         try:
-            folders = {name: read.folder_of(theirs[0].engine) / uid}
-            rooms |= Guarded(name, engines_of(theirs, folders, uid)[name]).capacity(theirs)
+            folders = {name: read.folder_of(theirs[0].backend) / uid}
+            rooms |= Guarded(name, backends_of(theirs, folders, uid)[name]).capacity(theirs)
         except ChipwiseError as error:
             errors[name] = str(error)
     return rooms, errors
@@ -235,7 +235,7 @@ def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool
         rows.append(
             [
                 p.name,
-                p.engine,
+                p.backend,
                 p.chip,
                 str(p.count),
                 free,
@@ -246,16 +246,16 @@ def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool
                 state,
             ]
         )
-    errors = dict.fromkeys(f"{s.pool.engine}: {s.error}" for s in found if s.error)
+    errors = dict.fromkeys(f"{s.pool.backend}: {s.error}" for s in found if s.error)
     return [
         Text(f"ledger {safe(where)}" if where else "no ledger yet: nothing is drained, no job has run"),
         Table(
-            ["pool", "engine", "chip", "chips", "free", "held by jobs", "$/chip-hour", "terms", "region", "state"],
+            ["pool", "backend", "chip", "chips", "free", "held by jobs", "$/chip-hour", "terms", "region", "state"],
             rows,
-            frozenset({"pool", "engine", "chip", "free", "terms", "region", "state"}),
+            frozenset({"pool", "backend", "chip", "free", "terms", "region", "state"}),
             drop=("region", "held by jobs"),
         ),
-        *([] if asked else [Text("The engines were not asked for their room.")]),
+        *([] if asked else [Text("The backends were not asked for their room.")]),
         *(Text(f"does not answer: {safe(line)}") for line in errors),
         *(Text(f"assumed: {safe(line)}") for line in said),
     ]
@@ -264,8 +264,8 @@ def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool
 def _health(s: Stand) -> str:
     if s.error:
         return "does not answer"
-    if s.engine is not None and not s.engine.ok:
-        return f"down for routers, {s.engine.failures} tries"
+    if s.backend is not None and not s.backend.ok:
+        return f"down for routers, {s.backend.failures} tries"
     return "ready"
 
 
@@ -283,10 +283,10 @@ def _record(where: str, found: Sequence[Stand], said: Sequence[str]) -> dict[str
 def _pool_record(s: Stand) -> dict[str, Any]:
     from math import isfinite
 
-    p, room, e = s.pool, s.room, s.engine
+    p, room, e = s.pool, s.room, s.backend
     return {
         "name": p.name,
-        "engine": p.engine,
+        "backend": p.backend,
         "chip": p.chip,
         "family": p.family,
         "count": p.count,

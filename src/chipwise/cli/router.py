@@ -106,7 +106,7 @@ def run(
     ],
     ledger: LedgerOpt = "",
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Between two looks at the engines.")
+        str, typer.Option("--interval", metavar="TIME", help="Between two looks at the backends.")
     ] = "2s",
     lease: Annotated[
         str,
@@ -156,8 +156,8 @@ def run(
 ) -> None:
     """Send jobs to pools until told to stop; it may be killed at any moment.
 
-    Each look: what the engines show is brought together with the ledger, ended attempts are settled (done, tried again
-    elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any engine
+    Each look: what the backends show is brought together with the ledger, ended attempts are settled (done, tried again
+    elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any backend
     hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
     """
     from chipwise.cli.pricing import read_pools
@@ -206,7 +206,7 @@ def _run(
     from chipwise.cli.progress import waiting
     from chipwise.cli.render import emit, emit_json
     from chipwise.cli.router_lines import Told
-    from chipwise.route.backends.named import engine_name, engines_of
+    from chipwise.route.backends.named import backend_name, backends_of
     from chipwise.route.router import Router, identity
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.metrics import Metrics
@@ -216,12 +216,12 @@ def _run(
     gauges = Metrics()
     endpoint = None if metrics is None else Endpoint(metrics, token, gauges.text)
     try:
-        folders = {engine_name(pool): read.folder_of(pool.engine) / book.uid for pool in read.pools}
-        engines = engines_of(read.pools, folders, book.uid)
+        folders = {backend_name(pool): read.folder_of(pool.backend) / book.uid for pool in read.pools}
+        backends = backends_of(read.pools, folders, book.uid)
         _settle(book, own.name, name, {**folders, f"routers of {socket.gethostname()}": read.folder / book.uid})
         made = Router(
             book,
-            engines,
+            backends,
             read.pools,
             policy,  # type: ignore[arg-type]
             folders=folders,
@@ -258,7 +258,7 @@ def _settle(book: Ledger, name: str, policy: str, folders: Mapping[str, Path]) -
     from chipwise.route.router.identity import mark_of
     from chipwise.route.router.status import SILENT_S
 
-    homes = {engine: (mark_of(folder), str(folder)) for engine, folder in folders.items()}
+    homes = {backend: (mark_of(folder), str(folder)) for backend, folder in folders.items()}
     book.settle(homes, name, socket.gethostname(), os.getpid(), policy, time.time(), SILENT_S)
 
 
@@ -329,7 +329,7 @@ def status(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """How routing stands: routers, engines with what they last said, jobs by state, what is wrong in the ledger."""
+    """How routing stands: routers, backends with what they last said, jobs by state, what is wrong in the ledger."""
     import time
 
     from chipwise.cli import router_lines

@@ -61,10 +61,10 @@ class Told:
         for attempt in report.refused:
             self._count("refused")
             self.say(f"{at} {self._ended(attempt, 'refused')}")
-        for engine_id in report.stopped:
-            self.say(f"{at} told to stop: {engine_id}")
+        for backend_id in report.stopped:
+            self.say(f"{at} told to stop: {backend_id}")
         for attempt in report.strangers:
-            self.say(f"{at} attempt {attempt} runs on its engine and is not in the ledger: left alone")
+            self.say(f"{at} attempt {attempt} runs on its backend and is not in the ledger: left alone")
         for attempt in report.homeless:
             if attempt not in self.homeless:
                 row = self.router.ledger.attempt(attempt)
@@ -75,7 +75,7 @@ class Told:
         if report.removed:
             self.say(f"{at} folders of {len(report.removed)} old attempts removed")
         self.homeless = set(report.homeless)
-        self._engines(report, at)
+        self._backends(report, at)
 
     def end(self, ticks: int) -> None:
         """The last line."""
@@ -96,7 +96,7 @@ class Told:
             "ticks": self.ticks,
             "attempts": {k: self.counts[k] for k in sorted(self.counts)},
             "jobs": {k: int(n) for k, n in self.router.ledger.totals()["jobs"].items()},
-            "engines_down": self.down,
+            "backends_down": self.down,
             "assumptions": self.assumptions(),
         }
 
@@ -114,13 +114,13 @@ class Told:
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def _engines(self, report: TickReport, at: str) -> None:
+    def _backends(self, report: TickReport, at: str) -> None:
         for name, error in report.down.items():
             if self.down.get(name) != error:
                 wait = max(0.0, self.router.health.rows[name].next_try - report.at)
-                self.say(f"{at} engine {name} does not answer: {error}; next try in {format_seconds(wait)}")
+                self.say(f"{at} backend {name} does not answer: {error}; next try in {format_seconds(wait)}")
         for name in [name for name in self.down if name in report.up]:
-            self.say(f"{at} engine {name} answers again")
+            self.say(f"{at} backend {name} answers again")
         self.down = dict(report.down)
 
 
@@ -142,7 +142,7 @@ def status_record(found: Status) -> dict[str, Any]:
             }
             for row, pulse in found.routers
         ],
-        "engines": [
+        "backends": [
             {
                 "name": row.name,
                 "ok": row.ok,
@@ -151,7 +151,7 @@ def status_record(found: Status) -> dict[str, Any]:
                 "error": row.error,
                 "next_try": row.next_try if not row.ok else None,
             }
-            for row in found.engines
+            for row in found.backends
         ],
         "jobs": found.jobs,
         "attempts": found.attempts,
@@ -186,10 +186,10 @@ def status_blocks(found: Status) -> list[Block]:
         )
     else:
         blocks.append(Text("No router has run on this ledger."))
-    if found.engines:
+    if found.backends:
         blocks.append(
             Table(
-                ["engine", "answers", "since", "failures", "next try", "error"],
+                ["backend", "answers", "since", "failures", "next try", "error"],
                 [
                     [
                         row.name,
@@ -199,10 +199,10 @@ def status_blocks(found: Status) -> list[Block]:
                         "" if row.ok else f"in {format_seconds(max(0.0, row.next_try - found.at))}",
                         row.error,
                     ]
-                    for row in found.engines
+                    for row in found.backends
                 ],
-                frozenset({"engine", "answers", "error"}),
-                title="Engines",
+                frozenset({"backend", "answers", "error"}),
+                title="Backends",
             )
         )
     blocks.append(

@@ -1,1 +1,1 @@
-"""Where each job goes: predicted on every pool, chosen by a policy, run on the engine people have, never lost."""
+"""Where each job goes: predicted on every pool, chosen by a policy, run on the backend people have, never lost."""

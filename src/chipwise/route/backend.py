@@ -1,4 +1,4 @@
-"""What an engine must do, and what is said to it and by it. Engines keep no state: the ledger does."""
+"""What a backend must do, and what is said to it and by it. Backends keep no state: the ledger does."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
-# states of an attempt as an engine sees it
+# states of an attempt as a backend sees it
 PENDING, RUNNING, DONE, FAILED, LOST, CANCELLED = "pending", "running", "done", "failed", "lost", "cancelled"
 ENDED = frozenset({DONE, FAILED, LOST, CANCELLED})
 
 
 class BackendDown(ChipwiseError):
-    """The engine did not answer, answered too late, or answered nonsense: nothing is known; try again later."""
+    """The backend did not answer, answered too late, or answered nonsense: nothing is known; try again later."""
 
 
 class BackendRefused(ChipwiseError):
-    """The engine answered that it will not take this launch: its own words."""
+    """The backend answered that it will not take this launch: its own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One attempt, ready for an engine. `attempt` is unique over all ledgers and is carried by the engine's job."""
+    """One attempt, ready for a backend. `attempt` is unique over all ledgers and is carried by the backend's job."""
 
     attempt: str  # letters, digits and dashes alone
     number: int  # 1 for the first
@@ -38,22 +38,22 @@ class Launch:
     option: Option
     folder: Path  # of the attempt: its launch file, claim, output and end; shared with the nodes that run it
     environment: Mapping[str, str]  # complete, but for secrets
-    time_limit: float | None = None  # seconds after which the engine may stop it
+    time_limit: float | None = None  # seconds after which the backend may stop it
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """An attempt as its engine shows it."""
+    """An attempt as its backend shows it."""
 
     attempt: str
-    engine_id: str
+    backend_id: str
     state: str  # one of the states above
     exit_code: int | None = None
     started: float | None = None  # seconds since 1970
     ended: float | None = None
     where: str = ""  # nodes
-    reason: str = ""  # the engine's own words
-    restarts: int = 0  # times that the engine itself has started it again
+    reason: str = ""  # the backend's own words
+    restarts: int = 0  # times that the backend itself has started it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Capacity:
 
 
 class Backend(Protocol):
-    """An engine. Every call may raise `BackendDown`; none waits longer than its time-out."""
+    """A backend. Every call may raise `BackendDown`; none waits longer than its time-out."""
 
     name: str
 
@@ -75,19 +75,19 @@ class Backend(Protocol):
         """What would be submitted, for people to read."""
 
     def submit(self, launch: Launch) -> str:
-        """Hand an attempt over; the engine's own id of it. `BackendRefused` where it won't have it."""
+        """Hand an attempt over; the backend's own id of it. `BackendRefused` where it won't have it."""
 
     def list(self) -> Sequence[AttemptStatus]:
-        """Every attempt of this ledger that the engine still knows, ended ones included."""
+        """Every attempt of this ledger that the backend still knows, ended ones included."""
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
-        """Some attempts (attempt, engine id or empty), also those `list` has forgotten; unknown ones are absent."""
+        """Some attempts (attempt, backend id or empty), also those `list` has forgotten; unknown ones are absent."""
 
-    def cancel(self, engine_id: str) -> None:
+    def cancel(self, backend_id: str) -> None:
         """Stop one. It is no error if it has ended."""
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool."""
 
     def predicted_start(self, launch: Launch) -> float | None:
-        """When it would start, seconds since 1970; None where the engine can't tell."""
+        """When it would start, seconds since 1970; None where the backend can't tell."""

@@ -21,7 +21,7 @@ class Variant:
     command: tuple[str, ...] = ()  # the program and its arguments; no shell ever sees them
     image: str = ""
     environment: tuple[tuple[str, str], ...] = ()
-    secrets: tuple[str, ...] = ()  # names of variables whose values the engine fetches; values are never kept
+    secrets: tuple[str, ...] = ()  # names of variables whose values the backend fetches; values are never kept
     layout: str = ""  # fsdp=8,tp=2; the best one where empty
     batch: int | None = None  # global batch, in place of the workload's
     precision: str = ""  # in place of the workload's

@@ -235,7 +235,7 @@ class JobTable:
     ) -> ClusterState:
         """Everything as it is now.
 
-        `start`: when full pools have room again, as their engines say, by pool or by job and pool; where nothing is
+        `start`: when full pools have room again, as their backends say, by pool or by job and pool; where nothing is
         told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
         """
         at = self.moment(now, free, total, start=start, weights=weights)
@@ -455,7 +455,7 @@ class JobTable:
 
 @jit_cached
 def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
-    """Starts by pool and chips. `said`: as the engine tells; else when enough running jobs, soonest first, have ended.
+    """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
 
     Chips of strangers are taken to be free when the last of ours is.
     """

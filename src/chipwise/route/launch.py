@@ -1,4 +1,4 @@
-"""From an attempt to what an engine gets: the program's environment and the files of its folder.
+"""From an attempt to what a backend gets: the program's environment and the files of its folder.
 
 An attempt's folder holds, each written whole or not at all:
 
@@ -62,15 +62,15 @@ def environment(
 class Claim:
     """Who runs an attempt."""
 
-    by: str  # the engine's id of the job
+    by: str  # the backend's id of the job
     at: float
     pid: int = 0
     start: int = 0  # of the process, in clock ticks since boot: a pid that is used again is another process
     boot: str = ""
     host: str = ""
     pool: str = ""
-    chips: tuple[int, ...] = ()  # handed out by the engine, where it does so
-    restarts: int = 0  # by the engine itself
+    chips: tuple[int, ...] = ()  # handed out by the backend, where it does so
+    restarts: int = 0  # by the backend itself
     space: str = ""  # of names of processes: a pid means nothing in another
 
 
@@ -87,7 +87,7 @@ class End:
 
     @property
     def state(self) -> str:
-        """The engine's state for it: a program that leaves with 0 has finished, even if it was told to stop."""
+        """The backend's state for it: a program that leaves with 0 has finished, even if it was told to stop."""
         if self.exit_code is None:
             return LOST
         return DONE if self.exit_code == 0 else CANCELLED if self.told else FAILED
@@ -136,8 +136,8 @@ def write_launch(launch: Launch, grace: float | None = None) -> None:
 def revoke_claim(folder: Path, by: str) -> bool:
     """Claim an attempt so that no program of it runs, now or later; False where another has claimed it.
 
-    Whoever ends an attempt that no engine is known to have ended does this first: a router that was only slow may still
-    be about to submit it.
+    Whoever ends an attempt that no backend is known to have ended does this first: a router that was only slow may
+    still be about to submit it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A pool: chips of one kind that an engine hands out. Plain data; `load` reads it from a file."""
+"""A pool: chips of one kind that a backend hands out. Plain data; `load` reads it from a file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TERMS = ("ondemand", "spot", "reserved", "owned")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Chips of one kind in one place, handed out by one engine."""
+    """Chips of one kind in one place, handed out by one backend."""
 
     name: str
-    engine: str  # one of ENGINES
+    backend: str  # one of ENGINES
     chip: str  # its name in the catalog, or "cpu" for a pool without accelerators
     family: str  # gpu, tpu or cpu
     count: int  # chips in all
@@ -27,8 +27,8 @@ class Pool:
     interruptions: float = 0.0  # a unit-hour; of spot chips
     watts_chip: float = 0.0  # drawn by a busy chip with its share of the host, cooling included
     power_cap: float = inf  # watts of the whole pool
-    max_seconds: float = inf  # longest run that the engine allows
-    address: tuple[tuple[str, str], ...] = ()  # where in the engine: partition, constraint, gres, queue, namespace, ...
+    max_seconds: float = inf  # longest run that the backend allows
+    address: tuple[tuple[str, str], ...] = ()  # where in the backend: partition, gres, queue, namespace, ...
     cloud: str = ""  # whose chips they are; empty: one's own, or not said
 
     @property

@@ -70,7 +70,7 @@ def may_be_handed(pool: Pool, names: Sequence[str]) -> None:
     """A `Refusal` where a job that asks for these can't have them in a pool; it says what would allow it."""
     if not names:
         return
-    if pool.engine == "kubernetes":  # the keys of an object that the pool names
+    if pool.backend == "kubernetes":  # the keys of an object that the pool names
         if not pool.at("secret"):
             raise Refusal(
                 f"the job asks for {', '.join(names)}, and the pool names no Secret", f"secret: NAME {_where(pool)}"
@@ -85,4 +85,4 @@ def may_be_handed(pool: Pool, names: Sequence[str]) -> None:
 
 
 def _where(pool: Pool) -> str:
-    return f"in its address, or under engines.{pool.engine}, of the pools file"
+    return f"in its address, or under backends.{pool.backend}, of the pools file"

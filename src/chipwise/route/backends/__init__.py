@@ -1,1 +1,1 @@
-"""The engines that run jobs, each behind `chipwise.route.backend.Engine`."""
+"""The backends that run jobs, each behind `chipwise.route.backend.Backend`."""

@@ -1,4 +1,4 @@
-"""The engines that a pools file names."""
+"""The backends that a pools file names."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from chipwise.route.backend import Backend
 from chipwise.route.pool import ENGINES, Pool
 
 
-def engine_name(pool: Pool) -> str:
-    """The engine of a pool: its kind, and which cluster of that kind where the pool says so.
+def backend_name(pool: Pool) -> str:
+    """The backend of a pool: its kind, and which cluster of that kind where the pool says so.
 
-    >>> engine_name(Pool("a", "slurm", "h100", "gpu", 8, address=(("cluster", "north"),)))
+    >>> backend_name(Pool("a", "slurm", "h100", "gpu", 8, address=(("cluster", "north"),)))
     'slurm/north'
     """
     cluster = pool.at("cluster")
-    return f"{pool.engine}/{cluster}" if cluster else pool.engine
+    return f"{pool.backend}/{cluster}" if cluster else pool.backend
 
 
-def engines_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) -> dict[str, Backend]:
-    """An engine for each that the pools name. `folders`: of each, where this ledger's attempts lie; `uid` names it."""
+def backends_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) -> dict[str, Backend]:
+    """A backend for each that the pools name. `folders`: of each, where this ledger's attempts lie; `uid` names it."""
     by_name: dict[str, list[Pool]] = {}
     for pool in pools:
-        by_name.setdefault(engine_name(pool), []).append(pool)
-    return {name: _engine(name, theirs, folders[name], uid) for name, theirs in by_name.items()}
+        by_name.setdefault(backend_name(pool), []).append(pool)
+    return {name: _backend(name, theirs, folders[name], uid) for name, theirs in by_name.items()}
 
 
-def _engine(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Backend:
-    kind = pools[0].engine
+def _backend(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Backend:
+    kind = pools[0].backend
     if kind not in ENGINES:
-        raise InputError("engine", kind, f"one of {', '.join(ENGINES)}")
+        raise InputError("backend", kind, f"one of {', '.join(ENGINES)}")
     try:
         module = import_module(f"chipwise.route.backends.{kind}.backend")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("chipwise"):
             raise
-        raise InputError("engine", kind, f"a machine with its client: pip install 'chipwise[{kind}]'") from None
+        raise InputError("backend", kind, f"a machine with its client: pip install 'chipwise[{kind}]'") from None
     made: Backend = module.make(name, pools, folder, uid)
     return made
 

@@ -1,13 +1,13 @@
-"""Runs one attempt on the node where its engine put it, once: ``python3 shim.py FOLDER BY``.
+"""Runs one attempt on the node where its backend put it, once: ``python3 shim.py FOLDER BY``.
 
-FOLDER is the attempt's (see `chipwise.route.launch`), BY is the engine's id of this job. The first that comes makes
+FOLDER is the attempt's (see `chipwise.route.launch`), BY is the backend's id of this job. The first that comes makes
 the claim and runs the program; whoever finds the claim of another leaves with `TAKEN` and runs nothing. The same BY may
-come again when its engine starts the job anew: what a signal ended then goes on, what ended by itself stays ended, and
-where CHIPWISE_ONCE is set nothing is run again (`ONCE`). An engine may put words before those of the program (srun, a
+come again when its backend starts the job anew: what a signal ended then goes on, what ended by itself stays ended, and
+where CHIPWISE_ONCE is set nothing is run again (`ONCE`). A backend may put words before those of the program (srun, a
 container): before.json. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
 
 No shell is involved: the program gets its arguments and variables byte for byte. Secrets are variables of this process,
-put there by the engine; they are handed on and never written. A SIGTERM or SIGINT is handed on to the program, which
+put there by the backend; they are handed on and never written. A SIGTERM or SIGINT is handed on to the program, which
 has `grace` seconds to save its work. A program that was told to stop and leaves with 0 has finished; one that has only
 saved its work must leave with another status (143 is the custom).
 """
@@ -30,12 +30,12 @@ from typing import Any
 TAKEN, UNREADABLE, ONCE = 79, 80, 81
 NOT_FOUND, NOT_STARTED, BY_SIGNAL = 127, 126, 128  # as shells have it
 GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slurm's KillWait is 30 s too
-# what the engine handed out is not the job's to change
+# what the backend handed out is not the job's to change
 ENGINES_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
 ALIVE = "alive"  # locked in an attempt's folder while its shim lives
 PATIENCE_S = 600.0  # for which it tries to write the end: disks are made room on by people
 LOCK_TRIES = 100  # over five seconds; those who look hold it for microseconds
-LOCK = "CHIPWISE_LOCK_FD"  # a lock of the engine's that this process holds until the claim is made
+LOCK = "CHIPWISE_LOCK_FD"  # a lock of the backend's that this process holds until the claim is made
 
 
 def whole(path: str, value: dict[str, Any], replace: bool = True) -> None:
@@ -99,7 +99,7 @@ def myself() -> dict[str, Any]:
         with open("/proc/sys/kernel/random/boot_id") as file:
             found["boot"] = file.read().strip()
         found["space"] = os.readlink("/proc/self/ns/pid")  # a pid is one of its own name space, as containers have
-    except (OSError, ValueError, IndexError):  # no /proc: the engine itself must know whether it runs
+    except (OSError, ValueError, IndexError):  # no /proc: the backend itself must know whether it runs
         pass
     return found
 
@@ -145,7 +145,7 @@ def held(folder: str) -> None:
 
 
 def mine_still(folder: str, by: str) -> bool:
-    """Whether the claim is this process's: its engine may have given up this node and started the job on another."""
+    """Whether the claim is this process's: its backend may have given up this node and started the job on another."""
     found, me = read(os.path.join(folder, "claim")) or {}, myself()
     return found.get("by") == by and all(found.get(key) == me[key] for key in ("pid", "host"))
 
@@ -156,7 +156,7 @@ def octets(words: list[str]) -> list[bytes]:
 
 
 def variables(launch: dict[str, Any]) -> dict[bytes, bytes]:
-    """The program's environment: this process's, then the launch's, then what the engine handed out."""
+    """The program's environment: this process's, then the launch's, then what the backend handed out."""
     found = dict(os.environb)
     found.pop(LOCK.encode(), None)
     own = {octets([k])[0]: octets([v])[0] for k, v in launch["environment"].items()}

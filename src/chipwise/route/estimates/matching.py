@@ -14,12 +14,12 @@ from chipwise.units import GIGA, format_bytes
 def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple[int, str]:
     """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there.
 
-    `launched`: it is to run and not only to be simulated, which needs an image on some engines, and its secrets.
+    `launched`: it is to run and not only to be simulated, which needs an image on some backends, and its secrets.
     """
     c = job.constraints
     if variant.on and pool.chip not in variant.on:
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
-    if launched and pool.engine == "kubernetes" and not variant.image:
+    if launched and pool.backend == "kubernetes" and not variant.image:
         raise Refusal("the variant has no image, and Kubernetes runs nothing else", f"variants.{variant.name}.image")
     for what, allowed, here in (
         ("chips", c.chips, pool.chip),

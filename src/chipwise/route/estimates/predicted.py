@@ -132,7 +132,7 @@ class Predictor:
         return p
 
     def _served(self, workload: ServingWorkload, acc: Accelerators) -> Predicted:
-        """An offline job on as many engines as the chips hold."""
+        """An offline job on as many backends as the chips hold."""
         from chipwise.compare.rows import Refused
         from chipwise.compare.serving_rows import Market, demand_of
         from chipwise.compare.terms import Candidate, Terms
@@ -149,7 +149,7 @@ class Predictor:
             listed(),
         )
         if self.progress is not None:
-            self.progress(str(acc), "simulating what its engines answer", 0.0)
+            self.progress(str(acc), "simulating what its replicas answer", 0.0)
         row = market.evaluate(Candidate(acc.chip, acc))
         if isinstance(row, Refused):
             raise Refusal(row.reason, row.unlock)

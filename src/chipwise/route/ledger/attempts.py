@@ -203,27 +203,27 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
     return taken
 
 
-def handed_over(db: Database, attempt: str, engine_id: str, now: float) -> None:
-    """The engine has taken an attempt, under an id of its own."""
-    row, engine_id = one(db, attempt), storable(engine_id)
-    if row.state != INTENDED and row.engine_id == engine_id:
+def handed_over(db: Database, attempt: str, backend_id: str, now: float) -> None:
+    """The backend has taken an attempt, under an id of its own."""
+    row, backend_id = one(db, attempt), storable(backend_id)
+    if row.state != INTENDED and row.backend_id == backend_id:
         return  # said twice
-    if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the engine shows decides
-        raise Conflict(f"attempt {attempt} runs as {row.engine_id}: it isn't handed over as {engine_id}")
+    if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the backend shows decides
+        raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't handed over as {backend_id}")
     step_attempt(attempt, row.state, SUBMITTED)
     db.run(
-        "UPDATE attempts SET state = 'submitted', engine_id = ?, submitted = ? WHERE id = ?", engine_id, now, attempt
+        "UPDATE attempts SET state = 'submitted', backend_id = ?, submitted = ? WHERE id = ?", backend_id, now, attempt
     )
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-    note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {engine_id}", attempt)
+    note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {backend_id}", attempt)
 
 
 def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
-    """What the engine shows of an attempt that has not ended there."""
+    """What the backend shows of an attempt that has not ended there."""
     row = one(db, attempt)
     state = {PENDING: SUBMITTED, SEEN_RUNNING: RUNNING}.get(what.state)
     if state is None:
-        raise Conflict(f"attempt {attempt} has ended on its engine ({what.state}): `end` it")
+        raise Conflict(f"attempt {attempt} has ended on its backend ({what.state}): `end` it")
     if row.state not in UNDER_WAY:
         raise Conflict(f"attempt {attempt} is {row.state}: it can't become {state}")
     if state != row.state:
@@ -231,7 +231,7 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     after = replace(
         row,
         state=state,
-        engine_id=storable(what.engine_id) or row.engine_id,
+        backend_id=storable(what.backend_id) or row.backend_id,
         submitted=now if row.submitted is None else row.submitted,
         started=what.started if what.started is not None else row.started or (now if state == RUNNING else None),
         where=text_of(what.where) or row.where,
@@ -241,10 +241,10 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     if after == row:
         return
     db.run(
-        "UPDATE attempts SET state = ?, engine_id = ?, submitted = ?, started = ?, place = ?, reason = ?, "
+        "UPDATE attempts SET state = ?, backend_id = ?, submitted = ?, started = ?, place = ?, reason = ?, "
         "restarts = ? WHERE id = ?",
         state,
-        after.engine_id,
+        after.backend_id,
         after.submitted,
         after.started,
         after.where,
@@ -336,7 +336,7 @@ def end(
 
 
 def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
-    """Ask that an attempt be stopped; whoever looks after it tells the engine."""
+    """Ask that an attempt be stopped; whoever looks after it tells the backend."""
     if why not in STOPS:
         raise Conflict(f"attempt {attempt} can't be stopped as {why!r}; expected one of {', '.join(STOPS)}")
     row = one(db, attempt)

@@ -1,4 +1,4 @@
-"""Where attempts lie: one folder for each engine, which every router of the ledger must see."""
+"""Where attempts lie: one folder for each backend, which every router of the ledger must see."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _HOME = "home:"  # begins the names in `meta`
 
 
 def settle(db: Database, homes: Mapping[str, tuple[str, str]], silent: float) -> None:
-    """Keep the mark and the path of each engine's folder; refuse others while what lies in the old ones matters.
+    """Keep the mark and the path of each backend's folder; refuse others while what lies in the old ones matters.
 
     `silent`: routers that have said nothing since then count as dead.
     """
-    for engine, (mark, path) in homes.items():
-        name = _HOME + engine
+    for backend, (mark, path) in homes.items():
+        name = _HOME + backend
         found = db.one("SELECT value FROM meta WHERE name = ?", name)
         before = json.loads(found[0]) if found is not None else None
         if before is not None and before["mark"] != mark:
-            _movable(db, engine, before["path"], path, silent)
+            _movable(db, backend, before["path"], path, silent)
         if before != {"mark": mark, "path": path}:
             db.run(
                 "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -31,17 +31,17 @@ def settle(db: Database, homes: Mapping[str, tuple[str, str]], silent: float) ->
 
 
 def found(db: Database) -> dict[str, str]:
-    """The folder of each engine, as a router has last told."""
+    """The folder of each backend, as a router has last told."""
     rows = db.all("SELECT name, value FROM meta")
     return {name.removeprefix(_HOME): json.loads(value)["path"] for name, value in rows if name.startswith(_HOME)}
 
 
-def _movable(db: Database, engine: str, before: str, path: str, silent: float) -> None:
+def _movable(db: Database, backend: str, before: str, path: str, silent: float) -> None:
     alive = db.one("SELECT id FROM routers WHERE stopped IS NULL AND seen > ? ORDER BY seen DESC LIMIT 1", silent)
     under_way = db.one("SELECT count(*) FROM attempts WHERE state IN ('intended', 'running', 'submitted')")
     assert under_way is not None
     why = f"router {alive[0]} works with it" if alive else f"{under_way[0]} attempts are under way in it"
     if alive or under_way[0]:
         raise InputError(
-            "folder", path, f"the folder in which this ledger keeps what runs on {engine}, {before}: {why}"
+            "folder", path, f"the folder in which this ledger keeps what runs on {backend}, {before}: {why}"
         )

@@ -66,17 +66,17 @@ _RULES: tuple[tuple[str, str], ...] = (
         "attempt {0}: {1}, with a stop ({2}) still to carry out",
     ),
     (
-        "SELECT id FROM attempts WHERE state = 'intended' AND (engine_id <> '' OR submitted IS NOT NULL)",
-        "attempt {0}: intended, though an engine has it",
+        "SELECT id FROM attempts WHERE state = 'intended' AND (backend_id <> '' OR submitted IS NOT NULL)",
+        "attempt {0}: intended, though a backend has it",
     ),
     (
         "SELECT id FROM attempts WHERE state = 'running' AND started IS NULL",
         "attempt {0}: running, without a time at which it started",
     ),
     (
-        "SELECT max(engine_id), pool, count(*) FROM attempts WHERE engine_id <> '' GROUP BY pool, engine_id "
+        "SELECT max(backend_id), pool, count(*) FROM attempts WHERE backend_id <> '' GROUP BY pool, backend_id "
         "HAVING count(*) > 1",
-        "engine id {0} of pool {1} belongs to {2} attempts",
+        "backend id {0} of pool {1} belongs to {2} attempts",
     ),
     ("SELECT count(*), max(id) FROM jobs HAVING count(*) > 0 AND count(*) <> max(id)", "{0} jobs, numbered up to {1}"),
     (

@@ -88,7 +88,7 @@ def _same(job: Job, digest: str, known: str, known_digest: str, beside: bool) ->
 
 
 def ask_cancel(db: Database, job_id: str, now: float) -> str:
-    """Cancel a job: at once while none of its attempts is under way, else once the engine has stopped it."""
+    """Cancel a job: at once while none of its attempts is under way, else once the backend has stopped it."""
     number, state = _state(db, job_id)
     if state == ACTIVE:
         db.run(

@@ -22,8 +22,8 @@ from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
     WAITING,
     AttemptRow,
+    BackendRow,
     DecisionRow,
-    EngineRow,
     Event,
     JobRow,
     RouterRow,
@@ -198,13 +198,13 @@ class Ledger:
         with self._db.write() as db:
             return _attempts.take(db, router, now, lease_s, pools)
 
-    def handed_over(self, attempt: str, engine_id: str, now: float) -> None:
-        """The engine has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
+    def handed_over(self, attempt: str, backend_id: str, now: float) -> None:
+        """The backend has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
         with self._db.write() as db:
-            _attempts.handed_over(db, attempt, engine_id, now)
+            _attempts.handed_over(db, attempt, backend_id, now)
 
     def seen(self, attempt: str, what: AttemptStatus, now: float) -> None:
-        """What the engine shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
+        """What the backend shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
         with self._db.write() as db:
             _attempts.seen(db, attempt, what, now)
 
@@ -277,7 +277,7 @@ class Ledger:
             )
         ]
 
-    # routers, engines, pools
+    # routers, backends, pools
 
     def heartbeat(self, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
         """A router is alive, or has stopped in good order."""
@@ -308,27 +308,27 @@ class Ledger:
             )
         ]
 
-    def engine_health(self, name: str, ok: bool, error: str, next_try: float, now: float) -> EngineRow:
-        """Note how an engine answered; how it has done so of late. Writes nothing while all stays well."""
+    def backend_health(self, name: str, ok: bool, error: str, next_try: float, now: float) -> BackendRow:
+        """Note how a backend answered; how it has done so of late. Writes nothing while all stays well."""
         with self._db.write() as db:
-            old = db.one("SELECT name, ok, since, failures, error, next_try FROM engines WHERE name = ?", name)
+            old = db.one("SELECT name, ok, since, failures, error, next_try FROM backends WHERE name = ?", name)
             since = now if old is None or bool(old[1]) != ok else old[2]
             failures = 0 if ok else 1 + (0 if old is None else old[3])
             new = (name, int(ok), since, failures, text_of(error), next_try)
             if new != old:
                 db.run(
-                    "INSERT INTO engines (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
+                    "INSERT INTO backends (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
                     "ON CONFLICT (name) DO UPDATE SET ok = excluded.ok, since = excluded.since, "
                     "failures = excluded.failures, error = excluded.error, next_try = excluded.next_try",
                     *new,
                 )
-            return _engine(new)
+            return _backend(new)
 
-    def engines(self) -> list[EngineRow]:
-        """How engines have answered of late."""
+    def backends(self) -> list[BackendRow]:
+        """How backends have answered of late."""
         return [
-            _engine(row)
-            for row in self._db.all("SELECT name, ok, since, failures, error, next_try FROM engines ORDER BY name")
+            _backend(row)
+            for row in self._db.all("SELECT name, ok, since, failures, error, next_try FROM backends ORDER BY name")
         ]
 
     def settle(
@@ -341,7 +341,7 @@ class Ledger:
         now: float,
         silent_s: float,
     ) -> None:
-        """Note that a router begins, and where attempts lie: of each engine the mark and the path of its folder.
+        """Note that a router begins, and where attempts lie: of each backend the mark and the path of its folder.
 
         All routers of a ledger must see the same folders, or one would take the other's attempts for lost and run
         them again. `InputError` where the mark is another than before, while a router lives that has the old one, or
@@ -352,7 +352,7 @@ class Ledger:
             self._beat(db, router, host, pid, policy, now)
 
     def homes(self) -> dict[str, str]:
-        """Where attempts lie, by engine, as its routers see it; their folders are in `attempts` there."""
+        """Where attempts lie, by backend, as its routers see it; their folders are in `attempts` there."""
         with self._db.read() as db:
             return _homes.found(db)
 
@@ -426,9 +426,9 @@ def default_ledger() -> str:
     return str(data_folder() / "ledger.db")
 
 
-def _engine(row: Sequence[object]) -> EngineRow:
+def _backend(row: Sequence[object]) -> BackendRow:
     name, ok, *rest = row
-    return EngineRow(str(name), bool(ok), *rest)  # type: ignore[arg-type]
+    return BackendRow(str(name), bool(ok), *rest)  # type: ignore[arg-type]
 
 
 def _ready(db: Database) -> str:

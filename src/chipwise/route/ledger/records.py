@@ -12,7 +12,7 @@ from chipwise.route.option import Infeasible, Option
 # states of a job: it waits, has an attempt under way, has ended well, was given up with a reason, or was cancelled
 WAITING, ACTIVE, DONE, PARKED, CANCELLED = "waiting", "active", "done", "parked", "cancelled"
 OVER = frozenset({DONE, PARKED, CANCELLED})
-# states of an attempt: written down, handed to the engine, running; then how it ended
+# states of an attempt: written down, handed to the backend, running; then how it ended
 INTENDED, SUBMITTED, RUNNING = "intended", "submitted", "running"
 UNDER_WAY = frozenset({INTENDED, SUBMITTED, RUNNING})
 ENDS = frozenset({"done", "failed", "lost", "cancelled", "preempted", "refused"})
@@ -51,7 +51,7 @@ class JobRow:
 class AttemptRow:
     """One try at running a job."""
 
-    id: str  # unique over all ledgers; carried by the engine's job
+    id: str  # unique over all ledgers; carried by the backend's job
     job_id: str
     number: int
     pool: str
@@ -60,7 +60,7 @@ class AttemptRow:
     state: str
     router: str  # who looks after it, while its lease runs
     lease: float
-    engine_id: str = ""
+    backend_id: str = ""
     intended: float = 0.0
     submitted: float | None = None
     started: float | None = None
@@ -68,7 +68,7 @@ class AttemptRow:
     exit_code: int | None = None
     where: str = ""
     reason: str = ""
-    restarts: int = 0  # by the engine itself
+    restarts: int = 0  # by the backend itself
     stop: str = ""  # asked for, not yet carried out: "cancel", "preempt" or "move"
     spent: float = 0.0  # USD, once it has ended
 
@@ -98,8 +98,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineRow:
-    """How an engine has answered of late."""
+class BackendRow:
+    """How a backend has answered of late."""
 
     name: str
     ok: bool

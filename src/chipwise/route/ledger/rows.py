@@ -19,10 +19,10 @@ JOB = (
     "id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, options, unable"
 )
 ATTEMPT = (
-    "id, job_id, number, plan, state, router, lease, engine_id, intended, submitted, started, "
+    "id, job_id, number, plan, state, router, lease, backend_id, intended, submitted, started, "
     "ended, exit_code, place, reason, restarts, stop, spent"
 )
-LONGEST = 10_000  # characters of a reason or an event: an engine's words can be a whole log
+LONGEST = 10_000  # characters of a reason or an event: a backend's words can be a whole log
 _Parts = tuple[Job, tuple[Option, ...], tuple[Infeasible, ...]]
 _ALIKE = 4096  # texts of options that are kept decoded: jobs of one kind have the same
 _KEPT = 50_000  # jobs whose unchanging parts are kept decoded

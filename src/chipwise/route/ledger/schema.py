@@ -52,7 +52,7 @@ TABLES = (
         state TEXT NOT NULL CHECK (state IN {_among(UNDER_WAY | ENDS)}),
         router TEXT NOT NULL,
         lease DOUBLE PRECISION NOT NULL,
-        engine_id TEXT NOT NULL DEFAULT '',
+        backend_id TEXT NOT NULL DEFAULT '',
         intended DOUBLE PRECISION NOT NULL,
         submitted DOUBLE PRECISION,
         started DOUBLE PRECISION,
@@ -98,7 +98,7 @@ TABLES = (
         seen DOUBLE PRECISION NOT NULL,
         stopped DOUBLE PRECISION
     )""",
-    """CREATE TABLE engines (
+    """CREATE TABLE backends (
         name TEXT PRIMARY KEY,
         ok INTEGER NOT NULL,
         since DOUBLE PRECISION NOT NULL,

@@ -23,14 +23,14 @@ JOB_STEPS: dict[str, frozenset[str]] = {
     DONE: frozenset(),
 }
 ATTEMPT_STEPS: dict[str, frozenset[str]] = {
-    INTENDED: frozenset({SUBMITTED, RUNNING}) | ENDS,  # running at once: found on the engine after a crash of ours
+    INTENDED: frozenset({SUBMITTED, RUNNING}) | ENDS,  # running at once: found on the backend after a crash of ours
     SUBMITTED: frozenset({RUNNING}) | ENDS,
-    RUNNING: frozenset({SUBMITTED}) | ENDS,  # back in the engine's own queue: it was requeued there
+    RUNNING: frozenset({SUBMITTED}) | ENDS,  # back in the backend's own queue: it was requeued there
 }
 # what becomes of a job whose attempt ended so
 AFTER: dict[str, frozenset[str]] = {
     "done": frozenset({DONE}),
-    "cancelled": frozenset({CANCELLED, WAITING, PARKED}),  # not cancelled: stopped on the engine by someone else
+    "cancelled": frozenset({CANCELLED, WAITING, PARKED}),  # not cancelled: stopped on the backend by someone else
     **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({WAITING, PARKED, CANCELLED})),
 }
 STOPS = ("cancel", "preempt", "move")

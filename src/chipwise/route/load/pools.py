@@ -35,7 +35,7 @@ class Pools:
 
     pools: tuple[Pool, ...]
     folder: Path  # of attempts; shared with the nodes that run them
-    engines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
+    backends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
     said: tuple[str, ...] = ()  # what was assumed, in words
     path: str = ""  # of the file
 
@@ -46,17 +46,17 @@ class Pools:
                 return pool
         raise UnknownName("pool", name, [pool.name for pool in self.pools])
 
-    def of(self, engine: str) -> tuple[Pool, ...]:
-        """The pools that an engine hands out."""
-        return tuple(pool for pool in self.pools if pool.engine == engine)
+    def of(self, backend: str) -> tuple[Pool, ...]:
+        """The pools that a backend hands out."""
+        return tuple(pool for pool in self.pools if pool.backend == backend)
 
-    def settings(self, engine: str) -> Mapping[str, str]:
-        """What the file says of an engine."""
-        return self.engines.get(engine, {})
+    def settings(self, backend: str) -> Mapping[str, str]:
+        """What the file says of a backend."""
+        return self.backends.get(backend, {})
 
-    def folder_of(self, engine: str) -> Path:
-        """Where attempts on an engine have their folders."""
-        return Path(self.settings(engine).get("folder", self.folder))
+    def folder_of(self, backend: str) -> Path:
+        """Where attempts on a backend have their folders."""
+        return Path(self.settings(backend).get("folder", self.folder))
 
 
 def load_pools(
@@ -84,13 +84,13 @@ def pools_of(
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise InputError("pools.name", twice, "a name of its own for each")
-    engines = _settings(spec, base)
-    asking = _Asking(book or listed(), know or economics(), today or date.today(), base, engines)
+    backends = _settings(spec, base)
+    asking = _Asking(book or listed(), know or economics(), today or date.today(), base, backends)
     pools = tuple(asking.pool(one, f"pools[{i}]") for i, one in enumerate(spec.pools))
     folder = _path(base, spec.folder) if spec.folder else default_folder()
     if not spec.folder:
         asking.said.append(f"folder: not given; attempts have their folders under {folder}")
-    return Pools(pools, folder, engines, tuple(asking.said), path)
+    return Pools(pools, folder, backends, tuple(asking.said), path)
 
 
 def default_folder() -> Path:
@@ -103,12 +103,12 @@ def _path(base: Path, text: str) -> Path:
 
 
 def _settings(spec: PoolsSpec, base: Path) -> dict[str, dict[str, str]]:
-    """Settings of each engine as text, which every engine checks for itself; none of them a secret."""
+    """Settings of each backend as text, which every backend checks for itself; none of them a secret."""
     out: dict[str, dict[str, str]] = {}
-    for engine, settings in spec.engines.items():
-        refuse_names(settings, f"engines.{engine}")
-        out[str(engine)] = dict(_flat(settings, base))
-        refuse_settings(out[str(engine)], f"engines.{engine}")
+    for backend, settings in spec.backends.items():
+        refuse_names(settings, f"backends.{backend}")
+        out[str(backend)] = dict(_flat(settings, base))
+        refuse_settings(out[str(backend)], f"backends.{backend}")
     return out
 
 
@@ -127,12 +127,12 @@ class _Asking:
     know: Economics
     today: date
     base: Path
-    engines: Mapping[str, Mapping[str, str]]
+    backends: Mapping[str, Mapping[str, str]]
     said: list[str] = field(default_factory=list)
 
     def pool(self, spec: PoolSpec, where: str) -> Pool:
         """A pool with all that the file leaves open."""
-        terms = spec.terms or ("owned" if spec.engine == "local" else "ondemand")
+        terms = spec.terms or ("owned" if spec.backend == "local" else "ondemand")
         if spec.terms is None:
             self.say(spec, f"terms taken as {terms}")
         if spec.interruptions is not None and terms != "spot":
@@ -142,7 +142,7 @@ class _Asking:
         unit, shapes = self.granularity(spec, chip, price, where)
         return Pool(
             spec.name,
-            spec.engine,
+            spec.backend,
             chip.id if chip else CPU,
             chip.family if chip else CPU,
             spec.count,
@@ -161,11 +161,11 @@ class _Asking:
         )
 
     def address(self, spec: PoolSpec, where: str) -> tuple[tuple[str, str], ...]:
-        """Where in the engine, with the engine's own settings."""
+        """Where in the backend, with the backend's own settings."""
         refuse_names(spec.address, f"{where}.address")
         own = dict(_flat(spec.address, self.base))
         refuse_settings(own, f"{where}.address")
-        common = {key: value for key, value in self.engines.get(spec.engine, {}).items() if key != SHARED}
+        common = {key: value for key, value in self.backends.get(spec.backend, {}).items() if key != SHARED}
         return tuple({**common, **own}.items())
 
     def say(self, spec: PoolSpec, text: str) -> None:

@@ -16,8 +16,8 @@ LOOKS = re.compile(
     r"|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}"
     r"|ya29\.[0-9A-Za-z_-]{20,})|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@"
 )
-NAMED = ("secret", "secrets")  # of engines: names of objects that hold them
-INSTEAD = "no value in the file: name it under `secrets`, and the engine fetches it when the job starts"
+NAMED = ("secret", "secrets")  # of backends: names of objects that hold them
+INSTEAD = "no value in the file: name it under `secrets`, and the backend fetches it when the job starts"
 
 
 def refuse_secrets(environment: Mapping[str, str], field: str) -> None:
@@ -61,10 +61,10 @@ def refuse_names(settings: Mapping[str, Any], field: str) -> None:
 
 
 def refuse_settings(settings: Mapping[str, str], field: str) -> None:
-    """Refuse settings of engines that hold a secret; `secret` may name where one lies, as Kubernetes' own do."""
+    """Refuse settings of backends that hold a secret; `secret` may name where one lies, as Kubernetes' own do."""
     for key, value in settings.items():
         if (named_secret(key) and key not in NAMED) or LOOKS.search(value):
-            raise InputError(field, key, "no secret in the file: the engine's own means, or a variable")
+            raise InputError(field, key, "no secret in the file: the backend's own means, or a variable")
 
 
 def refuse_arguments(arguments: Iterable[str], field: str) -> None:

@@ -1,6 +1,6 @@
 """How many chips of each pool attempts of this ledger may hold. Pure.
 
-An engine says what is free now; what our own running attempts hold comes on top, since the ledger counts those itself
+A backend says what is free now; what our own running attempts hold comes on top, since the ledger counts those itself
 when it checks, inside its transaction, that a decision still fits.
 """
 
@@ -35,7 +35,7 @@ def spaces(
     shown: Sequence[AttemptStatus],
     drained: Collection[str],
 ) -> dict[str, Space]:
-    """The chips of each pool whose engine has answered; none where it has not."""
+    """The chips of each pool whose backend has answered; none where it has not."""
     running = {seen.attempt for seen in shown if seen.state == RUNNING}
     found = {}
     for pool in pools:
@@ -58,7 +58,7 @@ def powered(pool: Pool) -> int:
 
 def _space(pool: Pool, room: Capacity | None, held: int, there: int, drained: bool) -> Space:
     if room is None:
-        return Space(0, 0, 0, "its engine has not answered", closed=True)
+        return Space(0, 0, 0, "its backend has not answered", closed=True)
     total = min(room.total, pool.count)
     if drained:
         return Space(0, 0, 0, DRAINED, closed=True)

@@ -41,7 +41,7 @@ def concluded(
     now: float,
     told: float | None = None,
 ) -> Ending:
-    """The end of an attempt as its engine shows it. `earlier`: attempts since the job was last retried by hand.
+    """The end of an attempt as its backend shows it. `earlier`: attempts since the job was last retried by hand.
 
     `told` is the share done as the program itself wrote it, where it did.
     """
@@ -62,13 +62,13 @@ def concluded(
         )
     if state == "cancelled":
         ours = attempt.stop == "cancel"
-        words = "cancelled by its owner" if ours else f"stopped on the engine by someone else: {reason}"
+        words = "cancelled by its owner" if ours else f"stopped on the backend by someone else: {reason}"
         return Ending(state, CANCELLED if ours else PARKED, words, done=done, spent=spent)
     return _again(row, attempt, state, reason, earlier, now, done, spent)
 
 
 def refused(row: JobRow, attempt: AttemptRow, reason: str, earlier: Sequence[AttemptRow], now: float) -> Ending:
-    """The end of an attempt that no engine has taken."""
+    """The end of an attempt that no backend has taken."""
     if attempt.stop == "cancel":
         return Ending("cancelled", CANCELLED, "cancelled by its owner before it ran")
     return _again(row, attempt, "preempted" if attempt.stop else "refused", reason, earlier, now, None, 0.0)

@@ -1,4 +1,4 @@
-"""Engines asked with care: one that is down, slow or answers nonsense is left alone for a while, longer each time."""
+"""Backends asked with care: one that is down, slow or answers nonsense is left alone for a while, longer each time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from chipwise.route.backend import Backend, BackendDown, BackendRefused
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import EngineRow
+from chipwise.route.ledger.records import BackendRow
 
 FIRST_S, LONGEST_S = 1.0, 120.0  # until the next try, doubled each time: one that restarts is found within minutes
 JITTER = 0.25  # of the wait, either way: routers don't knock all at once
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Guarded:
-    """An engine whose every failure but a refusal is `BackendDown`: one that answers nonsense must not stop others."""
+    """A backend whose every failure but a refusal is `BackendDown`: one that answers nonsense must not stop others."""
 
-    def __init__(self, name: str, engine: Backend) -> None:
-        self.engine, self.name = engine, name
-        self.queues = bool(getattr(engine, "queues", False))  # it has a queue of its own, and starts what waits there
+    def __init__(self, name: str, backend: Backend) -> None:
+        self.backend, self.name = backend, name
+        self.queues = bool(getattr(backend, "queues", False))  # it has a queue of its own, and starts what waits there
 
     def __getattr__(self, name: str) -> Any:
-        call = getattr(self.engine, name)
+        call = getattr(self.backend, name)
 
         def guarded(*arguments: Any) -> Any:
             try:
@@ -37,25 +37,25 @@ class Guarded:
 
 
 class Health:
-    """How the engines answer, kept in the ledger so that every router and `router status` know."""
+    """How the backends answer, kept in the ledger so that every router and `router status` know."""
 
     def __init__(self, ledger: Ledger, rng: random.Random) -> None:
         self.ledger, self.rng = ledger, rng
-        self.rows: dict[str, EngineRow] = {}
+        self.rows: dict[str, BackendRow] = {}
         self.errors: dict[str, str] = {}  # of this tick
 
     def look(self) -> None:
-        """Read how engines have answered of late."""
-        self.rows = {row.name: row for row in self.ledger.engines()}
+        """Read how backends have answered of late."""
+        self.rows = {row.name: row for row in self.ledger.backends()}
         self.errors = {}
 
     def resting(self, name: str, now: float) -> bool:
-        """Whether an engine is to be left alone still; not by the word of a clock that was wrong."""
+        """Whether a backend is to be left alone still; not by the word of a clock that was wrong."""
         row = self.rows.get(name)
         return name in self.errors or (row is not None and not row.ok and now < row.next_try <= now + 2 * LONGEST_S)
 
     def ask(self, name: str, now: float, call: Callable[[], T]) -> T | None:
-        """What a call to an engine gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""
+        """What a call to a backend gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""
         try:
             return call()
         except BackendDown as error:
@@ -63,21 +63,21 @@ class Health:
         return None
 
     def well(self, name: str, now: float) -> None:
-        """An engine has answered all that this tick asked of it."""
+        """A backend has answered all that this tick asked of it."""
         row = self.rows.get(name)
         if row is None or not row.ok:
-            self.rows[name] = self.ledger.engine_health(name, True, "", 0.0, now)
+            self.rows[name] = self.ledger.backend_health(name, True, "", 0.0, now)
 
     def down(self, name: str, error: str, now: float) -> None:
-        """An engine has not answered."""
+        """A backend has not answered."""
         if name in self.errors:
             return
         self.errors[name] = error
         row = self.rows.get(name)
         failures = 1 + (row.failures if row is not None and not row.ok else 0)
-        self.rows[name] = self.ledger.engine_health(name, False, error, now + self.pause(failures), now)
+        self.rows[name] = self.ledger.backend_health(name, False, error, now + self.pause(failures), now)
 
     def pause(self, failures: int) -> float:
-        """Seconds to leave an engine alone after so many failures in a row."""
+        """Seconds to leave a backend alone after so many failures in a row."""
         longest = min(LONGEST_S, FIRST_S * 2.0 ** min(failures - 1, 30))
         return float(longest * (1 + JITTER * (2 * self.rng.random() - 1)))

@@ -74,7 +74,7 @@ class JobCache:
 
     @contextmanager
     def aside(self, attempts: Sequence[AttemptRow], now: float) -> Iterator[None]:
-        """Show some jobs that are under way as if they waited: those that engines leave pending."""
+        """Show some jobs that are under way as if they waited: those that backends leave pending."""
         taken = [a for a in attempts if a.job_id in self.running]
         for each in taken:
             self.board.stopped(each.job_id, now, done=self.rows[each.job_id].done)

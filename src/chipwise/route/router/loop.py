@@ -1,4 +1,4 @@
-"""The router: one tick, and ticks until someone says stop. Whatever it knows is in the ledger and on the engines."""
+"""The router: one tick, and ticks until someone says stop. Whatever it knows is in the ledger and on the backends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from math import inf, isfinite
 from pathlib import Path
 
 from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity
-from chipwise.route.backends.named import engine_name
+from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import Policy
 from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, AttemptRow
@@ -28,7 +28,7 @@ from chipwise.route.router.retention import EVERY_S, remove_old
 from chipwise.route.router.submitter import Submitter
 
 LEASE_S = 30.0  # without a word from a router, another takes its attempts over; many times a usual tick
-MOST_STARTS = 50  # in one tick: it stays short, and the engines are looked at again
+MOST_STARTS = 50  # in one tick: it stays short, and the backends are looked at again
 
 
 @dataclass(slots=True)
@@ -41,14 +41,14 @@ class TickReport:
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
     started: list[str] = field(default_factory=list)  # attempts handed over
     refused: list[str] = field(default_factory=list)
-    stopped: list[str] = field(default_factory=list)  # engine ids told to stop
-    moved: list[str] = field(default_factory=list)  # attempts asked to leave an engine's queue
-    strangers: list[str] = field(default_factory=list)  # attempts on an engine that the ledger does not know
+    stopped: list[str] = field(default_factory=list)  # backend ids told to stop
+    moved: list[str] = field(default_factory=list)  # attempts asked to leave a backend's queue
+    strangers: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
     homeless: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
     removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     spaces: dict[str, Space] = field(default_factory=dict)
-    down: dict[str, str] = field(default_factory=dict)  # engines that did not answer, with what they said
+    down: dict[str, str] = field(default_factory=dict)  # backends that did not answer, with what they said
     up: list[str] = field(default_factory=list)
 
     @property
@@ -63,7 +63,7 @@ class Router:
     def __init__(
         self,
         ledger: Ledger,
-        engines: Mapping[str, Backend],
+        backends: Mapping[str, Backend],
         pools: Sequence[Pool],
         policy: Policy,
         clock: Callable[[], float] = time.time,
@@ -76,18 +76,18 @@ class Router:
         seed: int | None = None,
         keep_s: float = inf,
     ) -> None:
-        """`folders`: of each engine, where this ledger's attempts lie. `name`: the router's; see `identity`.
+        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`.
 
         `keep_s`: for how long folders of attempts are kept once their jobs are over.
         """
         self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
         self.policy_name = policy_name or getattr(policy, "__name__", "policy")
-        self.engines: dict[str, Guarded] = {key: Guarded(key, engine) for key, engine in engines.items()}
+        self.backends: dict[str, Guarded] = {key: Guarded(key, backend) for key, backend in backends.items()}
         self.health = Health(ledger, random.Random(seed))
-        self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in engines}
+        self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in backends}
         self.handing = Submitter(ledger, self.health, clock)
         self.desk = JobCache(ledger, self.pools)
-        self.planner = Planner(self.desk, policy, self.engines, folders, weights or {})
+        self.planner = Planner(self.desk, policy, self.backends, folders, weights or {})
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
         self.folders, self.keep_s = dict(folders), keep_s
@@ -129,12 +129,12 @@ class Router:
     def _look(
         self, mine: Sequence[AttemptRow], now: float, report: TickReport
     ) -> tuple[dict[str, Capacity], list[AttemptStatus], list[AttemptRow]]:
-        """Reconcile with every engine that answers."""
+        """Reconcile with every backend that answers."""
         rooms: dict[str, Capacity] = {}
         shown: list[AttemptStatus] = []
         again: list[AttemptRow] = []
-        for name, engine in self.engines.items():
-            pools = [p for p in self.pools if engine_name(p) == name]
+        for name, backend in self.backends.items():
+            pools = [p for p in self.pools if backend_name(p) == name]
             theirs = [a for a in mine if a.pool in {p.name for p in pools}]
             found = (
                 None
@@ -142,7 +142,7 @@ class Router:
                 else self.health.ask(
                     name,
                     now,
-                    lambda e=engine, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now),  # type: ignore[misc]
+                    lambda e=backend, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now),  # type: ignore[misc]
                 )
             )
             if found is None:
@@ -165,10 +165,10 @@ class Router:
         return rooms, shown, again
 
     def _ask(
-        self, engine: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
+        self, backend: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
     ) -> tuple[Reconciliation, Mapping[str, Capacity]]:
-        found = self.reconcilers[name].engine(engine, theirs, self.desk.rows, now)
-        return found, engine.capacity(pools)
+        found = self.reconcilers[name].backend(backend, theirs, self.desk.rows, now)
+        return found, backend.capacity(pools)
 
     def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
         for attempt in theirs:
@@ -191,7 +191,7 @@ class Router:
         return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.room)
 
     def _remove_old(self, shown: Sequence[AttemptStatus], now: float, report: TickReport) -> None:
-        """Remove old folders of engines that have answered: only they know what is still under way."""
+        """Remove old folders of backends that have answered: only they know what is still under way."""
         running = {seen.attempt for seen in shown if seen.state not in ENDED}
         for name in report.up:
             removed = self.health.ask(
@@ -208,14 +208,14 @@ class Router:
         if now - self._renewed > self.lease_s / 3:
             self._mine(now)
         pool = self.by_name[attempt.pool]
-        name = engine_name(pool)
+        name = backend_name(pool)
         if self.health.resting(name, now):
             return
         there = self.ledger.attempt(attempt.id)
         if there.router != self.name or there.state != INTENDED or there.stop:
             return  # another looks after it by now, or its owner has cancelled it: the next look says
         row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        said = self.handing.over(self.engines[name], self.reconcilers[name], attempt, row, pool)
+        said = self.handing.over(self.backends[name], self.reconcilers[name], attempt, row, pool)
         if said == "handed over":
             report.started.append(attempt.id)
         elif said == "refused":

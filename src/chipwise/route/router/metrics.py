@@ -50,8 +50,8 @@ class Metrics:
         self._seconds += report.seconds
         for kind, count in report.decisions.items():
             self._decisions[kind] = self._decisions.get(kind, 0) + count
-        for engine in report.down:
-            self._failures[engine] = self._failures.get(engine, 0) + 1
+        for backend in report.down:
+            self._failures[backend] = self._failures.get(backend, 0) + 1
 
     def write(self, report: TickReport, rows: Iterable[JobRow], totals: Mapping[str, Mapping[str, float]]) -> None:
         """Write the text anew; `report` is of the last tick."""
@@ -80,12 +80,12 @@ class Metrics:
             _family("chipwise_attempts_total", "counter", "Attempts that have ended.", "end", ends),
             _family("chipwise_decisions_total", "counter", "Decisions of this router.", "kind", self._decisions),
             self._histogram(),
-            _family("chipwise_engine_up", "gauge", "Whether an engine answered in the last tick.", "engine", up),
+            _family("chipwise_backend_up", "gauge", "Whether a backend answered in the last tick.", "backend", up),
             _family(
-                "chipwise_engine_silent_ticks_total",
+                "chipwise_backend_silent_ticks_total",
                 "counter",
-                "Ticks in which an engine did not answer.",
-                "engine",
+                "Ticks in which a backend did not answer.",
+                "backend",
                 self._failures,
             ),
             _family("chipwise_pool_chips", "gauge", "Chips that work.", "pool", {k: s.total for k, s in pools.items()}),

@@ -1,4 +1,4 @@
-"""What is to be done now, by the policy, with what the engines have room for."""
+"""What is to be done now, by the policy, with what the backends have room for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.route.allocate import allocate
 from chipwise.route.allocate.reasons import NO_CHIPS
 from chipwise.route.backend import BackendDown, BackendRefused
-from chipwise.route.backends.named import engine_name
+from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import ClusterState, Decision, Policy
 from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
@@ -22,14 +22,14 @@ from chipwise.route.router.health import Guarded
 from chipwise.route.router.job_cache import JobCache
 from chipwise.route.router.submitter import launch_of
 
-PENDING_S = 60.0  # in an engine's own queue, after which a job may leave it for a pool with room
+PENDING_S = 60.0  # in a backend's own queue, after which a job may leave it for a pool with room
 FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
-PREDICTED_S = 30.0  # for which an engine's predicted start holds; asking costs it a pass of its scheduler
+PREDICTED_S = 30.0  # for which a backend's predicted start holds; asking costs it a pass of its scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Decisions, the room they were made for, and attempts that are to leave their engine's queue."""
+    """Decisions, the room they were made for, and attempts that are to leave their backend's queue."""
 
     decisions: list[Decision]
     room: dict[str, int]
@@ -43,11 +43,11 @@ class Planner:
         self,
         desk: JobCache,
         policy: Policy,
-        engines: Mapping[str, Guarded],
+        backends: Mapping[str, Guarded],
         folders: Mapping[str, Path],
         weights: Mapping[str, float],
     ) -> None:
-        self.desk, self.policy, self.engines, self.folders = desk, policy, engines, folders
+        self.desk, self.policy, self.backends, self.folders = desk, policy, backends, folders
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
         self._full: dict[str, float] = {}  # pools that others fill, since when
@@ -87,7 +87,7 @@ class Planner:
         return Plan(_first(decisions, most), room, moves)
 
     def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
-        """Attempts that have been in an engine's own queue for long."""
+        """Attempts that have been in a backend's own queue for long."""
         return [
             a
             for a in under_way
@@ -100,11 +100,11 @@ class Planner:
         ]
 
     def _queues(self, pool: str) -> bool:
-        name = next((engine_name(p) for p in self.desk.pools if p.name == pool), "")
-        return name in self.engines and self.engines[name].queues
+        name = next((backend_name(p) for p in self.desk.pools if p.name == pool), "")
+        return name in self.backends and self.backends[name].queues
 
     def _starts(self, space: Mapping[str, Space], pending: Sequence[str], now: float) -> dict[str, float]:
-        """When pools that others fill have room: as their engines predict for the job that has waited for longest
+        """When pools that others fill have room: as their backends predict for the job that has waited for longest
         there; where they can't, as long again as they have been full."""
         found = {}
         for name, each in space.items():
@@ -130,10 +130,10 @@ class Planner:
                 continue
             attempt = f"{self.desk.ledger.uid}-{row.id}-0"
             asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
-            engine = engine_name(pool)
+            backend = backend_name(pool)
             try:
-                said: float | None = self.engines[engine].predicted_start(
-                    launch_of(row, asked, pool, self.folders[engine])
+                said: float | None = self.backends[backend].predicted_start(
+                    launch_of(row, asked, pool, self.folders[backend])
                 )
             except (BackendDown, BackendRefused):  # a prediction is a favour: its list says whether it is down
                 return None
@@ -147,7 +147,7 @@ class Planner:
         total: Mapping[str, int],
         room: dict[str, int],
     ) -> list[Decision]:
-        """Let the first job that waits for a full pool wait in the engine's own queue, where it has one."""
+        """Let the first job that waits for a full pool wait in the backend's own queue, where it has one."""
         found = list(decisions)
         taken = {a.pool for a in under_way if a.state != "running"} | {d.pool for d in decisions if d.kind == "start"}
         for k, decision in enumerate(found):
@@ -160,7 +160,7 @@ class Planner:
             held = sum(a.option.chips for a in under_way if a.pool == decision.pool)
             room[decision.pool] = max(room.get(decision.pool, 0), held + option.chips)
             found[k] = replace(
-                decision, kind="start", variant=option.variant, reason=f"{decision.reason}, in the engine's own queue"
+                decision, kind="start", variant=option.variant, reason=f"{decision.reason}, in the backend's own queue"
             )
             taken.add(decision.pool)
         return found

@@ -1,7 +1,7 @@
-"""What the engines show, brought together with what the ledger holds. Nothing here submits.
+"""What the backends show, brought together with what the ledger holds. Nothing here submits.
 
-Of several jobs of an engine that carry the same attempt, the one with the claim is the attempt; the others have run
-nothing and never will. An attempt that the ledger ends without the word of its engine is buried first: the claim is
+Of several jobs of a backend that carry the same attempt, the one with the claim is the attempt; the others have run
+nothing and never will. An attempt that the ledger ends without the word of its backend is buried first: the claim is
 taken in its place, so that a router which was only slow can't start it afterwards.
 """
 
@@ -20,17 +20,17 @@ from chipwise.route.ledger.records import RUNNING as IS_RUNNING
 from chipwise.route.router import fallback
 from chipwise.route.router.fallback import Ending
 
-SETTLE_S = 15.0  # for which an engine may not list a job that it has; Slurm's own caches last seconds
-LOOKS = 3  # in a row at the least without it, before it counts as lost: an engine that restarts lists a part at first
+SETTLE_S = 15.0  # for which a backend may not list a job that it has; Slurm's own caches last seconds
+LOOKS = 3  # in a row at the least without it, before it counts as lost: a backend that restarts lists a part at first
 
 
 @dataclass(slots=True)
 class Reconciliation:
-    """What a pass over an engine's attempts has found."""
+    """What a pass over a backend's attempts has found."""
 
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
-    resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the engine
-    stopped: list[str] = field(default_factory=list)  # engine ids that were told to stop
+    resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the backend
+    stopped: list[str] = field(default_factory=list)  # backend ids that were told to stop
     strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
     seen: list[AttemptStatus] = field(default_factory=list)  # one for each attempt, the right one
     error: str = ""  # the first that was said when something was to be stopped
@@ -41,7 +41,7 @@ def chosen(
 ) -> tuple[dict[str, AttemptStatus], list[AttemptStatus]]:
     """One `AttemptStatus` for each attempt, and those that are to be stopped because another is the attempt.
 
-    `recorded`: the engine's ids, as the ledger holds them, of the attempts that are asked for.
+    `recorded`: the backend's ids, as the ledger holds them, of the attempts that are asked for.
     """
     by_attempt: dict[str, list[AttemptStatus]] = {}
     for seen in shown:
@@ -50,17 +50,17 @@ def chosen(
     for attempt, candidates in by_attempt.items():
         only = candidates[0] if len(candidates) == 1 else None
         if only is not None and (
-            attempt not in recorded or (only.state in (PENDING, RUNNING) and only.engine_id == recorded[attempt])
+            attempt not in recorded or (only.state in (PENDING, RUNNING) and only.backend_id == recorded[attempt])
         ):
             right[attempt] = only
             continue
         claim = claim_of(attempt_folder(folder, attempt))
-        mine = [s for s in candidates if claim is not None and s.engine_id == claim.by]
+        mine = [s for s in candidates if claim is not None and s.backend_id == claim.by]
         if not mine and claim is not None and not claim.by.startswith(REVOKED):
             others += candidates  # whoever has the claim is not among these
             continue
         mine = mine or sorted(
-            candidates, key=lambda s: (s.state in ENDED, s.engine_id != recorded.get(attempt, ""), s.engine_id)
+            candidates, key=lambda s: (s.state in ENDED, s.backend_id != recorded.get(attempt, ""), s.backend_id)
         )
         right[attempt] = mine[0]
         others += [s for s in candidates if s is not mine[0]]
@@ -68,31 +68,31 @@ def chosen(
 
 
 class Reconciler:
-    """Brings one ledger up to date with what its engines show."""
+    """Brings one ledger up to date with what its backends show."""
 
     def __init__(self, ledger: Ledger, folder: Path, router: str) -> None:
         self.ledger, self.folder, self.router = ledger, folder, router
-        self._missing: dict[str, tuple[float, int]] = {}  # attempts that the engine doesn't show: since when, looks
-        self._doubles: set[str] = set()  # engine ids that were told to stop since another was the attempt
+        self._missing: dict[str, tuple[float, int]] = {}  # attempts that the backend doesn't show: since when, looks
+        self._doubles: set[str] = set()  # backend ids that were told to stop since another was the attempt
 
-    def engine(
-        self, engine: Backend, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float
+    def backend(
+        self, backend: Backend, mine: Sequence[AttemptRow], jobs: Mapping[str, JobRow], now: float
     ) -> Reconciliation:
-        """One pass over the attempts of an engine that this router looks after."""
-        recorded = {a.id: a.engine_id for a in mine}
-        shown = engine.list()
+        """One pass over the attempts of a backend that this router looks after."""
+        recorded = {a.id: a.backend_id for a in mine}
+        shown = backend.list()
         right, others = chosen(shown, self.folder, recorded)
-        absent = [(a.id, a.engine_id) for a in mine if a.id not in right]
+        absent = [(a.id, a.backend_id) for a in mine if a.id not in right]
         if absent:
-            more, extra = chosen(engine.status(absent), self.folder, recorded)
+            more, extra = chosen(backend.status(absent), self.folder, recorded)
             right |= {k: v for k, v in more.items() if k not in right}
             others += extra
         found = Reconciliation(seen=[*right.values(), *(s for s in others if s.attempt not in right)])
         self._missing = {a.id: self._missing[a.id] for a in mine if a.id in self._missing and a.id not in right}
         for seen in others:
             if seen.attempt in recorded:  # those of other routers' attempts are theirs to choose from
-                self._doubles.add(seen.engine_id)
-                self._stop(engine, seen, found)
+                self._doubles.add(seen.backend_id)
+                self._stop(backend, seen, found)
         for attempt in mine:
             seen_now = right.get(attempt.id)
             if seen_now is None:
@@ -100,8 +100,8 @@ class Reconciler:
             elif seen_now.state in ENDED:
                 self._ended(attempt, seen_now, jobs.get(attempt.job_id), now, found)
             else:
-                self._under_way(engine, attempt, seen_now, jobs.get(attempt.job_id), now, found)
-        self._leftovers(engine, shown, recorded, found)
+                self._under_way(backend, attempt, seen_now, jobs.get(attempt.job_id), now, found)
+        self._leftovers(backend, shown, recorded, found)
         return found
 
     def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: AttemptStatus | None = None) -> None:
@@ -125,7 +125,7 @@ class Reconciler:
                 raise
 
     def refuse(self, attempt: AttemptRow, row: JobRow, reason: str, now: float) -> bool:
-        """End an attempt that no engine has taken; False where some process has claimed it after all."""
+        """End an attempt that no backend has taken; False where some process has claimed it after all."""
         if not revoke_claim(attempt_folder(self.folder, attempt.id), self.router):
             return False
         self.conclude(attempt, fallback.refused(row, attempt, reason, self.earlier(attempt), now), now)
@@ -140,7 +140,7 @@ class Reconciler:
 
     def _under_way(
         self,
-        engine: Backend,
+        backend: Backend,
         attempt: AttemptRow,
         seen: AttemptStatus,
         row: JobRow | None,
@@ -150,7 +150,7 @@ class Reconciler:
         state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
         same = (
             attempt.state == state
-            and attempt.engine_id == seen.engine_id
+            and attempt.backend_id == seen.backend_id
             and attempt.restarts >= seen.restarts
             and (not seen.where or attempt.where == seen.where)
             and attempt.reason == seen.reason
@@ -161,13 +161,13 @@ class Reconciler:
             except Conflict:  # ended by another router since we looked
                 return
         if attempt.stop:
-            self._stop(engine, seen, found)
+            self._stop(backend, seen, found)
         elif row is not None and row.spent + fallback.cost(attempt, attempt.started, now) > row.job.budget:
             try:
                 self.ledger.ask_stop(attempt.id, "preempt", now)
             except Conflict:  # as above
                 return
-            self._stop(engine, seen, found)
+            self._stop(backend, seen, found)
 
     def _ended(
         self, attempt: AttemptRow, seen: AttemptStatus, row: JobRow | None, now: float, found: Reconciliation
@@ -177,7 +177,7 @@ class Reconciler:
         claim = claim_of(folder)
         if claim is None and not revoke_claim(folder, self.router):
             return  # claimed since: look again
-        if seen.state == CANCELLED and seen.engine_id in self._doubles and not attempt.stop:
+        if seen.state == CANCELLED and seen.backend_id in self._doubles and not attempt.stop:
             # it made its claim just when it was told to stop as a double: nobody meant the attempt
             seen = replace(seen, state=LOST, reason="stopped by the router, which took it for a double")
         ending = fallback.concluded(row, attempt, seen, self.earlier(attempt), now, progress_of(folder))
@@ -185,7 +185,7 @@ class Reconciler:
         found.ended.append((attempt.id, ending.state))
 
     def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Reconciliation) -> None:
-        """The engine doesn't know it: never handed over, forgotten after its end, or lost."""
+        """The backend doesn't know it: never handed over, forgotten after its end, or lost."""
         folder = attempt_folder(self.folder, attempt.id)
         claim, end = claim_of(folder), end_of(folder)
         if end is not None:
@@ -214,17 +214,17 @@ class Reconciler:
             return
         lost = AttemptStatus(
             attempt.id,
-            attempt.engine_id,
+            attempt.backend_id,
             LOST,
-            reason="its engine no longer knows it, and it left no end",
+            reason="its backend no longer knows it, and it left no end",
             started=None if claim is None else claim.at,
         )
         self._ended(attempt, lost, row, now, found)
 
     def _leftovers(
-        self, engine: Backend, shown: Sequence[AttemptStatus], mine: Collection[str], found: Reconciliation
+        self, backend: Backend, shown: Sequence[AttemptStatus], mine: Collection[str], found: Reconciliation
     ) -> None:
-        """Stop what runs on the engine though the ledger has ended it."""
+        """Stop what runs on the backend though the ledger has ended it."""
         for seen in shown:
             if seen.attempt in mine or seen.state in ENDED:
                 continue
@@ -234,14 +234,14 @@ class Reconciler:
                 found.strangers.append(seen.attempt)
                 continue
             if state not in UNDER_WAY:
-                self._stop(engine, seen, found)
+                self._stop(backend, seen, found)
 
     @staticmethod
-    def _stop(engine: Backend, seen: AttemptStatus, found: Reconciliation) -> None:
+    def _stop(backend: Backend, seen: AttemptStatus, found: Reconciliation) -> None:
         """Tell one to stop. One that can't be told doesn't keep the others from being looked at."""
         try:
-            engine.cancel(seen.engine_id)
+            backend.cancel(seen.backend_id)
         except BackendDown as error:
-            found.error = found.error or f"{seen.engine_id} can't be stopped: {error}"
+            found.error = found.error or f"{seen.backend_id} can't be stopped: {error}"
         else:
-            found.stopped.append(seen.engine_id)
+            found.stopped.append(seen.backend_id)

@@ -23,7 +23,7 @@ MOST = 200  # folders in one look: a tick stays short
 def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, shown: Collection[str]) -> list[str]:
     """Remove folders of attempts that ended over `keep_s` ago and whose jobs are over; their names.
 
-    `shown`: attempts that the engine shows as under way, whatever the ledger says: theirs are kept.
+    `shown`: attempts that the backend shows as under way, whatever the ledger says: theirs are kept.
     """
     attempts, aside = folder / "attempts", folder / "removed"
     try:

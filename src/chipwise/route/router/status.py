@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import WAITING, EngineRow, JobRow, RouterRow
+from chipwise.route.ledger.records import WAITING, BackendRow, JobRow, RouterRow
 from chipwise.route.router.loop import LEASE_S
 
 SILENT_S = 2 * LEASE_S  # without a heartbeat, after which a router counts as dead; its attempts are another's by then
@@ -18,7 +18,7 @@ class Status:
     at: float
     ledger: str
     routers: tuple[tuple[RouterRow, str], ...]  # each with "alive", "dead" or "stopped"
-    engines: tuple[EngineRow, ...]
+    backends: tuple[BackendRow, ...]
     jobs: dict[str, int]  # by state
     attempts: dict[str, int]  # by state
     drained: dict[str, str]
@@ -34,7 +34,7 @@ def router_status(ledger: Ledger, now: float) -> Status:
         now,
         ledger.where,
         tuple((row, liveness(row, now)) for row in ledger.routers()),
-        tuple(ledger.engines()),
+        tuple(ledger.backends()),
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
         ledger.drained(),

@@ -66,7 +66,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
 def boxes(outcome: Outcome, pool: PoolUse) -> list[tuple[int, int, int]]:
     """Which chips each run of a pool held: (run, first chip, chips), several where they don't lie side by side.
 
-    Which chips a job gets is the engine's business; here the lowest that are free.
+    Which chips a job gets is the backend's business; here the lowest that are free.
     """
     runs = sorted((r.start, i) for i, r in enumerate(outcome.runs) if r.pool == pool.name)
     until = np.full(pool.chips, -np.inf)

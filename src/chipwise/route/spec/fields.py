@@ -12,7 +12,7 @@ from chipwise.errors import InputError
 from chipwise.units import parse_money
 from chipwise.workload.fields import DURATION_JSON, number_of, seconds_of
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"  # of pools and variants: fit for labels of every engine
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"  # of pools and variants: fit for labels of every backend
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
 PLAIN = r"^[^\x00-\x1f\x7f]*$"  # one line of printable characters
 MOST_CHIPS = 1_000_000

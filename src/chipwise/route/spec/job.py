@@ -30,10 +30,10 @@ class RunsSpec(Strict):
     """What every variant has unless it says otherwise."""
 
     command: Arguments | None = Field(None, description="The program and its arguments, as a list; no shell reads it.")
-    image: Title | None = Field(None, description="Container image, for engines that run those.")
+    image: Title | None = Field(None, description="Container image, for backends that run those.")
     environment: dict[Variable, Value] = Field({}, description="Variables of the program; never secrets.")
     secrets: list[Variable] = Field(
-        [], description="Names of variables whose values the engine fetches, where the pools file allows it."
+        [], description="Names of variables whose values the backend fetches, where the pools file allows it."
     )
     chips: Chips | None = Field(None, description="Chips, all at once; 1 for a plain command.")
 

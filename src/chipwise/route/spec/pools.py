@@ -1,4 +1,4 @@
-"""The pools file: chips that engines hand out, and how the engines are reached."""
+"""The pools file: chips that backends hand out, and how the backends are reached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Watts
 from chipwise.workload.fields import FilePath, Label, Strict, number_of
 
-EngineName = Literal["local", "slurm", "ray", "kubernetes"]
+BackendName = Literal["local", "slurm", "ray", "kubernetes"]
 Shape = Annotated[str, Field(strict=True, pattern=r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$")]
 
 
@@ -25,10 +25,10 @@ Setting = bool | int | float | Line | list[Line]
 
 
 class PoolSpec(Strict):
-    """Chips of one kind in one place, handed out by one engine."""
+    """Chips of one kind in one place, handed out by one backend."""
 
     name: Name = Field(description="What to call it.")
-    engine: EngineName = Field(description="Who hands its chips out.")
+    backend: BackendName = Field(description="Who hands its chips out.")
     chip: Label = Field(description="A chip of the catalog, or cpu.")
     count: Chips = Field(description="Chips in all.")
     unit: Chips | None = Field(
@@ -43,7 +43,7 @@ class PoolSpec(Strict):
     cloud: Title | None = Field(None, description="Whose chips they are.")
     region: Title | None = Field(None, description="Where.")
     terms: Literal["ondemand", "spot", "reserved", "owned"] | None = Field(
-        None, description="ondemand unless said; owned on the local engine."
+        None, description="ondemand unless said; owned on the local backend."
     )
     years: Literal[1, 3] | None = Field(None, description="Of a reservation, to find its price.")
     interruptions: Annotated[float, Field(ge=0, le=3600), FINITE] | None = Field(
@@ -53,10 +53,10 @@ class PoolSpec(Strict):
         None, description="Of a busy chip with its share of server and cooling; by the catalog unless said."
     )
     power_kw: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="Most power of the pool.")
-    max_time: Duration | None = Field(None, description="Longest run that the engine allows.")
+    max_time: Duration | None = Field(None, description="Longest run that the backend allows.")
     address: dict[Label, Setting | dict[Label, Setting]] = Field(
         {},
-        description="Where in the engine: partition, constraint, gres, queue, namespace, label, cwd of programs; "
+        description="Where in the backend: partition, constraint, gres, queue, namespace, label, cwd of programs; "
         "secrets: names of the variables that jobs may be handed there.",
     )
 
@@ -67,7 +67,7 @@ class PoolsSpec(Strict):
     folder: FilePath | None = Field(
         None, description="Where attempts have their folders, shared with the nodes; relative to this file."
     )
-    engines: dict[EngineName, dict[Label, Setting | dict[Label, Setting]]] = Field(
-        {}, description="What all pools of an engine share of their address: conf of slurm, address of ray."
+    backends: dict[BackendName, dict[Label, Setting | dict[Label, Setting]]] = Field(
+        {}, description="What all pools of a backend share of their address: conf of slurm, address of ray."
     )
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=1000)] = Field(description="The pools.")

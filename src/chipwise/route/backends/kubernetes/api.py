@@ -276,4 +276,4 @@ def _words(error: Any) -> str:
 def needs_client() -> None:
     """Refuse plainly where the client is not installed."""
     if find_spec("kubernetes") is None or find_spec("kubernetes.client") is None:
-        raise InputError("engine", "kubernetes", "a machine with its client: pip install 'chipwise[kubernetes]'")
+        raise InputError("backend", "kubernetes", "a machine with its client: pip install 'chipwise[kubernetes]'")

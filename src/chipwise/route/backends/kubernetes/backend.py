@@ -36,17 +36,17 @@ KUEUE = ("kueue.x-k8s.io", "v1beta2")
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> KubernetesEngine:
-    """The engine of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> KubernetesBackend:
+    """The backend of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
     needs_client()
     for pool in pools:
         unknown = [key for key, _ in pool.address if key not in KEYS]
         if unknown:
             raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
-    return KubernetesEngine(pools, uid, name=name)
+    return KubernetesBackend(pools, uid, name=name)
 
 
-class KubernetesEngine:
+class KubernetesBackend:
     """All clusters that the pools name."""
 
     def __init__(
@@ -58,7 +58,7 @@ class KubernetesEngine:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.uid, self.name, self._clock = uid, name, clock
-        self._pools = tuple(pool for pool in pools if pool.engine == "kubernetes")
+        self._pools = tuple(pool for pool in pools if pool.backend == "kubernetes")
         self._clusters = {at: cluster(*at) for at in sorted({_server(pool) for pool in self._pools})}
 
     def render(self, launch: Launch) -> str:
@@ -81,7 +81,7 @@ class KubernetesEngine:
             if answer.status != 409:
                 raise BackendRefused(str(answer)) from None
             self._adopt(cluster, path, name, launch.attempt)
-        return _engine_id(_server(launch.pool)[1], path, name)
+        return _backend_id(_server(launch.pool)[1], path, name)
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every attempt of this ledger; ended ones until their time is over (`keep`)."""
@@ -95,7 +95,7 @@ class KubernetesEngine:
                     continue
                 own = [pod for pod in pods if label_of(pod) == label_of(item)]
                 name = str((item.get("metadata") or {}).get("name"))
-                found.append(seen(kind, item, _engine_id(server[1], _path(kind, namespace), name), own))
+                found.append(seen(kind, item, _backend_id(server[1], _path(kind, namespace), name), own))
                 if kind == "rayjob":
                     self._tidy(cluster, namespace, name, ended_at(kind, item))
         return found
@@ -112,8 +112,8 @@ class KubernetesEngine:
             found += self._by_name(attempt, wanted[attempt])
         return found
 
-    def _by_name(self, attempt: str, engine_id: str) -> Sequence[AttemptStatus]:
-        context, path, name = _parsed(engine_id)
+    def _by_name(self, attempt: str, backend_id: str) -> Sequence[AttemptStatus]:
+        context, path, name = _parsed(backend_id)
         kind = next((kind for kind, (*_, plural, _k) in KINDS.items() if plural == path[3]), "")
         for server, cluster in self._clusters.items():
             if server[1] != context or not kind:
@@ -130,14 +130,14 @@ class KubernetesEngine:
                     for pod in cluster.pods(path[2], f"{LEDGER}={label_value(self.uid)}")
                     if label_of(pod) == label_of(item)
                 ]
-                return [seen(kind, item, engine_id, pods)]
+                return [seen(kind, item, backend_id, pods)]
         return []
 
-    def cancel(self, engine_id: str) -> None:
+    def cancel(self, backend_id: str) -> None:
         """Delete its object, once its pods are gone; they get their grace."""
-        context, path, name = _parsed(engine_id)
+        context, path, name = _parsed(backend_id)
         if not name:
-            raise BackendRefused(f"kubernetes: {engine_id!r} is no id of this engine")
+            raise BackendRefused(f"kubernetes: {backend_id!r} is no id of this backend")
         for server, cluster in self._clusters.items():
             if server[1] == context:
                 try:
@@ -162,7 +162,7 @@ class KubernetesEngine:
 
     def _cluster(self, pool: Pool) -> Cluster:
         if _server(pool) not in self._clusters:
-            raise BackendRefused(f"kubernetes: pool {pool.name} is not among the pools of this engine")
+            raise BackendRefused(f"kubernetes: pool {pool.name} is not among the pools of this backend")
         return self._clusters[_server(pool)]
 
     def _places(self) -> Sequence[tuple[tuple[str, str], str, Sequence[str]]]:
@@ -227,14 +227,14 @@ def _path(kind: str, namespace: str) -> tuple[str, str, str, str]:
     return group, version, namespace, plural
 
 
-def _parsed(engine_id: str) -> tuple[str, tuple[str, str, str, str], str]:
+def _parsed(backend_id: str) -> tuple[str, tuple[str, str, str, str], str]:
     """The context, the path and the name in an id of ours; empty ones where it is none."""
-    context, _, rest = engine_id.rpartition(":")
+    context, _, rest = backend_id.rpartition(":")
     parts = rest.split("/")
     if len(parts) != 5:
         return "", ("", "", "", ""), ""
     return context, (parts[0], parts[1], parts[2], parts[3]), parts[4]
 
 
-def _engine_id(context: str, path: tuple[str, str, str, str], name: str) -> str:
+def _backend_id(context: str, path: tuple[str, str, str, str], name: str) -> str:
     return f"{context}:{'/'.join((*path, name))}"

@@ -79,7 +79,7 @@ def label_of(item: Object) -> str:
     return str(((item.get("metadata") or {}).get("labels") or {}).get(ATTEMPT) or "")
 
 
-def seen(kind: str, item: Object, engine_id: str, pods: Sequence[Object]) -> AttemptStatus:
+def seen(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> AttemptStatus:
     """An attempt as its object and its pods show it."""
     status = item.get("status") or {}
     if kind == "rayjob":
@@ -104,7 +104,7 @@ def seen(kind: str, item: Object, engine_id: str, pods: Sequence[Object]) -> Att
     last = moment(status.get("completionTime") or status.get("endTime") or info.get("endTime"))
     return AttemptStatus(
         attempt_of(item),
-        engine_id,
+        backend_id,
         state,
         _exit_code(state, pods),
         started,

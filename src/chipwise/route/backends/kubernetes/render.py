@@ -68,7 +68,7 @@ WORKERS = "w"  # the replicated job of a JobSet
 # GKE's slices over several hosts are made of machines with 4 chips (ct4p-, ct5lp-, ct5p-hightpu-4t, ct6e-standard-4t,
 # tpu7x-standard-4t); machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e,
 # whose topologies have two dimensions. A 2x4 may also be two machines with 4: there the pool says `host: 4`.
-# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus, and the table of systems in AI-Hypercomputer/xpk
+# https://cloud.google.com/kubernetes-backend/docs/concepts/plan-tpus, and the table of systems in AI-Hypercomputer/xpk
 # (src/xpk/core/system_characteristics.py), 2026-11-15
 TPU_HOST, TPU_HOST_FLAT = 4, 8
 # the values of GKE's label for TPUs (the sources above); of GPUs, where a chip has several, the pool says which
@@ -385,7 +385,7 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
         "shutdownAfterJobFinishes": True,
         "rayClusterSpec": cluster,
     }  # which frees the chips at once
-    _keep(launch.pool)  # said in the pools file; the engine deletes RayJobs itself
+    _keep(launch.pool)  # said in the pools file; the backend deletes RayJobs itself
     if launch.time_limit is not None:
         spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
     if launch.pool.at("queue"):

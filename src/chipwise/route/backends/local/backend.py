@@ -54,17 +54,17 @@ HANDED_ON = (
 )
 ADDRESS = frozenset({"cluster", "cwd", "ids", "secrets"})  # what a pool's address may say here
 TIMEOUT_S = 10.0  # for the lock and for a shim to make its claim; a Python starts in well under a second
-MARGIN_S = 5.0  # over the grace that the shim gives, before the engine kills both
+MARGIN_S = 5.0  # over the grace that the shim gives, before the backend kills both
 
 
-def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> LocalEngine:
-    """The engine of these pools. `folder` is the ledger's own; `uid` is not needed: its folders are."""
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> LocalBackend:
+    """The backend of these pools. `folder` is the ledger's own; `uid` is not needed: its folders are."""
     for pool in pools:
         check_address(pool)
-    return LocalEngine(folder, name.replace("/", "-"))
+    return LocalBackend(folder, name.replace("/", "-"))
 
 
-class LocalEngine:
+class LocalBackend:
     """Runs attempts as processes of this machine that outlive the router."""
 
     def __init__(self, folder: Path, name: str = "local") -> None:
@@ -106,10 +106,10 @@ class LocalEngine:
         self._reap()
         return [seen for name, _ in attempts if (seen := self._seen(name)) is not None]
 
-    def cancel(self, engine_id: str) -> None:
+    def cancel(self, backend_id: str) -> None:
         """Tell one to stop; kill it when it has had its grace."""
         for seen in self.list():
-            if seen.engine_id == engine_id and seen.state == RUNNING:
+            if seen.backend_id == backend_id and seen.state == RUNNING:
                 self._stop(self.attempts / seen.attempt, seen.attempt)
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
@@ -273,7 +273,7 @@ def ids(pool: Pool) -> tuple[int, ...]:
 
 
 def check_address(pool: Pool) -> None:
-    """Refuse what this engine would pass over or could not use."""
+    """Refuse what this backend would pass over or could not use."""
     where = f"pools.{pool.name}.address"
     for key, _ in pool.address:
         if key not in ADDRESS:

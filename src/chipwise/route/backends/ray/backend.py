@@ -41,25 +41,25 @@ _SHIM = Path(shim.__file__)
 _ENDS = {"done": DONE, "failed": FAILED, "lost": LOST, "cancelled": CANCELLED}
 
 
-def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayEngine:
-    """The engine of these pools. The attempts' folders are in each launch; `folder` is not needed."""
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayBackend:
+    """The backend of these pools. The attempts' folders are in each launch; `folder` is not needed."""
     for pool in pools:
         unknown = [key for key, _ in pool.address if key not in KEYS]
         if unknown:
             raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
     if find_spec("ray") is None:
-        raise InputError("engine", "ray", "a machine with its client: pip install 'chipwise[ray]'")
-    return RayEngine(pools, uid, name=name)
+        raise InputError("backend", "ray", "a machine with its client: pip install 'chipwise[ray]'")
+    return RayBackend(pools, uid, name=name)
 
 
-class RayEngine:
+class RayBackend:
     """All clusters that the pools name. Every call is bounded by the links' time-outs."""
 
     def __init__(
         self, pools: Sequence[Pool], uid: str, link: Callable[[str], RayLink] = RayLink, name: str = "ray"
     ) -> None:
         self.uid, self.name = uid, name
-        self._pools = {pool.name: pool for pool in pools if pool.engine == "ray"}
+        self._pools = {pool.name: pool for pool in pools if pool.backend == "ray"}
         self._links = {at: link(at) for at in sorted({address(pool) for pool in self._pools.values()})}
 
     def render(self, launch: Launch) -> str:
@@ -104,10 +104,10 @@ class RayEngine:
         wanted = {attempt for attempt, _ in attempts}
         return [seen for seen in self.list() if seen.attempt in wanted]
 
-    def cancel(self, engine_id: str) -> None:
+    def cancel(self, backend_id: str) -> None:
         """Ask one to stop, with its grace; kill it if it waits, or is still there when asked again later."""
         for link in self._links.values():
-            if link.ask("cancel", uid=self.uid, id=engine_id)["found"]:
+            if link.ask("cancel", uid=self.uid, id=backend_id)["found"]:
                 return
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
@@ -133,7 +133,7 @@ class RayEngine:
     def _link(self, pool: Pool) -> RayLink:
         at = address(pool)
         if at not in self._links:
-            raise BackendRefused(f"ray: pool {pool.name} is not among the pools of this engine")
+            raise BackendRefused(f"ray: pool {pool.name} is not among the pools of this backend")
         return self._links[at]
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
@@ -239,13 +239,13 @@ def seen_in(census: Mapping[str, Any]) -> list[AttemptStatus]:
 def _seen(
     attempt: str, live: Mapping[str, Any] | None, dead: Mapping[str, Any] | None, record: Mapping[str, Any], asked: bool
 ) -> AttemptStatus:
-    engine_id = (live or dead or record)["id"]
+    backend_id = (live or dead or record)["id"]
     where, reason = ",".join(record.get("where", ())), record.get("reason") or record.get("note") or ""
     state = str(record.get("state", ""))
     if state in _ENDS:
         return AttemptStatus(
             attempt,
-            engine_id,
+            backend_id,
             _ENDS[state],
             record.get("exit_code"),
             record.get("started"),
@@ -255,14 +255,14 @@ def _seen(
         )
     if live:
         if state == "running":
-            return AttemptStatus(attempt, engine_id, RUNNING, started=record["started"], where=where, reason=reason)
+            return AttemptStatus(attempt, backend_id, RUNNING, started=record["started"], where=where, reason=reason)
         waits = "its hosts are not all free" if live["state"] == "ALIVE" else "no node has its chips free"
-        return AttemptStatus(attempt, engine_id, PENDING, reason=waits)
+        return AttemptStatus(attempt, backend_id, PENDING, reason=waits)
     died = dead["died"] if dead else "the cluster has forgotten its actor"
     killed = asked and "ray.kill" in died
     return AttemptStatus(
         attempt,
-        engine_id,
+        backend_id,
         CANCELLED if killed else LOST,
         started=record.get("started"),
         ended=(dead or {}).get("ended") or None,

@@ -80,7 +80,7 @@ class Link(Protocol):
         """Stop a job."""
 
 
-class SlurmEngine:
+class SlurmBackend:
     """A Slurm cluster."""
 
     queues = True  # what waits there is started by Slurm
@@ -132,11 +132,11 @@ class SlurmEngine:
         forgotten = (self._forgotten(name, job) for name, job in wanted.items() if name not in there)
         return [*found, *(seen for seen in forgotten if seen is not None)]
 
-    def cancel(self, engine_id: str) -> None:
+    def cancel(self, backend_id: str) -> None:
         """Stop one job, restarts included."""
-        if not re.fullmatch(r"[0-9]+", engine_id):
-            raise BackendRefused(f"slurm: {engine_id!r} is no id of a job")
-        self.link.cancel(engine_id)
+        if not re.fullmatch(r"[0-9]+", backend_id):
+            raise BackendRefused(f"slurm: {backend_id!r} is no id of a job")
+        self.link.cancel(backend_id)
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool that work and that are free, in multiples of its unit on each node."""
@@ -232,8 +232,8 @@ def _before(request: Request) -> bytes:
     return json.dumps({"argv": list(request.before)}, indent=1).encode("ascii")
 
 
-def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmEngine:
-    """The engine of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name."""
+def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmBackend:
+    """The backend of these pools, which are of one cluster. `folder` is the ledger's own, `uid` its name."""
     settings: dict[str, str] = {}
     for pool in pools:
         check_address(pool)
@@ -244,7 +244,7 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmEngin
                     value,
                     f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`",
                 )
-    return SlurmEngine(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
+    return SlurmBackend(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
 
 
 def link_of(settings: Mapping[str, str]) -> Link:

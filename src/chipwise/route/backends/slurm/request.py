@@ -31,7 +31,7 @@ MARGIN_S = 60.0
 ATTEMPT = re.compile(r"[A-Za-z0-9-]{1,150}")
 GRES = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 CONTAINERS = ("pyxis", "apptainer", "none")
-# keys of a pool's address that this engine reads; another one is a mistake that nobody would notice
+# keys of a pool's address that this backend reads; another one is a mistake that nobody would notice
 SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user"})  # of the cluster
 ADDRESS = SETTINGS | {
     "partition",
@@ -111,7 +111,7 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
 
 
 def check_address(pool: Pool) -> None:
-    """Refuse what this engine would pass over or could not use."""
+    """Refuse what this backend would pass over or could not use."""
     for key, value in pool.address:
         if key not in ADDRESS:
             raise InputError(f"pools.{pool.name}.address", key, f"one of {', '.join(sorted(ADDRESS))}")

@@ -1,4 +1,4 @@
-"""An engine that does as it is told, for what real ones do only on bad days."""
+"""A backend that does as it is told, for what real ones do only on bad days."""
 
 import itertools
 from dataclasses import replace
@@ -36,10 +36,10 @@ class Scripted:
 
     def submit(self, launch):
         self._said("submit", launch.attempt)
-        engine_id = str(next(self._ids))
-        self.launches[engine_id] = launch
-        self.jobs[engine_id] = AttemptStatus(launch.attempt, engine_id, self.state)
-        return engine_id
+        backend_id = str(next(self._ids))
+        self.launches[backend_id] = launch
+        self.jobs[backend_id] = AttemptStatus(launch.attempt, backend_id, self.state)
+        return backend_id
 
     def list(self):
         self._said("list")
@@ -49,23 +49,23 @@ class Scripted:
         self._said("status", attempts)
         return []
 
-    def cancel(self, engine_id):
-        self._said("cancel", engine_id)
-        if self.jobs[engine_id].state in (PENDING, RUNNING):
-            self.set(engine_id, state=CANCELLED)
+    def cancel(self, backend_id):
+        self._said("cancel", backend_id)
+        if self.jobs[backend_id].state in (PENDING, RUNNING):
+            self.set(backend_id, state=CANCELLED)
 
     def capacity(self, pools):
         self._said("capacity")
         held = dict.fromkeys((p.name for p in pools), 0)
-        for engine_id, seen in self.jobs.items():
+        for backend_id, seen in self.jobs.items():
             if seen.state == RUNNING:
-                held[self.launches[engine_id].pool.name] += self.launches[engine_id].option.chips
+                held[self.launches[backend_id].pool.name] += self.launches[backend_id].option.chips
         return {p.name: Capacity(p.count, max(0, p.count - held[p.name] - self.foreign.get(p.name, 0))) for p in pools}
 
     def predicted_start(self, launch):
         self._said("predicted_start", launch.pool.name)
         return self.starts.get(launch.pool.name)
 
-    def set(self, engine_id, **more):
-        """Change what the engine shows of a job."""
-        self.jobs[engine_id] = replace(self.jobs[engine_id], **more)
+    def set(self, backend_id, **more):
+        """Change what the backend shows of a job."""
+        self.jobs[backend_id] = replace(self.jobs[backend_id], **more)

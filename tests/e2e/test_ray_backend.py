@@ -1,4 +1,4 @@
-"""The Ray engine on a real cluster of several nodes: crash-safe, idempotent, honest about what is lost."""
+"""The Ray backend on a real cluster of several nodes: crash-safe, idempotent, honest about what is lost."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from chipwise.route.backend import (
     BackendRefused,
     Launch,
 )
-from chipwise.route.backends.ray.backend import RayEngine, make
+from chipwise.route.backends.ray.backend import RayBackend, make
 from chipwise.route.backends.ray.link import RayLink
 from chipwise.route.job import Job, Variant
 from chipwise.route.launch import write_launch
@@ -84,8 +84,8 @@ def pools(cluster):
 
 
 @pytest.fixture(scope="module")
-def engine(pools):
-    found = RayEngine(list(pools.values()), UID)
+def backend(pools):
+    found = RayBackend(list(pools.values()), UID)
     yield found
     found.close()
 
@@ -124,12 +124,12 @@ def launch(tmp_path, pools):
     return make
 
 
-def until(engine, launch, states):
+def until(backend, launch, states):
     """The attempt once it is in one of these states."""
     states = {states} if isinstance(states, str) else set(states)
     end = time.time() + PATIENCE_S
     while True:
-        seen = [s for s in engine.list() if s.attempt == launch.attempt]
+        seen = [s for s in backend.list() if s.attempt == launch.attempt]
         assert len(seen) <= 1
         if seen and seen[0].state in states:
             return seen[0]
@@ -138,7 +138,7 @@ def until(engine, launch, states):
 
 
 def patiently(call):
-    """As routers do: an engine that is down is asked again."""
+    """As routers do: a backend that is down is asked again."""
     end = time.time() + PATIENCE_S
     while True:
         try:
@@ -165,37 +165,37 @@ def alive(pid):
 
 
 @contextmanager
-def holding(engine, launch, pool, chips):
+def holding(backend, launch, pool, chips):
     """Chips that are taken meanwhile."""
     one = launch("import time; time.sleep(600)", pool, chips)
-    identity = engine.submit(one)
+    identity = backend.submit(one)
     try:
-        until(engine, one, RUNNING)
+        until(backend, one, RUNNING)
         yield one
     finally:
-        engine.cancel(identity)
-    until(engine, one, CANCELLED)
+        backend.cancel(identity)
+    until(backend, one, CANCELLED)
 
 
-def free_at_last(engine, pool, chips):
+def free_at_last(backend, pool, chips):
     """The pool's room once so many chips are free: Ray tells of them a moment after an actor has come or gone."""
     end = time.time() + PATIENCE_S
-    while (room := engine.capacity([pool])[pool.name]).free != chips:
+    while (room := backend.capacity([pool])[pool.name]).free != chips:
         assert time.time() < end, room
         time.sleep(0.2)
     return room
 
 
-def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(engine, launch, pools):
+def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(backend, launch, pools):
     one = launch("import os; print(os.environ['CHIPWISE_ATTEMPT']); open('ran', 'a').write('x')", chips=8)
-    assert one.attempt in engine.render(one)
-    first = engine.submit(one)
-    assert engine.submit(one) == first
-    seen = until(engine, one, ENDED)
-    assert (seen.state, seen.exit_code, seen.engine_id) == (DONE, 0, first)
+    assert one.attempt in backend.render(one)
+    first = backend.submit(one)
+    assert backend.submit(one) == first
+    seen = until(backend, one, ENDED)
+    assert (seen.state, seen.exit_code, seen.backend_id) == (DONE, 0, first)
     assert seen.started <= seen.ended and seen.where == "127.0.0.1"
-    assert engine.submit(one) == first  # also after its end, and by another engine
-    other = RayEngine(list(pools.values()), UID)
+    assert backend.submit(one) == first  # also after its end, and by another backend
+    other = RayBackend(list(pools.values()), UID)
     try:
         assert other.submit(one) == first
         assert [s.state for s in other.status([(one.attempt, "")])] == [DONE]
@@ -203,33 +203,33 @@ def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(
         other.close()
     assert (one.folder / "ran").read_text() == "x"
     assert (one.folder / "output").read_text().strip() == one.attempt
-    engine.cancel(first)  # no error
-    another = RayEngine(list(pools.values()), "u8")  # of another ledger
+    backend.cancel(first)  # no error
+    another = RayBackend(list(pools.values()), "u8")  # of another ledger
     assert another.list() == []
     another.close()
 
 
-def test_chips_are_free_again_when_the_program_has_ended_and_not_before(engine, launch, pools):
-    with holding(engine, launch, "h200", 8):
-        room = free_at_last(engine, pools["h200"], 8)
+def test_chips_are_free_again_when_the_program_has_ended_and_not_before(backend, launch, pools):
+    with holding(backend, launch, "h200", 8):
+        room = free_at_last(backend, pools["h200"], 8)
         assert (room.total, room.down) == (16, 0)
-        assert free_at_last(engine, pools["v5e"], 8).total == 8
+        assert free_at_last(backend, pools["v5e"], 8).total == 8
     failing = launch("import sys; sys.exit(3)", chips=8)
-    engine.submit(failing)
-    seen = until(engine, failing, ENDED)
+    backend.submit(failing)
+    seen = until(backend, failing, ENDED)
     assert (seen.state, seen.exit_code) == (FAILED, 3)
-    free_at_last(engine, pools["h200"], 16)
-    assert engine.predicted_start(failing) is None
+    free_at_last(backend, pools["h200"], 16)
+    assert backend.predicted_start(failing) is None
 
 
 def test_the_router_may_die_while_the_program_runs(launch, pools):
     one = launch("import time, pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(.1)")
-    first = RayEngine(list(pools.values()), UID)
+    first = RayBackend(list(pools.values()), UID)
     first.submit(one)
     driver = next(iter(first._links.values())).driver
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    second = RayEngine(list(pools.values()), UID)
+    second = RayBackend(list(pools.values()), UID)
     try:
         until(second, one, RUNNING)
         (one.folder / "go").touch()
@@ -242,11 +242,11 @@ def test_the_router_may_die_while_the_program_runs(launch, pools):
 @pytest.mark.slow
 def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_attempt(launch, pools):
     chance = random.Random(7)
-    engine = RayEngine(list(pools.values()), UID)
+    backend = RayBackend(list(pools.values()), UID)
     every, lost_answers = [], 0
     try:
-        engine.list()
-        link = next(iter(engine._links.values()))
+        backend.list()
+        link = next(iter(backend._links.values()))
         for _ in range(20):
             one = launch("open('ran', 'a').write('x')", shared=False)  # no claim to lean on
             one = replace(
@@ -258,62 +258,62 @@ def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_atte
             killer = threading.Timer(chance.uniform(0, 0.08), link.driver.kill)
             killer.start()
             try:
-                engine.submit(one)
+                backend.submit(one)
             except BackendDown:
                 lost_answers += 1
             killer.join()
-            patiently(lambda one=one: engine.submit(one))
+            patiently(lambda one=one: backend.submit(one))
             every.append(one)
         for one in every:
-            assert until(engine, one, ENDED).state == DONE
+            assert until(backend, one, ENDED).state == DONE
             assert one.folder.with_name(one.folder.name + ".ran").read_text() == "x"
         assert lost_answers  # some were killed in the middle
     finally:
-        engine.close()
+        backend.close()
 
 
-def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(engine, launch):
+def test_a_cancelled_program_may_save_its_work_and_a_waiting_one_never_starts(backend, launch):
     script = (
         "import signal, sys, time\ndef save(*_):\n    open('saved', 'w').close()\n    sys.exit(143)\n"
         "signal.signal(signal.SIGTERM, save)\nopen('up', 'w').close()\ntime.sleep(600)"
     )
     one = launch(script)
-    identity = engine.submit(one)
+    identity = backend.submit(one)
     waiting(one.folder / "up")
-    engine.cancel(identity)
-    assert until(engine, one, ENDED).state == CANCELLED
+    backend.cancel(identity)
+    assert until(backend, one, ENDED).state == CANCELLED
     assert (one.folder / "saved").exists()
-    with holding(engine, launch, "v5e", 4), holding(engine, launch, "v5e", 4):
+    with holding(backend, launch, "v5e", 4), holding(backend, launch, "v5e", 4):
         late = launch("open('ran', 'w').close()", "v5e", 4)
-        identity = engine.submit(late)
-        seen = until(engine, late, PENDING)
+        identity = backend.submit(late)
+        seen = until(backend, late, PENDING)
         assert "free" in seen.reason
-        engine.cancel(identity)
-        assert until(engine, late, ENDED).state == CANCELLED
+        backend.cancel(identity)
+        assert until(backend, late, ENDED).state == CANCELLED
     assert not (late.folder / "claim").exists()
 
 
-def test_what_no_node_can_hold_is_refused_in_words(engine, launch, pools):
+def test_what_no_node_can_hold_is_refused_in_words(backend, launch, pools):
     with pytest.raises(
         BackendRefused, match=r"8 \+ 8 \+ 8 on hosts of their own; nodes with labels pool=h200 have 8, 8"
     ):
-        engine.submit(launch("", chips=24))
+        backend.submit(launch("", chips=24))
     stray = Pool("b200", "ray", "b200", "gpu", 8, address=(*pools["h200"].address[:2], ("label", "pool=b200")))
     one = launch("")
     with pytest.raises(BackendRefused, match="no node with labels pool=b200 has chips"):
-        engine.submit(Launch(one.attempt, 1, "j", one.job, one.variant, stray, one.option, one.folder, {}))
+        backend.submit(Launch(one.attempt, 1, "j", one.job, one.variant, stray, one.option, one.folder, {}))
     big = launch("", environment={"X": "x" * 100_000})
     with pytest.raises(BackendRefused, match="bytes"):
-        engine.submit(big)
+        backend.submit(big)
     image = launch("")
     with pytest.raises(BackendRefused, match="container: none"):
-        engine.submit(replace(image, variant=replace(image.variant, image="img")))
+        backend.submit(replace(image, variant=replace(image.variant, image="img")))
     with pytest.raises(UnknownName, match="did you mean label"):
         make("ray", [replace(stray, address=(("lable", "a=b"),))], one.folder, UID)
-    assert not any(s.attempt in (one.attempt, big.attempt, image.attempt) for s in engine.list())
+    assert not any(s.attempt in (one.attempt, big.attempt, image.attempt) for s in backend.list())
 
 
-def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, launch):
+def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(backend, launch):
     script = (
         "import os, pathlib\nf = pathlib.Path(os.environ['CHIPWISE_FOLDER'])\n"
         "names = ('RANK', 'WORLD', 'HOSTS')\n"
@@ -325,34 +325,34 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(engine, 
     (one.folder / "launch.json").unlink()
     one.folder.rmdir()
     write_launch(one)
-    with holding(engine, launch, "v5e", 4):
-        engine.submit(one)
+    with holding(backend, launch, "v5e", 4):
+        backend.submit(one)
         end = time.time() + PATIENCE_S
-        while "hosts" not in until(engine, one, PENDING).reason:
+        while "hosts" not in until(backend, one, PENDING).reason:
             assert time.time() < end
             time.sleep(0.2)
-    seen = until(engine, one, ENDED)
+    seen = until(backend, one, ENDED)
     assert (seen.state, seen.exit_code, seen.where) == (DONE, 0, "127.0.0.1,127.0.0.1"), seen
     assert (one.folder / "told0").read_text() == "0 2 127.0.0.1,127.0.0.1 0"
     assert (one.folder / "told1").read_text() == "1 2 127.0.0.1,127.0.0.1 1"
     failing = launch(
         "import os, sys, time\nif os.environ['CHIPWISE_RANK'] == '1': sys.exit(5)\ntime.sleep(600)", "v5e", 8
     )
-    engine.submit(failing)
-    seen = until(engine, failing, ENDED)
+    backend.submit(failing)
+    seen = until(backend, failing, ENDED)
     assert (seen.state, seen.exit_code) == (FAILED, 5) and "host 1" in seen.reason
     with pytest.raises(BackendRefused):
-        engine.submit(launch("", "v5e", 8, topology="4x4"))
+        backend.submit(launch("", "v5e", 8, topology="4x4"))
 
 
-def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(engine, launch):
+def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(backend, launch):
     one = launch(
         "import os, time; open('pids.new', 'w').write(f'{os.getppid()} {os.getpid()}'); os.rename('pids.new', 'pids'); time.sleep(600)"
     )
-    engine.submit(one)
+    backend.submit(one)
     shim, program = map(int, waiting(one.folder / "pids").read_text().split())
     os.kill(shim, signal.SIGKILL)
-    seen = until(engine, one, ENDED)
+    seen = until(backend, one, ENDED)
     assert seen.state == LOST and "signal 9" in seen.reason
     end = time.time() + PATIENCE_S
     while alive(program):
@@ -360,32 +360,32 @@ def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(engine,
         time.sleep(0.1)
 
 
-def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(engine, launch):
+def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(backend, launch):
     one = launch(
         "import os; assert os.environ['NODE_KEY_WORD'] == 'from the node' and os.environ['NODE_PLAIN']; "
         "assert not {'NODE_OTHER_WORD', 'NODE_TOKEN'} & set(os.environ)",
         secrets=["NODE_KEY_WORD"],
         shared=False,
     )
-    engine.submit(one)
-    seen = until(engine, one, ENDED)
+    backend.submit(one)
+    seen = until(backend, one, ENDED)
     assert seen.state == DONE and "not seen from the node" in seen.reason
     two = launch("", secrets=["NO_SUCH_SECRET"])
-    engine.submit(two)
-    seen = until(engine, two, ENDED)
+    backend.submit(two)
+    seen = until(backend, two, ENDED)
     assert seen.state == FAILED and "NO_SUCH_SECRET" in seen.reason
     with pytest.raises(
-        BackendRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*engines.ray"
+        BackendRefused, match=r"may not hand NODE_TOKEN to jobs; expected secrets: \[NODE_TOKEN\].*backends.ray"
     ):
-        engine.submit(launch("", secrets=["NODE_TOKEN"]))
+        backend.submit(launch("", secrets=["NODE_TOKEN"]))
     slow = launch("import time; time.sleep(600)", time_limit=1.0)
-    engine.submit(slow)
-    seen = until(engine, slow, ENDED)
+    backend.submit(slow)
+    seen = until(backend, slow, ENDED)
     assert seen.state == FAILED and "time limit" in seen.reason
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_words_reach_the_program_byte_for_byte(engine, launch, tmp_path, shared):
+def test_words_reach_the_program_byte_for_byte(backend, launch, tmp_path, shared):
     words = ["$(HOME)", "`id`", "; exit 3 #", "'", '"', "\\", "\n", "", " ", "é😀", "\udcff", "--", "{{.}}", "%s", "-c"]
     found = tmp_path / "words"
     script = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_bytes(b'\\0'.join([*map(os.fsencode, sys.argv[2:]), os.environb[b'W']]))"
@@ -393,47 +393,47 @@ def test_words_reach_the_program_byte_for_byte(engine, launch, tmp_path, shared)
     one = replace(one, variant=replace(one.variant, command=(sys.executable, "-c", script, str(found), *words)))
     if shared:
         write_launch(one)
-    engine.submit(one)
-    seen = until(engine, one, ENDED)
+    backend.submit(one)
+    seen = until(backend, one, ENDED)
     assert seen.state == DONE, seen
     assert found.read_bytes().split(b"\0") == [os.fsencode(word) for word in (*words, "".join(words))]
 
 
-def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, engine, launch, pools):
+def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, backend, launch, pools):
     gang = launch(
         "import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)",
         "h200",
         16,
     )
-    engine.submit(gang)
-    until(engine, gang, RUNNING)
+    backend.submit(gang)
+    until(backend, gang, RUNNING)
     pids = [int(waiting(gang.folder / f"pid{rank}").read_text() or 0) for rank in (0, 1)]
     cluster.say("kill", "h200-0")
     try:
-        seen = until(engine, gang, ENDED)
+        seen = until(backend, gang, ENDED)
         assert seen.state == LOST and seen.reason
         end = time.time() + PATIENCE_S
         while left := [pid for pid in pids if pid and alive(pid)]:
             assert time.time() < end, left
             time.sleep(0.2)
         while (
-            room := engine.capacity([pools["h200"]])["h200"]
+            room := backend.capacity([pools["h200"]])["h200"]
         ).down != 8:  # Ray misses a node after some health checks
             assert time.time() < end, room
             time.sleep(0.2)
-        room = free_at_last(engine, pools["h200"], 8)
+        room = free_at_last(backend, pools["h200"], 8)
         assert (room.total, room.down) == (8, 8) and "1 dead" in room.note
         again = launch("pass", "h200", 8)
-        engine.submit(again)
-        assert until(engine, again, ENDED).state == DONE
+        backend.submit(again)
+        assert until(backend, again, ENDED).state == DONE
         single = launch("import time; time.sleep(600)", "v5e", 4)
-        engine.submit(single)
-        until(engine, single, RUNNING)
+        backend.submit(single)
+        until(backend, single, RUNNING)
     finally:
         cluster.say("add", "h200-0")
-    engine.cancel(until(engine, single, RUNNING).engine_id)
-    until(engine, single, CANCELLED)
-    assert engine.capacity([pools["h200"]])["h200"].total == 16
+    backend.cancel(until(backend, single, RUNNING).backend_id)
+    until(backend, single, CANCELLED)
+    assert backend.capacity([pools["h200"]])["h200"].total == 16
 
 
 @pytest.mark.slow  # Ray starts a server of its own for each client: tens of seconds on a busy machine
@@ -442,17 +442,17 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
         (k, f"ray://127.0.0.1:{cluster.pids['client']}" if k == "address" else v) for k, v in pools["h200"].address
     )
     far = Pool("h200", "ray", "h200", "gpu", 16, address=at)
-    engine = RayEngine([far], UID)
+    backend = RayBackend([far], UID)
     try:
         one = launch("pass", "h200", 8)
         one = Launch(one.attempt, 1, "j", one.job, one.variant, far, one.option, one.folder, one.environment)
-        first = patiently(lambda: engine.submit(one))
-        assert patiently(lambda: engine.submit(one)) == first
-        assert patiently(lambda: until(engine, one, ENDED)).state == DONE
-        assert patiently(lambda: engine.capacity([far]))["h200"].total == 16
+        first = patiently(lambda: backend.submit(one))
+        assert patiently(lambda: backend.submit(one)) == first
+        assert patiently(lambda: until(backend, one, ENDED)).state == DONE
+        assert patiently(lambda: backend.capacity([far]))["h200"].total == 16
         with pytest.raises(BackendRefused, match="on hosts of their own"):
             patiently(
-                lambda: engine.submit(
+                lambda: backend.submit(
                     Launch(
                         "u7-x-1",
                         1,
@@ -467,12 +467,12 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
                 )
             )
     finally:
-        engine.close()
+        backend.close()
 
 
-def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, engine, launch, pools):
-    with holding(engine, launch, "h200", 1) as one:
-        hasty = RayEngine([pools["h200"]], UID, lambda at: RayLink(at, answer_s=2.0))
+def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, backend, launch, pools):
+    with holding(backend, launch, "h200", 1) as one:
+        hasty = RayBackend([pools["h200"]], UID, lambda at: RayLink(at, answer_s=2.0))
         assert any(s.attempt == one.attempt for s in hasty.list())
         os.kill(cluster.pids["gcs"], signal.SIGSTOP)
         try:
@@ -494,9 +494,9 @@ def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, engin
 def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
     port = free_port()
     pool = Pool("any", "ray", "cpu", "cpu", 2, address=(("address", f"127.0.0.1:{port}"),))
-    engine = RayEngine([pool], UID, lambda at: RayLink(at, answer_s=5.0))
+    backend = RayBackend([pool], UID, lambda at: RayLink(at, answer_s=5.0))
     with pytest.raises(BackendDown, match="refused"):
-        engine.list()
+        backend.list()
     try:
         for _ in range(2):
             small = RayCluster({}, port)
@@ -504,17 +504,17 @@ def test_a_cluster_that_is_gone_is_down_until_there_is_one_again(launch):
                 end = time.time() + PATIENCE_S
                 while True:
                     try:
-                        assert engine.list() == []
+                        assert backend.list() == []
                         break
                     except BackendDown:
                         assert time.time() < end
-                assert engine.capacity([pool])["any"].free == 2
+                assert backend.capacity([pool])["any"].free == 2
             finally:
                 small.stop()
             with pytest.raises(BackendDown):
-                engine.list()
+                backend.list()
     finally:
-        engine.close()
+        backend.close()
 
 
 class Site:
@@ -528,11 +528,11 @@ class Site:
             json.dumps(
                 {
                     "folder": str(folder / "shared"),
-                    "engines": {"ray": ray},
+                    "backends": {"ray": ray},
                     "pools": [  # JSON is YAML
                         {
                             "name": "v5e",
-                            "engine": "ray",
+                            "backend": "ray",
                             "chip": "v5e",
                             "count": 8,
                             "shapes": ["2x4"],
@@ -542,7 +542,7 @@ class Site:
                         },
                         {
                             "name": "h200",
-                            "engine": "ray",
+                            "backend": "ray",
                             "chip": "h200",
                             "count": 16,
                             "terms": "owned",
@@ -649,7 +649,7 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
 
 def held_node(site):
     """The name of the node on which a job of 8 chips runs: the one whose chips are all taken."""
-    link = RayLink(json.loads(site.pools.read_text())["engines"]["ray"]["address"])
+    link = RayLink(json.loads(site.pools.read_text())["backends"]["ray"]["address"])
     taken = {
         node["labels"]["node"]
         for node in link.ask("nodes")

@@ -1,4 +1,4 @@
-"""The Kubernetes engine against recorded answers: what it asks, what it makes of answers, and of none."""
+"""The Kubernetes backend against recorded answers: what it asks, what it makes of answers, and of none."""
 
 import functools
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from kubernetes_server import failure, now_text, serving
 from chipwise.errors import UnknownName
 from chipwise.route.backend import DONE, FAILED, LOST, PENDING, RUNNING, BackendDown, BackendRefused
 from chipwise.route.backends.kubernetes.api import Cluster
-from chipwise.route.backends.kubernetes.backend import KubernetesEngine, make
+from chipwise.route.backends.kubernetes.backend import KubernetesBackend, make
 from chipwise.route.launch import REVOKED, revoke_claim
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -37,23 +37,23 @@ def slept():
 
 
 @pytest.fixture
-def engine(server, tmp_path, slept):
-    """An engine whose waits are written down instead."""
-    with engine_of(server, tmp_path, sleep=slept.append) as made:
+def backend(server, tmp_path, slept):
+    """A backend whose waits are written down instead."""
+    with backend_of(server, tmp_path, sleep=slept.append) as made:
         yield made
 
 
 @pytest.fixture
 def hasty(server, tmp_path, slept):
     """One that gives a call up after a second: for servers that do not answer at all."""
-    with engine_of(server, tmp_path, call_s=1.0, sleep=slept.append) as made:
+    with backend_of(server, tmp_path, call_s=1.0, sleep=slept.append) as made:
         yield made
 
 
 @contextmanager
-def engine_of(server, folder, **more):
+def backend_of(server, folder, **more):
     pool = a_pool(kubeconfig=server.config(folder))
-    made = KubernetesEngine([pool], "cw1", functools.partial(Cluster, **more))
+    made = KubernetesBackend([pool], "cw1", functools.partial(Cluster, **more))
     made.pool = pool
     yield made
     made.close()
@@ -114,28 +114,28 @@ def posted(server):
     return [each for each in server.asked if each[0] == "POST"]
 
 
-def test_an_object_is_made_with_the_attempts_name_and_unknown_fields_refused(server, engine):
+def test_an_object_is_made_with_the_attempts_name_and_unknown_fields_refused(server, backend):
     server.play("POST", JOBS, (201, job()))
-    identity = engine.submit(a_launch(engine.pool, 1))
+    identity = backend.submit(a_launch(backend.pool, 1))
     ((_, _, query, body, headers),) = posted(server)
     assert body["metadata"]["name"] == "cw1-7-1" and parse_qs(query)["fieldValidation"] == ["Strict"]
     assert headers.get("Authorization", headers.get("authorization")) == "Bearer t0ken"
     assert identity == ":batch/v1/default/jobs/cw1-7-1"
 
 
-def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, engine):
+def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, backend):
     server.play("POST", JOBS, (409, failure(409, "AlreadyExists", 'jobs.batch "cw1-7-1" already exists')))
     server.play("GET", f"{JOBS}/cw1-7-1", (200, job()))
-    launch = a_launch(engine.pool, 1)
-    assert engine.submit(launch) == engine.submit(launch) == ":batch/v1/default/jobs/cw1-7-1"
+    launch = a_launch(backend.pool, 1)
+    assert backend.submit(launch) == backend.submit(launch) == ":batch/v1/default/jobs/cw1-7-1"
     other = job()
     other["metadata"]["annotations"] = {"chipwise-attempt": "another"}
     server.play("GET", f"{JOBS}/cw1-7-1", (200, other))
     with pytest.raises(BackendRefused, match="not of this attempt"):
-        engine.submit(launch)
+        backend.submit(launch)
     server.play("GET", f"{JOBS}/cw1-7-1", (404, failure(404, "NotFound", "gone")))
     with pytest.raises(BackendDown, match="is there and is not"):
-        engine.submit(launch)
+        backend.submit(launch)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_an_object_that_is_there_is_adopted_if_it_is_the_attempts_own(server, en
         ((201, b"[]"), BackendDown, "no object"),
     ],
 )
-def test_what_a_server_says_to_a_new_object(server, engine, slept, answer, kind, words):
+def test_what_a_server_says_to_a_new_object(server, backend, slept, answer, kind, words):
     server.play("POST", JOBS, answer)
     with pytest.raises(kind, match=words):
-        engine.submit(a_launch(engine.pool, 1))
+        backend.submit(a_launch(backend.pool, 1))
     assert slept == [] and len(posted(server)) == 1  # nothing is tried again but what the server asks for
 
 
@@ -166,34 +166,34 @@ def test_a_server_that_says_nothing_to_a_new_object_is_asked_once(server, hasty,
     assert slept == [] and len(posted(server)) <= 1
 
 
-def test_a_server_that_asks_for_patience_gets_it_within_bounds(server, engine, slept):
+def test_a_server_that_asks_for_patience_gets_it_within_bounds(server, backend, slept):
     busy = failure(429, "TooManyRequests", "the server has received too many requests")
     server.play("POST", JOBS, (429, busy, {"Retry-After": "2"}), (429, busy), (503, busy), (201, job()))
-    engine.submit(a_launch(engine.pool, 1))
+    backend.submit(a_launch(backend.pool, 1))
     assert slept == [2.0, 1.0, 2.0]  # as it said, then doubled at each try
     slept.clear()
     server.play("GET", JOBS, (429, busy, {"Retry-After": "7"}))
     with pytest.raises(BackendDown, match="too many requests"):
-        engine.list()
+        backend.list()
     assert slept == [7.0] * 4 and sum(slept) <= 30
     slept.clear()
     server.play("GET", JOBS, (429, busy, {"Retry-After": "3600"}))
     with pytest.raises(BackendDown):
-        engine.list()
+        backend.list()
     assert slept == []
 
 
-def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
+def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, backend):
     gone = (410, failure(410, "Expired", "The provided continue parameter is too old"))
     first = (200, {"items": [job("cw1-1-1")], "metadata": {"continue": "next=="}})
     server.play("GET", JOBS, first, gone, first, (200, {"items": [job("cw1-2-1")], "metadata": {}}))
-    assert [s.attempt for s in engine.list()] == ["cw1-1-1", "cw1-2-1"]
+    assert [s.attempt for s in backend.list()] == ["cw1-1-1", "cw1-2-1"]
     queries = [parse_qs(q) for m, p, q, *_ in server.asked if p == JOBS]
     assert [q.get("continue") for q in queries] == [None, ["next=="], None, ["next=="]]
     assert all(q["labelSelector"] == ["chipwise-ledger=cw1"] and int(q["limit"][0]) for q in queries)
     server.play("GET", JOBS, first, gone, first, gone, first, gone)
     with pytest.raises(BackendDown, match="expired 3 times"):
-        engine.list()
+        backend.list()
 
 
 @pytest.mark.parametrize(
@@ -208,31 +208,31 @@ def test_lists_are_read_page_by_page_and_anew_when_pages_expire(server, engine):
         (200, {"items": ["x"]}),
     ],
 )
-def test_a_list_that_is_none_tells_nothing(server, engine, answer):
-    told_nothing(server, engine, answer)
+def test_a_list_that_is_none_tells_nothing(server, backend, answer):
+    told_nothing(server, backend, answer)
 
 
 def test_a_list_that_never_comes_tells_nothing(server, hasty):
     told_nothing(server, hasty, (200, FOREVER))
 
 
-def told_nothing(server, engine, answer):
+def told_nothing(server, backend, answer):
     server.play("GET", JOBS, answer)
     with pytest.raises(BackendDown):
-        engine.list()
+        backend.list()
     with pytest.raises(BackendDown):
-        engine.status([("cw1-7-1", "")])
+        backend.status([("cw1-7-1", "")])
 
 
-def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, engine, tmp_path):
+def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, backend, tmp_path):
     server.play("GET", SETS, (404, failure(404, "NotFound", "the server could not find the requested resource")))
-    assert engine.list() == []
-    missing = KubernetesEngine([a_pool(kubeconfig=str(tmp_path / "none"))], "cw1")
+    assert backend.list() == []
+    missing = KubernetesBackend([a_pool(kubeconfig=str(tmp_path / "none"))], "cw1")
     with pytest.raises(BackendDown, match="configuration"):
         missing.list()
     with serving() as other:
         config = other.config(tmp_path)
-    nobody = KubernetesEngine([a_pool(kubeconfig=config)], "cw1")
+    nobody = KubernetesBackend([a_pool(kubeconfig=config)], "cw1")
     with pytest.raises(BackendDown, match="refused"):
         nobody.list()
     nobody.close()
@@ -344,19 +344,19 @@ def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, 
         ),
     ],
 )
-def test_what_a_job_and_its_pods_mean(server, engine, item, pods, state, code, words):
+def test_what_a_job_and_its_pods_mean(server, backend, item, pods, state, code, words):
     server.play("GET", JOBS, (200, {"items": [item], "metadata": {}}))
     server.play("GET", PODS, (200, {"items": pods, "metadata": {}}))
-    (seen,) = engine.list()
+    (seen,) = backend.list()
     assert (seen.attempt, seen.state, seen.exit_code) == ("cw1-7-1", state, code) and words in seen.reason
-    assert seen.engine_id == ":batch/v1/default/jobs/cw1-7-1"
+    assert seen.backend_id == ":batch/v1/default/jobs/cw1-7-1"
     if state == RUNNING:
         assert seen.started and seen.where == "node-1"
     assert (seen.ended is not None) == (state in (DONE, FAILED, LOST))
-    assert [s.state for s in engine.status([("cw1-7-1", ""), ("unknown", "")])] == [state]
+    assert [s.state for s in backend.status([("cw1-7-1", ""), ("unknown", "")])] == [state]
 
 
-def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, engine, tmp_path):
+def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, backend, tmp_path):
     def named(name, **status):
         return {
             "metadata": {"name": name, "labels": {"chipwise-attempt": name}, "annotations": {"chipwise-attempt": name}},
@@ -400,8 +400,8 @@ def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, engine, t
         ),
     )
     server.play("DELETE", f"{RAYS}/r1", (200, {}))
-    rays = KubernetesEngine(
-        [engine.pool, a_pool("x", kind="rayjob", kubeconfig=dict(engine.pool.address)["kubeconfig"])], "cw1"
+    rays = KubernetesBackend(
+        [backend.pool, a_pool("x", kind="rayjob", kubeconfig=dict(backend.pool.address)["kubeconfig"])], "cw1"
     )
     assert {s.attempt: s.state for s in rays.list()} == {
         "s1": DONE,
@@ -416,7 +416,7 @@ def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, engine, t
     rays.close()
 
 
-def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_error(server, engine):
+def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_error(server, backend):
     server.play(
         "DELETE",
         f"{JOBS}/cw1-7-1",
@@ -425,12 +425,12 @@ def test_cancelling_deletes_the_object_after_its_pods_and_what_is_gone_is_no_err
         (403, failure(403, "Forbidden", "no")),
     )
     for _ in range(2):
-        engine.cancel(":batch/v1/default/jobs/cw1-7-1")
+        backend.cancel(":batch/v1/default/jobs/cw1-7-1")
     assert parse_qs(server.asked[0][2])["propagationPolicy"] == ["Foreground"]
     with pytest.raises(BackendDown, match="403"):
-        engine.cancel(":batch/v1/default/jobs/cw1-7-1")
+        backend.cancel(":batch/v1/default/jobs/cw1-7-1")
     with pytest.raises(BackendRefused):
-        engine.cancel("17")
+        backend.cancel("17")
 
 
 def node(name, chips, ready="True", resource="nvidia.com/gpu", **spec):
@@ -445,7 +445,7 @@ def node(name, chips, ready="True", resource="nvidia.com/gpu", **spec):
     return item
 
 
-def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_room(server, engine):
+def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_room(server, backend):
     odd, chip = node("odd", "8"), node("chip", "8")
     odd["spec"]["taints"] = [{"key": "team", "value": "other", "effect": "NoSchedule"}]
     chip["spec"]["taints"] = [
@@ -454,10 +454,10 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
     ]
     server.play("GET", "/api/v1/nodes", (200, {"items": [odd, chip]}))
     server.play("GET", "/api/v1/pods", (200, {"items": []}))
-    room = engine.capacity([engine.pool])["h100"]
+    room = backend.capacity([backend.pool])["h100"]
     assert (room.total, room.free, room.down) == (8, 8, 8)
-    mine = replace(engine.pool, address=(*engine.pool.address, ("tolerations", "team=other")))
-    assert engine.capacity([mine])["h100"].free == 16
+    mine = replace(backend.pool, address=(*backend.pool.address, ("tolerations", "team=other")))
+    assert backend.capacity([mine])["h100"].free == 16
 
     def host(name, pool, topology, chips="4", **more):
         item = node(name, chips, resource="google.com/tpu", **more)
@@ -481,8 +481,10 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
         "/api/v1/pods",
         (200, {"items": [held("b1", "4", resource="google.com/tpu"), held("d0", "1", resource="google.com/tpu")]}),
     )
-    tpus = replace(a_pool("v5e", "tpu", 256, kubeconfig=engine.pool.at("kubeconfig")), shapes=((4, "2x2"), (16, "4x4")))
-    room = engine.capacity([tpus])["v5e"]
+    tpus = replace(
+        a_pool("v5e", "tpu", 256, kubeconfig=backend.pool.at("kubeconfig")), shapes=((4, "2x2"), (16, "4x4"))
+    )
+    room = backend.capacity([tpus])["v5e"]
     # a and b work, a is free; c has lost a host and f lacks one; two hosts of d are free; e is of a shape that the pool has not
     assert (room.total, room.free, room.down) == (16 + 16 + 12, 16 + 8, 32)
 
@@ -494,15 +496,15 @@ def held(where, chips, phase="Running", resource="nvidia.com/gpu"):
     }
 
 
-def test_room_is_what_pods_leave_on_nodes_that_work(server, engine):
+def test_room_is_what_pods_leave_on_nodes_that_work(server, backend):
     server.play(
         "GET",
         "/api/v1/nodes",
         (200, {"items": [node("a", "8"), node("b", "8"), node("c", "8", "False"), node("d", "8", unschedulable=True)]}),
     )
     server.play("GET", "/api/v1/pods", (200, {"items": [held("a", "3"), held("b", "8", "Succeeded"), held("c", "8")]}))
-    whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=engine.pool.at("kubeconfig"))
-    room = engine.capacity([engine.pool, whole])
+    whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=backend.pool.at("kubeconfig"))
+    room = backend.capacity([backend.pool, whole])
     assert (room["h100"].total, room["h100"].free, room["h100"].down) == (16, 13, 16)
     assert (room["whole"].total, room["whole"].free) == (16, 8)
     assert parse_qs(next(q for _, p, q, *_ in reversed(server.asked) if p == "/api/v1/nodes"))["labelSelector"] == [
@@ -510,7 +512,7 @@ def test_room_is_what_pods_leave_on_nodes_that_work(server, engine):
     ]
 
 
-def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
+def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, backend):
     local = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "LocalQueue",
@@ -541,8 +543,8 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
         own("kueue").validate(item)
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/team", (200, local))
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue))
-    at = {"kubeconfig": engine.pool.at("kubeconfig"), "queue": "team"}
-    room = engine.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
+    at = {"kubeconfig": backend.pool.at("kubeconfig"), "queue": "team"}
+    room = backend.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
     assert (room["both"].total, room["both"].free, room["one"].total, room["one"].free) == (40, 16, 32, 8)
     assert "3 workloads wait" in room["one"].note
     for held_back in (
@@ -550,22 +552,22 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, engine):
         {"status": {"conditions": [condition("Active", "FlavorNotFound", "no flavor spot", "False")]}},
     ):
         server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue | held_back))
-        found = engine.capacity([a_pool("one", flavor="spot", **at)])["one"]
+        found = backend.capacity([a_pool("one", flavor="spot", **at)])["one"]
         assert (found.free, found.down) == (0, 32) and ("Hold" in found.note or "FlavorNotFound" in found.note)
     with pytest.raises(BackendDown, match="404"):
-        engine.capacity([a_pool("none", **at | {"queue": "absent"})])
+        backend.capacity([a_pool("none", **at | {"queue": "absent"})])
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, {}))
     with pytest.raises(BackendDown, match="quotas"):
-        engine.capacity([a_pool("one", **at)])
+        backend.capacity([a_pool("one", **at)])
 
 
-def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server, engine):
+def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server, backend):
     identity = ":jobset.x-k8s.io/v1alpha2/default/jobsets/cw1-7-1"
     server.play(
         "GET", f"{SETS}/cw1-7-1", (404, failure(404, "NotFound", "the server could not find the requested resource"))
     )
     with pytest.raises(BackendDown, match="may be there all the same"):
-        engine.status([("cw1-7-1", identity)])
+        backend.status([("cw1-7-1", identity)])
     server.play(
         "GET",
         f"{SETS}/cw1-7-1",
@@ -575,40 +577,40 @@ def test_what_a_list_lacks_is_gone_only_where_the_server_says_so_by_name(server,
             | {"details": {"name": "cw1-7-1", "kind": "jobsets"}},
         ),
     )
-    assert engine.status([("cw1-7-1", identity), ("cw1-8-1", "")]) == []
+    assert backend.status([("cw1-7-1", identity), ("cw1-8-1", "")]) == []
     old = {
         "metadata": {"name": "cw1-9-1", "labels": {"chipwise-attempt": "cw1-9-1"}},
         "status": {"jobStatus": "RUNNING"},
     }
     server.play("GET", f"{RAYS}/cw1-9-1", (200, old))  # of a kind that the pool no longer makes
-    (found,) = engine.status([("cw1-9-1", ":ray.io/v1/default/rayjobs/cw1-9-1")])
+    (found,) = backend.status([("cw1-9-1", ":ray.io/v1/default/rayjobs/cw1-9-1")])
     assert (found.attempt, found.state) == ("cw1-9-1", RUNNING)
 
 
-def test_an_answer_that_trickles_in_is_late(server, engine, monkeypatch):
+def test_an_answer_that_trickles_in_is_late(server, backend, monkeypatch):
     server.play("GET", JOBS, (200, [b'{"items": [', *[b" "] * 4000]))  # each wait is short, their sum is not
     with monkeypatch.context() as m, pytest.raises(BackendDown, match="no whole answer within 2 s"):
         m.setattr("chipwise.route.backends.kubernetes.api.WHOLE", 0.1)
-        engine.list()
+        backend.list()
     server.play("GET", JOBS, NONE)
-    assert engine.list() == []
+    assert backend.list() == []
 
 
-def test_a_jobset_whose_pods_are_gone_still_says_whether_it_was_disrupted(server, engine):
+def test_a_jobset_whose_pods_are_gone_still_says_whether_it_was_disrupted(server, backend):
     item = {"metadata": {"name": "cw1-7-1", "labels": {"chipwise-attempt": "cw1-7-1"}}, "spec": {}}
     for reason, state in (("FailJobSetFailurePolicyAction", LOST), ("ReachedMaxRestarts", FAILED)):
         failed = item | {"status": {"conditions": [condition("Failed", reason, "(first failed job: cw1-7-1-w-0)")]}}
         server.play("GET", SETS, (200, {"items": [failed], "metadata": {}}))
-        (seen,) = engine.list()
+        (seen,) = backend.list()
         assert seen.state == state and reason in seen.reason
 
 
-def test_an_attempt_that_was_given_up_is_not_submitted(server, engine, tmp_path):
-    launch = a_launch(engine.pool, 1, folder=tmp_path / "attempt")
+def test_an_attempt_that_was_given_up_is_not_submitted(server, backend, tmp_path):
+    launch = a_launch(backend.pool, 1, folder=tmp_path / "attempt")
     revoke_claim(launch.folder, "router-2")
-    assert engine.submit(launch).startswith(REVOKED) and posted(server) == []
-    assert make("kubernetes/x", [engine.pool], tmp_path, "cw1").name == "kubernetes/x"
+    assert backend.submit(launch).startswith(REVOKED) and posted(server) == []
+    assert make("kubernetes/x", [backend.pool], tmp_path, "cw1").name == "kubernetes/x"
     with pytest.raises(UnknownName, match="did you mean queue"):
         make("kubernetes", [a_pool(queu="team")], tmp_path, "cw1")
     with pytest.raises(BackendRefused, match="not among the pools"):
-        engine.submit(a_launch(a_pool("other", kubeconfig="elsewhere"), 1))
+        backend.submit(a_launch(a_pool("other", kubeconfig="elsewhere"), 1))

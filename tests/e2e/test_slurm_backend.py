@@ -1,5 +1,5 @@
 # ruff: noqa: F401, F811 - fixtures are imported
-"""The Slurm engine on a real cluster of GPU and TPU nodes: what is asked for runs, once, and its end is known."""
+"""The Slurm backend on a real cluster of GPU and TPU nodes: what is asked for runs, once, and its end is known."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from slurm_cluster import SlurmCluster, cluster, engine, engine_on
+from slurm_cluster import SlurmCluster, backend, backend_on, cluster
 from slurm_jobs import GPU, TPU, launch
 
 from chipwise.route.backend import BackendDown, BackendRefused
@@ -39,29 +39,29 @@ HOSTILE = [
 DUMP = "import sys, os; open('dump', 'wb').write(b'\\0'.join([os.fsencode(a) for a in sys.argv[1:]] + [os.environb[b'HOSTILE']]))"
 
 
-def seen(engine, attempt):
+def seen(backend, attempt):
     """The jobs of an attempt."""
-    return [each for each in engine.list() if each.attempt == attempt]
+    return [each for each in backend.list() if each.attempt == attempt]
 
 
-def ended(engine, attempt):
+def ended(backend, attempt):
     """An attempt once it has ended."""
 
     def over():
-        found = seen(engine, attempt)
+        found = seen(backend, attempt)
         return found[0] if found and found[0].state in ("done", "failed", "lost", "cancelled") else None
 
     return until(over, f"{attempt} has not ended")
 
 
-def running(engine, attempt):
+def running(backend, attempt):
     """An attempt once its program has claimed it."""
     return until(
         lambda: next(
             (
                 s
-                for s in seen(engine, attempt)
-                if s.state == "running" and (engine.folder_of(attempt) / "claim").exists()
+                for s in seen(backend, attempt)
+                if s.state == "running" and (backend.folder_of(attempt) / "claim").exists()
             ),
             None,
         ),
@@ -69,11 +69,11 @@ def running(engine, attempt):
     )
 
 
-def test_a_job_runs_on_its_own_chips_and_leaves_its_output(engine, tmp_path):
+def test_a_job_runs_on_its_own_chips_and_leaves_its_output(backend, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo on $SLURMD_NODENAME with $CHIPWISE_CHIPS"])
-    job = engine.submit(made)
-    found = ended(engine, "u-1-1")
-    assert (found.state, found.exit_code, found.engine_id, found.restarts) == ("done", 0, job, 0)
+    job = backend.submit(made)
+    found = ended(backend, "u-1-1")
+    assert (found.state, found.exit_code, found.backend_id, found.restarts) == ("done", 0, job, 0)
     assert re.fullmatch(r"v5e-[01]", found.where) and found.started <= found.ended <= time.time()
     assert (made.folder / "output").read_text() == f"on {found.where} with 4\n"
 
@@ -87,13 +87,13 @@ def test_a_job_runs_on_its_own_chips_and_leaves_its_output(engine, tmp_path):
     ],
     ids=["by its own status", "not found", "killed"],
 )
-def test_a_failure_has_the_programs_own_status(engine, tmp_path, command, code, words):
-    engine.submit(launch(tmp_path, "u-1-1", command))
-    found = ended(engine, "u-1-1")
+def test_a_failure_has_the_programs_own_status(backend, tmp_path, command, code, words):
+    backend.submit(launch(tmp_path, "u-1-1", command))
+    found = ended(backend, "u-1-1")
     assert (found.state, found.exit_code) == ("failed", code) and words in found.reason
 
 
-def test_a_gang_runs_once_on_each_of_its_nodes(engine, tmp_path):
+def test_a_gang_runs_once_on_each_of_its_nodes(backend, tmp_path):
     made = launch(
         tmp_path,
         "u-2-1",
@@ -101,20 +101,20 @@ def test_a_gang_runs_once_on_each_of_its_nodes(engine, tmp_path):
         pool=GPU,
         chips=16,
     )
-    engine.submit(made)
-    assert ended(engine, "u-2-1").where == "h200-[0-1]"
+    backend.submit(made)
+    assert ended(backend, "u-2-1").where == "h200-[0-1]"
     assert sorted((made.folder / "output").read_text().splitlines()) == [
         "0 of 2 on h200-0 a  'b",
         "1 of 2 on h200-1 a  'b",
     ]
 
 
-def test_capacity_is_what_working_nodes_have_left(engine, cluster, tmp_path):
-    assert engine.capacity([GPU, TPU])["h200"].free == 16
-    engine.submit(launch(tmp_path, "u-1-1", ["sleep", "60"]))
-    engine.submit(launch(tmp_path, "u-2-1", ["sleep", "60"], pool=GPU, chips=3))
-    running(engine, "u-1-1"), running(engine, "u-2-1")
-    rooms = engine.capacity([GPU, replace(GPU, name="hosts", unit=8), TPU, replace(GPU, name="few", count=4)])
+def test_capacity_is_what_working_nodes_have_left(backend, cluster, tmp_path):
+    assert backend.capacity([GPU, TPU])["h200"].free == 16
+    backend.submit(launch(tmp_path, "u-1-1", ["sleep", "60"]))
+    backend.submit(launch(tmp_path, "u-2-1", ["sleep", "60"], pool=GPU, chips=3))
+    running(backend, "u-1-1"), running(backend, "u-2-1")
+    rooms = backend.capacity([GPU, replace(GPU, name="hosts", unit=8), TPU, replace(GPU, name="few", count=4)])
     assert [(rooms[n].total, rooms[n].free, rooms[n].down) for n in ("h200", "hosts", "v5e", "few")] == [
         (16, 13, 0),
         (16, 8, 0),
@@ -123,67 +123,67 @@ def test_capacity_is_what_working_nodes_have_left(engine, cluster, tmp_path):
     ]
     assert rooms["h200"].note == "at most 8 free on one node"
     cluster.node_down("h200-1")
-    room = engine.capacity([GPU])["h200"]
+    room = backend.capacity([GPU])["h200"]
     assert (room.total, room.down) == (8, 8) and room.free <= 8
-    assert "no node of Slurm's has" in engine.capacity([replace(TPU, address=(("partition", "gpu"),))])["v5e"].note
+    assert "no node of Slurm's has" in backend.capacity([replace(TPU, address=(("partition", "gpu"),))])["v5e"].note
 
 
-def test_tables_say_the_same_as_json(engine, cluster, tmp_path):
+def test_tables_say_the_same_as_json(backend, cluster, tmp_path):
     for number, command in enumerate((["true"], ["false"], ["sleep", "60"]), 1):
-        engine.submit(launch(tmp_path, f"u-{number}-1", command))
+        backend.submit(launch(tmp_path, f"u-{number}-1", command))
     cluster.node_down("h200-0")
-    ended(engine, "u-1-1"), ended(engine, "u-2-1"), running(engine, "u-3-1")
-    jobs, rooms = engine.list(), engine.capacity([GPU, TPU])
-    engine.link._json = {"squeue": False, "sinfo": False}
-    assert engine.list() == jobs and len(jobs) == 3
-    assert engine.capacity([GPU, TPU]) == rooms
+    ended(backend, "u-1-1"), ended(backend, "u-2-1"), running(backend, "u-3-1")
+    jobs, rooms = backend.list(), backend.capacity([GPU, TPU])
+    backend.link._json = {"squeue": False, "sinfo": False}
+    assert backend.list() == jobs and len(jobs) == 3
+    assert backend.capacity([GPU, TPU]) == rooms
 
 
-def test_what_slurm_can_never_place_is_refused_in_its_words(engine, tmp_path):
+def test_what_slurm_can_never_place_is_refused_in_its_words(backend, tmp_path):
     with pytest.raises(BackendRefused, match="Requested node configuration is not available"):
-        engine.submit(launch(tmp_path, "u-1-1", ["true"], pool=replace(TPU, unit=1), chips=5))
+        backend.submit(launch(tmp_path, "u-1-1", ["true"], pool=replace(TPU, unit=1), chips=5))
     nowhere = replace(TPU, address=(("partition", "nowhere"),))
     with pytest.raises(BackendRefused, match="Invalid partition name"):
-        engine.submit(launch(tmp_path, "u-2-1", ["true"], pool=nowhere))
-    assert engine.predicted_start(launch(tmp_path, "u-3-1", ["true"], pool=nowhere)) is None
+        backend.submit(launch(tmp_path, "u-2-1", ["true"], pool=nowhere))
+    assert backend.predicted_start(launch(tmp_path, "u-3-1", ["true"], pool=nowhere)) is None
 
 
-def test_a_start_is_predicted_from_the_time_limits_of_what_runs(engine, tmp_path):
+def test_a_start_is_predicted_from_the_time_limits_of_what_runs(backend, tmp_path):
     now = time.time()
-    assert abs(engine.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now) < 60
+    assert abs(backend.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now) < 60
     for number in (1, 2):
-        engine.submit(launch(tmp_path, f"u-{number}-1", ["sleep", "60"], time_limit=3600))
-    running(engine, "u-1-1"), running(engine, "u-2-1")
-    assert 3000 < engine.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now < 4500
+        backend.submit(launch(tmp_path, f"u-{number}-1", ["sleep", "60"], time_limit=3600))
+    running(backend, "u-1-1"), running(backend, "u-2-1")
+    assert 3000 < backend.predicted_start(launch(tmp_path, "u-9-1", ["true"])) - now < 4500
 
 
-def test_cancelled_is_cancelled_whether_it_waits_or_runs(engine, tmp_path):
-    jobs = [engine.submit(launch(tmp_path, f"u-{n}-1", ["sleep", "60"])) for n in (1, 2, 3)]
-    running(engine, "u-1-1"), running(engine, "u-2-1")
-    assert seen(engine, "u-3-1")[0].state == "pending"
+def test_cancelled_is_cancelled_whether_it_waits_or_runs(backend, tmp_path):
+    jobs = [backend.submit(launch(tmp_path, f"u-{n}-1", ["sleep", "60"])) for n in (1, 2, 3)]
+    running(backend, "u-1-1"), running(backend, "u-2-1")
+    assert seen(backend, "u-3-1")[0].state == "pending"
     for job in (jobs[2], jobs[0], jobs[0]):
-        engine.cancel(job)
-    assert ended(engine, "u-3-1").state == ended(engine, "u-1-1").state == "cancelled"
-    engine.cancel(jobs[0])
-    engine.cancel("999999")
+        backend.cancel(job)
+    assert ended(backend, "u-3-1").state == ended(backend, "u-1-1").state == "cancelled"
+    backend.cancel(jobs[0])
+    backend.cancel("999999")
     with pytest.raises(BackendRefused, match="is no id of a job"):
-        engine.cancel("1; scancel --user=root")
+        backend.cancel("1; scancel --user=root")
 
 
-def test_two_jobs_of_one_attempt_are_both_listed_and_run_once(engine, tmp_path):
+def test_two_jobs_of_one_attempt_are_both_listed_and_run_once(backend, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 3"])
-    first, second = engine.submit(made), engine.submit(made)
-    assert {s.engine_id for s in seen(engine, "u-1-1")} == {first, second}
+    first, second = backend.submit(made), backend.submit(made)
+    assert {s.backend_id for s in seen(backend, "u-1-1")} == {first, second}
     until(
-        lambda: [s.engine_id for s in seen(engine, "u-1-1")] == [first] and seen(engine, "u-1-1")[0].state == "done",
+        lambda: [s.backend_id for s in seen(backend, "u-1-1")] == [first] and seen(backend, "u-1-1")[0].state == "done",
         "the second did not leave",
     )
     assert (made.folder / "output").read_text() == "run\n"
 
 
-def test_hostile_words_arrive_byte_for_byte(engine, tmp_path):
+def test_hostile_words_arrive_byte_for_byte(backend, tmp_path):
     folder = tmp_path / "a 'b' $(touch pwned) %j \"é"
-    engine.folder_of = lambda attempt: folder / "attempts" / attempt
+    backend.folder_of = lambda attempt: folder / "attempts" / attempt
     for number, pool in ((1, TPU), (2, replace(GPU, address=(*GPU.address, ("cpus", "2"))))):
         made = launch(
             folder,
@@ -194,14 +194,14 @@ def test_hostile_words_arrive_byte_for_byte(engine, tmp_path):
             variables=[("HOSTILE", "".join(HOSTILE))],
             name="\n#SBATCH -N9 $(x)",
         )
-        engine.submit(made)
-        assert ended(engine, f"u-{number}-1").state == "done", (made.folder / "output").read_text()
+        backend.submit(made)
+        assert ended(backend, f"u-{number}-1").state == "done", (made.folder / "output").read_text()
         words = [os.fsencode(word) for word in (*HOSTILE, "".join(HOSTILE))]
         assert (made.folder / "dump").read_bytes().split(b"\0") == words
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, monkeypatch):
+def test_secrets_reach_the_program_and_nothing_else(backend, cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("A_TOKEN", "hush-4711")
     monkeypatch.setenv("ANOTHER", "hush-4712")
     made = launch(
@@ -210,81 +210,81 @@ def test_secrets_reach_the_program_and_nothing_else(engine, cluster, tmp_path, m
         ["sh", "-c", 'test "${A_TOKEN%-*}" = hush -a "${A_TOKEN#*-}" = 4711 -a -z "$ANOTHER"'],
         secrets=["A_TOKEN"],
     )
-    assert "hush-47" not in engine.render(made)
-    engine.submit(made)
-    assert ended(engine, "u-1-1").state == "done"
+    assert "hush-47" not in backend.render(made)
+    backend.submit(made)
+    assert ended(backend, "u-1-1").state == "done"
     assert "hush-47" not in cluster.command("scontrol", "show", "job", "-dd")
     assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
     with pytest.raises(BackendRefused, match="the router's environment has no MISSING_TOKEN"):
-        engine.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
+        backend.submit(launch(tmp_path, "u-2-1", ["true"], secrets=["MISSING_TOKEN"]))
     with pytest.raises(
-        BackendRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*engines.slurm"
+        BackendRefused, match=r"may not hand ANOTHER to jobs; expected secrets: \[ANOTHER\].*backends.slurm"
     ):
-        engine.submit(launch(tmp_path, "u-3-1", ["true"], secrets=["A_TOKEN", "ANOTHER"]))
-    assert not [seen for seen in engine.list() if seen.attempt == "u-3-1"]
+        backend.submit(launch(tmp_path, "u-3-1", ["true"], secrets=["A_TOKEN", "ANOTHER"]))
+    assert not [seen for seen in backend.list() if seen.attempt == "u-3-1"]
 
 
-def test_a_time_limit_ends_the_program(engine, tmp_path):
-    engine.submit(launch(tmp_path, "u-1-1", ["sleep", "60"], time_limit=1.0))
-    found = ended(engine, "u-1-1")
+def test_a_time_limit_ends_the_program(backend, tmp_path):
+    backend.submit(launch(tmp_path, "u-1-1", ["sleep", "60"], time_limit=1.0))
+    found = ended(backend, "u-1-1")
     assert found.state == "failed" and "time limit of 1 s" in found.reason
 
 
-def test_a_requeued_job_is_the_same_attempt_and_goes_on(engine, cluster, tmp_path):
+def test_a_requeued_job_is_the_same_attempt_and_goes_on(backend, cluster, tmp_path):
     script = 'echo "restart ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     made = launch(tmp_path, "u-1-1", ["sh", "-c", script], restartable=True)
-    job = engine.submit(made)
-    first = running(engine, "u-1-1")
+    job = backend.submit(made)
+    first = running(backend, "u-1-1")
     cluster.node_down(first.where)
-    until(lambda: seen(engine, "u-1-1")[0].state == "pending", "it is not back in the queue")
-    assert seen(engine, "u-1-1")[0].restarts == 1
-    found = ended(engine, "u-1-1")
-    assert (found.state, found.engine_id, found.restarts) == ("done", job, 1) and found.where != first.where
+    until(lambda: seen(backend, "u-1-1")[0].state == "pending", "it is not back in the queue")
+    assert seen(backend, "u-1-1")[0].restarts == 1
+    found = ended(backend, "u-1-1")
+    assert (found.state, found.backend_id, found.restarts) == ("done", job, 1) and found.where != first.where
     assert (made.folder / "output").read_text() == f"restart 0 on {first.where}\nrestart 1 on {found.where}\n"
 
 
-def test_a_job_that_is_not_restartable_is_lost_with_its_node(engine, cluster, tmp_path):
+def test_a_job_that_is_not_restartable_is_lost_with_its_node(backend, cluster, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 60"])
-    engine.submit(made)
-    cluster.node_down(running(engine, "u-1-1").where)
-    found = ended(engine, "u-1-1")
+    backend.submit(made)
+    cluster.node_down(running(backend, "u-1-1").where)
+    found = ended(backend, "u-1-1")
     assert found.state == "lost" and "node failed" in found.reason and "NODE_FAIL" in found.reason
     assert (made.folder / "output").read_text() == "run\n"
 
 
 def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
     with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}, min_job_age=2) as short:
-        engine = engine_on(short, tmp_path)
+        backend = backend_on(short, tmp_path)
         for number, command in enumerate((["true"], ["sh", "-c", "exit 7"]), 1):
-            engine.submit(launch(tmp_path, f"u-{number}-1", command))
+            backend.submit(launch(tmp_path, f"u-{number}-1", command))
         until(
-            lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not engine.list(),
+            lambda: all((tmp_path / f"attempts/u-{n}-1/end").exists() for n in (1, 2)) and not backend.list(),
             "Slurm does not forget",
         )
-        found = {s.attempt: s for s in engine.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
+        found = {s.attempt: s for s in backend.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
         assert {k: (s.state, s.exit_code) for k, s in found.items()} == {"u-1-1": ("done", 0), "u-2-1": ("failed", 7)}
         (tmp_path / "attempts/u-2-1/end").unlink()
-        (lost,) = engine.status([("u-2-1", "2")])
+        (lost,) = backend.status([("u-2-1", "2")])
         assert lost.state == "lost" and "no longer knows" in lost.reason
 
 
 def test_a_controller_that_is_away_is_never_an_empty_queue(tmp_path):
     with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}, extra="MessageTimeout=3\n") as small:
-        engine = engine_on(small, tmp_path)
+        backend = backend_on(small, tmp_path)
         made = launch(tmp_path, "u-1-1", ["sleep", "60"])
-        job = engine.submit(made)
-        running(engine, "u-1-1")
+        job = backend.submit(made)
+        running(backend, "u-1-1")
         small._end("slurmctld")
-        for ask in (engine.list, lambda: engine.capacity([TPU]), lambda: engine.submit(made)):
+        for ask in (backend.list, lambda: backend.capacity([TPU]), lambda: backend.submit(made)):
             with pytest.raises(BackendDown, match=r"slurm: (squeue|sinfo|sbatch)"):
                 ask()
-        quick = engine_on(small, tmp_path, timeout="0.5")
+        quick = backend_on(small, tmp_path, timeout="0.5")
         for ask in (quick.list, lambda: quick.cancel(job), lambda: quick.predicted_start(made)):
             with pytest.raises(BackendDown, match=r"no answer within 0.5 s"):
                 ask()
         small._daemon("slurmctld", ["slurmctld", "-D"])
         small.wait_for_nodes()
-        assert [(s.engine_id, s.state) for s in engine.list()] == [(job, "running")]
+        assert [(s.backend_id, s.state) for s in backend.list()] == [(job, "running")]
 
 
 def unread(tmp_path):
@@ -313,30 +313,30 @@ def test_nonsense_is_no_answer(tmp_path, monkeypatch, answer):
         (tmp_path / command).write_text(f"#!/bin/sh\n{answer}\n")
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    engine = engine_on(unread(tmp_path), tmp_path)
+    backend = backend_on(unread(tmp_path), tmp_path)
     with pytest.raises(BackendDown, match=r"^slurm: squeue") as error:
-        engine.list()
+        backend.list()
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
     with pytest.raises(BackendDown, match=r"^slurm: sbatch"):
-        engine.submit(launch(tmp_path, "u-1-1", ["true"]))
+        backend.submit(launch(tmp_path, "u-1-1", ["true"]))
 
 
 def test_missing_commands_say_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackendDown, match="slurm-client"):
-        engine_on(unread(tmp_path), tmp_path).list()
+        backend_on(unread(tmp_path), tmp_path).list()
 
 
 def test_a_configuration_that_is_not_there_is_said_at_once(tmp_path):
     with pytest.raises(BackendDown, match=r"slurm: /nowhere: there is no such file \(conf\)"):
-        engine_on(SimpleNamespace(conf="/nowhere"), tmp_path).list()
+        backend_on(SimpleNamespace(conf="/nowhere"), tmp_path).list()
 
 
-def test_a_render_is_what_is_submitted(engine, cluster, tmp_path):
+def test_a_render_is_what_is_submitted(backend, cluster, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sleep", "60"], restartable=True, time_limit=600)
-    engine.submit(made)
-    text = engine.render(made)
-    shown = cluster.command("scontrol", "show", "job", running(engine, "u-1-1").engine_id)
+    backend.submit(made)
+    text = backend.render(made)
+    shown = cluster.command("scontrol", "show", "job", running(backend, "u-1-1").backend_id)
     for asked, got in (
         ("--job-name=u-1-1", "JobName=u-1-1"),
         ("--time=0-00:11:30", "TimeLimit=00:12:00"),
@@ -350,16 +350,16 @@ def test_a_render_is_what_is_submitted(engine, cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_node_that_loses_power_gives_its_job_to_another(engine, cluster, tmp_path):
+def test_a_node_that_loses_power_gives_its_job_to_another(backend, cluster, tmp_path):
     for number, restartable in ((1, True), (2, False)):
         script = 'echo run; [ -n "$SLURM_RESTART_COUNT" ] || sleep 300'
-        engine.submit(launch(tmp_path, f"u-{number}-1", ["sh", "-c", script], restartable=restartable))
-    nodes = {running(engine, f"u-{n}-1").where for n in (1, 2)}
+        backend.submit(launch(tmp_path, f"u-{number}-1", ["sh", "-c", script], restartable=restartable))
+    nodes = {running(backend, f"u-{n}-1").where for n in (1, 2)}
     for node in nodes:
         cluster.kill_node(node)
-    assert ended(engine, "u-2-1").state == "lost"
+    assert ended(backend, "u-2-1").state == "lost"
     for node in nodes:
         cluster.start_node(node)
-    found = ended(engine, "u-1-1")
+    found = ended(backend, "u-1-1")
     assert (found.state, found.restarts) == ("done", 1)
     assert [(tmp_path / f"attempts/u-{n}-1/output").read_text() for n in (1, 2)] == ["run\nrun\n", "run\n"]
