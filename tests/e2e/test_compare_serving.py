@@ -26,7 +26,7 @@ def shown():
 def test_the_table_has_rows_a_decision_refusals_and_assumptions(shown):
     lines = shown.splitlines()
     assert lines[0].startswith("llama-3.1-70b-serve: 20 requests/s") and lines[0].endswith("by cost")
-    for column in ("engines", "ttft p99", "tpot p99", "alone", "headroom", "$/h", "$/M tokens", "J/token"):
+    for column in ("replicas", "ttft p99", "tpot p99", "alone", "headroom", "$/h", "$/M tokens", "J/token"):
         assert column in lines[1]
     for heading in ("Decision", "Refused", "What decides this workload", "Assumptions"):
         assert heading in lines
@@ -40,7 +40,7 @@ def test_json_tells_the_same(shown):
     assert said["command"] == "compare" and said["pick"] in shown and said["demand"] == {"kind": "rate", "load": 20.0}
     for row in said["rows"]:
         assert row["accelerators"]["name"] in shown
-        assert row["engines"] * row["chips_per_engine"] <= row["accelerators"]["count"]
+        assert row["replicas"] * row["chips_per_replica"] <= row["accelerators"]["count"]
         assert set(row["latencies_seconds"]) == {"ttft p99", "tpot p99"}
     assert [r["chip"] for r in said["refused"]] == ["h200", "l4"]
 

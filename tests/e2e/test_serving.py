@@ -76,7 +76,7 @@ def test_a_split_that_is_named_is_taken_and_chips_follow():
         *SIMULATE[2:], "--rate", "1", "--tp", "2", "--replicas", "3", "--max-batch", "64", "--chunk", "2048"
     )
     service = found["service"]
-    assert (service["split"]["tp"], service["engines"], service["chips"]) == (2, 3, 6) and not found["split_chosen"]
+    assert (service["split"]["tp"], service["replicas"], service["chips"]) == (2, 3, 6) and not found["split_chosen"]
     assert "--max-num-seqs 64" in service["flags"] and "--max-num-batched-tokens 2048" in service["flags"]
     assert any("2 of 8 chips are not used" in line for line in found["assumptions"])
 
@@ -86,7 +86,7 @@ def test_disaggregation_has_two_pools_and_evener_gaps():
         simulated(LLAMA, "--on", "h200:16", "--tp", "4", "--rate", "6", "--requests", "800", *more)
         for more in ((), ("--disaggregate", "2:2"))
     ]
-    assert [each["service"]["prefill_engines"] for each in both] == [0, 2] and both[1]["service"]["chips"] == 16
+    assert [each["service"]["prefill_replicas"] for each in both] == [0, 2] and both[1]["service"]["chips"] == 16
     assert both[1]["itl_seconds"]["p99"]["value"] < both[0]["itl_seconds"]["p99"]["value"]
 
 
@@ -220,7 +220,7 @@ BAD = {
         (*SIMULATE, "--rate", "1", "--tp", "4", "--replicas", "3"),
         "tp(4) * pp(1) * dp(1) * replicas(3) = 12 is more than chips(8)",
     ),
-    "an engine larger than the chips": ((*CAPACITY, "--tp", "16"), "tp(16) * pp(1) * dp(1) = 16 is more than chips(8)"),
+    "a replica larger than the chips": ((*CAPACITY, "--tp", "16"), "tp(16) * pp(1) * dp(1) = 16 is more than chips(8)"),
     "heads that tp does not divide": ((*SIMULATE, "--rate", "1", "--tp", "3"), "heads(64)"),
     "experts of a model that has none": ((*CAPACITY, "--ep", "8"), "has no experts to split"),
     "no tensor parallelism at all": ((*SIMULATE, "--tp", "0"), "--tp"),
@@ -229,7 +229,7 @@ BAD = {
     "an empty pool": ((*SIMULATE, "--rate", "1", "--disaggregate", "0:2"), "such as 2:6"),
     "pools that the chips don't hold": (
         (*SIMULATE, "--rate", "1", "--tp", "2", "--disaggregate", "2:6"),
-        "engines(8) = 16",
+        "replicas(8) = 16",
     ),
     "pools and replicas": ((*SIMULATE, "--rate", "1", "--disaggregate", "1:1", "--replicas", "2"), "--replicas"),
     "pools of a model that doesn't write": (

@@ -37,7 +37,7 @@ class Enumeration:
         """US dollars of the cheapest plan; infinite where there is none."""
         best = inf
         sizes = [sorted({c for _, c in s.carries}) if s.spare_units else [inf] for s in self.p.services]
-        for self.largest in product(*sizes):  # the largest engine that each service may use, and may lose
+        for self.largest in product(*sizes):  # the largest replica that each service may use, and may lose
             self.seen = {}
             best = min(best, self.with_largest())
         return best

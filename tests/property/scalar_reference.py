@@ -223,10 +223,10 @@ def products(ops, site, x, frozen):
         if op.groups > 1:
             batch, rows = max(op.groups / x.ep, 1), rows * x.ep / op.groups
         low = op.quantised and num.low_bytes < 2
-        engine = site.low if op.quantised else site.high
-        back = site.high if low and num.back_high else engine
+        spec = site.low if op.quantised else site.high
+        back = site.high if low and num.back_high else spec
         b = num.low_bytes if low else num.act_bytes
-        forward = matmul(engine, rows, n, k, batch, b, b, num.act_bytes)
+        forward = matmul(spec, rows, n, k, batch, b, b, num.act_bytes)
         backward = matmul(back, rows, k, n, batch, b, b, num.act_bytes)
         if not frozen:
             backward += matmul(back, k, n, rows, batch, b, b, num.grad_bytes)

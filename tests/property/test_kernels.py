@@ -12,22 +12,22 @@ from chipwise.calibrate.kernel_fits import trial
 from chipwise.catalog import load, scaled
 from chipwise.predict.fabric import LinkCoefficients, Wires, exchange_seconds, gather_seconds, reduce_seconds
 from chipwise.predict.kernel import Kernel, predict_kernel
-from chipwise.predict.kernels import AT_ONCE, Engine, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.kernels import AT_ONCE, ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
 
 BARE = trial({}, {}, {})
 CHIPS = st.sampled_from(sorted(c.id for c in load().chips.values() if "bf16" in c.peak))
 SIZES = st.integers(1, 16384)
 
 
-def engine(name: str) -> Engine:
+def spec(name: str) -> ComputeSpec:
     chip = load().chips[name]
-    return Engine(chip.peak["bf16"], chip.bandwidth, float(chip.cores), chip.mxu, KernelCoefficients())
+    return ComputeSpec(chip.peak["bf16"], chip.bandwidth, float(chip.cores), chip.mxu, KernelCoefficients())
 
 
 @settings(max_examples=150)
 @given(CHIPS, SIZES, SIZES, SIZES)
 def test_no_product_beats_the_peak_or_the_memory(name: str, m: int, n: int, k: int) -> None:
-    e = engine(name)
+    e = spec(name)
     seconds = float(matmul_seconds(e, *(np.array([float(x)]) for x in (m, n, k)))[0])
     assert seconds >= 2 * m * n * k / e.peak
     assert seconds >= 2 * (m * k + n * k + m * n) / e.bandwidth
@@ -36,7 +36,7 @@ def test_no_product_beats_the_peak_or_the_memory(name: str, m: int, n: int, k: i
 @settings(max_examples=10)
 @given(CHIPS, st.integers(0, 2**32 - 1))
 def test_many_products_at_once_take_what_each_takes_alone(name: str, seed: int) -> None:
-    e = engine(name)
+    e = spec(name)
     m, n, k, batch = np.random.default_rng(seed).integers(1, 16384, (4, 3, AT_ONCE)).astype(float)
     together = matmul_seconds(e, m, n, k, batch)
     assert together.shape == m.shape
@@ -58,7 +58,7 @@ def test_a_faster_chip_is_never_slower(name: str, m: int, n: int, k: int, factor
 @settings(max_examples=100)
 @given(CHIPS, st.integers(1, 64), st.integers(1, 64), st.sampled_from([64.0, 128.0, 256.0]), st.integers(64, 32768))
 def test_attention_grows_with_everything(name: str, batch: int, heads: int, dim: float, seq: int) -> None:
-    e = engine(name)
+    e = spec(name)
 
     def seconds(b: float, h: float, s: float) -> float:
         return float(

@@ -1,11 +1,11 @@
-"""The engines that options ask for."""
+"""The replicas that options ask for."""
 
 import subprocess
 import sys
 
 import pytest
 
-from chipwise.cli.engines import check_chips, named_split, read_pools
+from chipwise.cli.replicas import check_chips, named_split, read_pools
 from chipwise.errors import InputError, NoLayout
 from chipwise.serving.split import Split
 
@@ -20,7 +20,7 @@ def test_pools_that_make_no_sense(text):
         read_pools(text)
 
 
-def test_more_engines_than_chips_are_refused_with_the_numbers():
+def test_more_replicas_than_chips_are_refused_with_the_numbers():
     check_chips(Split(tp=4), 2, 8)
     with pytest.raises(NoLayout, match=r"tp\(4\) \* pp\(1\) \* dp\(2\) \* replicas\(3\) = 24 is more than chips\(8\)"):
         check_chips(Split(tp=4, dp=2), 3, 8)

@@ -207,7 +207,7 @@ def test_a_chip_that_only_serves_is_refused_for_training():
     assert [(r.chip.id, "does not train" in r.reason) for r in found.refused] == [("inferentia2", True)]
 
 
-def test_a_serving_engine_is_not_a_training_stack():
+def test_a_serving_replica_is_not_a_training_stack():
     with pytest.raises(UnknownName, match="megatron"):
         named_stack(job(stack="vllm"))
 

@@ -1,4 +1,4 @@
-"""Comparisons of services: how many engines of each chip, what they cost, what is picked and what is refused."""
+"""Comparisons of services: how many replicas of each chip, what they cost, what is picked and what is refused."""
 
 from dataclasses import replace
 from datetime import date
@@ -54,10 +54,10 @@ def test_every_row_holds_the_promise_at_the_demand(several):
         assert row.request_rate.value == pytest.approx(20, rel=0.1)
 
 
-def test_chips_hold_their_engines(several):
+def test_chips_hold_their_replicas(several):
     for row in several.rows:
         acc = row.accelerators
-        assert acc.count >= row.fleet.engines * row.split.chips
+        assert acc.count >= row.fleet.replicas * row.split.chips
         legal = load().slices.get(acc.chip.id)
         assert legal is None or acc.count // acc.slices in legal.chip_counts()
 
@@ -132,7 +132,7 @@ def test_a_promise_no_load_keeps_is_refused_with_the_nearest():
         on("l4,h200", job(slo={"tpot": "1ms"}))
 
 
-def test_a_model_too_large_for_any_engine_is_refused_for_memory():
+def test_a_model_too_large_for_any_replica_is_refused_for_memory():
     found = on("p4,h100", job(1, "llama-3.1-405b", slo={"tpot": "200ms"}))
     assert [(r.chip.id, r.kind) for r in found.refused] == [("p4", "memory")]
 
@@ -204,34 +204,34 @@ def test_without_any_price_there_is_no_pick_on_cost():
 
 
 @pytest.mark.parametrize("chip", load().chips)
-@pytest.mark.parametrize("each, engines", [(1, 1), (1, 5), (2, 3), (8, 2), (16, 3)])
-def test_fleets_hold_the_engines_and_spot_likewise(chip, each, engines):
+@pytest.mark.parametrize("each, replicas", [(1, 1), (1, 5), (2, 3), (8, 2), (16, 3)])
+def test_fleets_hold_the_replicas_and_spot_likewise(chip, each, replicas):
     for spot in (False, True):
-        fleet = rent(CHIPS[chip], each, engines, spot, DAY)
-        assert fleet.engines >= engines and fleet.accelerators.count >= fleet.engines * each
+        fleet = rent(CHIPS[chip], each, replicas, spot, DAY)
+        assert fleet.replicas >= replicas and fleet.accelerators.count >= fleet.replicas * each
         assert fleet.price is None or fleet.price.spot is spot
 
 
-def test_instances_of_one_chip_do_for_engines_of_one_chip():
+def test_instances_of_one_chip_do_for_replicas_of_one_chip():
     fleet = rent(CHIPS["l4"], 1, 13, today=DAY)
-    assert fleet.accelerators.count == fleet.engines == 13
+    assert fleet.accelerators.count == fleet.replicas == 13
 
 
-def test_engines_fill_the_instances_that_are_rented():
+def test_replicas_fill_the_instances_that_are_rented():
     fleet = rent(CHIPS["b200"], 4, 3, today=DAY)
-    assert fleet.accelerators.count == 16 and fleet.engines == 4
+    assert fleet.accelerators.count == 16 and fleet.replicas == 4
 
 
-def test_slices_exist_and_named_chips_hold_whole_engines():
+def test_slices_exist_and_named_chips_hold_whole_replicas():
     assert str(slices(CHIPS["v5e"], 1, 1)) == "v5e:1x1"
-    assert held(Candidate.read("h100:6").fixed, 4, DAY).engines == 1
-    assert held(Candidate.read("h100:2").fixed, 4, DAY).engines == 0
+    assert held(Candidate.read("h100:6").fixed, 4, DAY).replicas == 1
+    assert held(Candidate.read("h100:2").fixed, 4, DAY).replicas == 0
 
 
-def test_the_demand_of_another_size_keeps_what_engines_carry():
+def test_the_demand_of_another_size_keeps_what_replicas_carry():
     work = job()
     market = Market(work, Terms(), shipped(), taught(), "", DAY, demand_of(work), listed())
-    market.engines(CHIPS["h100"])
+    market.replicas(CHIPS["h100"])
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40
-    assert replace(market.demand, load=0.0).engines(3.0) == 1
+    assert replace(market.demand, load=0.0).replicas(3.0) == 1

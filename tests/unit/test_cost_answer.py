@@ -265,7 +265,7 @@ def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
     assert got.on("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top
 
 
-def test_engines_on_chips_that_were_asked_for_rent_what_holds_an_engine():
+def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     work = load_serving(
         "model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}"
     )

@@ -123,12 +123,12 @@ def test_an_infeasible_demand_has_no_plan_but_says_what_to_relax() -> None:
     assert only.words == "budget: $116,800 instead of $1,000"  # 4 units for 4 x 730 h at 10 $
 
 
-def test_a_load_gives_way_also_where_its_spare_engines_alone_are_too_many() -> None:
+def test_a_load_gives_way_also_where_its_spare_replicas_alone_are_too_many() -> None:
     there = Supply("contract", "gpus", "existing", 5.0, existing=(1, 1, 1, 1))
     spare = replace(CHAT, load=((0.5,),) * 4, carries=(("gpus", 1.0),), spare_units=5)
     (only,) = relax(problem(supplies=(there,), services=(spare,)))
     assert only.name == "load of chat"
-    assert only.amount == pytest.approx(4.5)  # 5 engines may fail: 5.5 wanted, 1 there
+    assert only.amount == pytest.approx(4.5)  # 5 replicas may fail: 5.5 wanted, 1 there
 
 
 def test_a_plan_stands_where_the_time_runs_out_on_what_limits_cost(monkeypatch: pytest.MonkeyPatch) -> None:

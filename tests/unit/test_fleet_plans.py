@@ -164,7 +164,7 @@ def test_the_same_problem_gives_the_same_plan() -> None:
 
 
 @pytest.mark.parametrize("load", [1e-9, 1e-4])
-def test_a_faint_load_still_takes_an_engine(load: float) -> None:
+def test_a_faint_load_still_takes_an_replica(load: float) -> None:
     problem = Problem(MONTHS[:1], ALL_DAY, (CLOUD,), (ONDEMAND,), services=(service(load, 1, carries=5_000.0),))
     assert solved(problem).units("on demand") == (1,)
     spare = replace(problem, services=(service(load, 1, carries=5_000.0, spare_units=2),))

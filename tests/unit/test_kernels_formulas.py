@@ -21,7 +21,7 @@ from chipwise.predict.fabric import (
 )
 from chipwise.predict.kernel import Kernel, attention_flops, predict_kernel
 from chipwise.predict.kernels import (
-    Engine,
+    ComputeSpec,
     KernelCoefficients,
     attention_seconds,
     head_factor,
@@ -31,8 +31,8 @@ from chipwise.predict.residuals import LIMIT, correction
 
 BARE = trial({}, {}, {})
 H100, V7X = load().chips["h100"], load().chips["v7x"]
-GPU = Engine(H100.peak["bf16"], H100.bandwidth, float(H100.cores), 0, KernelCoefficients())
-TPU = Engine(V7X.peak["bf16"], V7X.bandwidth, float(V7X.cores), V7X.mxu, KernelCoefficients())
+GPU = ComputeSpec(H100.peak["bf16"], H100.bandwidth, float(H100.cores), 0, KernelCoefficients())
+TPU = ComputeSpec(V7X.peak["bf16"], V7X.bandwidth, float(V7X.cores), V7X.mxu, KernelCoefficients())
 
 
 def a(*values: float) -> np.ndarray:
@@ -43,12 +43,12 @@ def with_residuals(learnt: dict) -> Calibration:
     return trial({}, {}, learnt)
 
 
-@pytest.mark.parametrize("engine", [GPU, TPU])
-def test_a_large_product_reaches_its_share_of_peak(engine: Engine) -> None:
+@pytest.mark.parametrize("spec", [GPU, TPU])
+def test_a_large_product_reaches_its_share_of_peak(spec: ComputeSpec) -> None:
     n = 16384.0
-    seconds = matmul_seconds(engine, a(n), a(n), a(n))[0]
-    share = 2 * n**3 / seconds / engine.peak
-    assert 0.9 * engine.coefficients.matmul < share <= engine.coefficients.matmul
+    seconds = matmul_seconds(spec, a(n), a(n), a(n))[0]
+    share = 2 * n**3 / seconds / spec.peak
+    assert 0.9 * spec.coefficients.matmul < share <= spec.coefficients.matmul
 
 
 def test_a_thin_product_is_bound_by_memory() -> None:

@@ -100,7 +100,7 @@ def test_splits_are_legal_and_within_the_chips():
     assert splits(preset("resnet-50"), 8, 8) == [Split()]
 
 
-def test_disaggregated_engines_answer_everything():
+def test_disaggregated_replicas_answer_everything():
     made = service(at("h200"), Split(), disaggregate=(1, 3))
     served = run(made, count=400, rate=4.0)
     assert made.chips == 4 and served.simulation.finish_s.min() > 0
@@ -108,7 +108,7 @@ def test_disaggregated_engines_answer_everything():
         service(at(), Split(), disaggregate=(0, 2))
 
 
-def test_engines_are_set_up_in_their_own_words():
+def test_replicas_are_set_up_in_their_own_words():
     for stack, word in (
         ("vllm", "--max-num-seqs"),
         ("sglang", "--chunked-prefill-size"),

@@ -1,4 +1,4 @@
-"""Steps, memory and coefficients of a serving engine."""
+"""Steps, memory and coefficients of a serving replica."""
 
 from dataclasses import replace
 
@@ -189,7 +189,7 @@ def test_old_kernels_read_the_cache_for_every_query_head():
     assert parts(*args, True).context_s == pytest.approx(4 * parts(*args).context_s)
 
 
-def test_engines_of_one_shape_read_a_whole_slot():
+def test_replicas_of_one_shape_read_a_whole_slot():
     one = set_up(
         preset("llama-3.1-8b"),
         CHIPS["v5e"],

@@ -78,7 +78,7 @@ def test_a_group_left_out_is_really_left_out():
 
 
 def test_inference_rows_stay_within_their_bars(result):
-    """With their source left out. What engines were told to do besides is not published (docs/validate.md)."""
+    """With their source left out. What replicas were told to do besides is not published (docs/validate.md)."""
     left = result["inference"]["leave_one_source_out"]
     assert left["by_mode"]["fixed_batch"]["mape"] <= 0.12
     rows = [r for r in result["rows"] if r.get("mode") == "scheduled" and r["leave_one_source_out"]]

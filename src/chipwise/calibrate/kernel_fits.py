@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.kernel import BYTES, NARROWEST, cached_share, device_engine
+from chipwise.predict.kernel import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.kernels import KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.systolic import Table
 
@@ -64,19 +64,19 @@ def gemm_times(
     chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: Table | None = None
 ) -> Array:
     """The formula's seconds of products on one chip in one precision."""
-    engine = device_engine(chip, dtype, rows[0].kernel.devices, c, table)
+    spec = device_compute_spec(chip, dtype, rows[0].kernel.devices, c, table)
     sizes = np.array([(*sorted((p.kernel.m, p.kernel.n)), p.kernel.k, p.rotated) for p in rows])
     m, n, k, rotated = sizes.T
     each = np.array([BYTES[p.kernel.in_dtype or dtype] for p in rows])
     out = np.array([4.0 if dtype == "fp32" and not p.kernel.in_dtype else 2.0 for p in rows])
     traffic = each * (m + n) * k + out * m * n
-    cached = 0.0 if engine.mxu else cached_share(traffic + (rotated - 1) * each * n * k, chip.onchip_bytes)
-    if dtype == "fp32" and not engine.mxu:
+    cached = 0.0 if spec.mxu else cached_share(traffic + (rotated - 1) * each * n * k, chip.onchip_bytes)
+    if dtype == "fp32" and not spec.mxu:
         m = np.maximum(m, NARROWEST)
     # element sizes differ by row, so the traffic is scaled to rows of one size
     plain = BYTES[dtype]
     same = plain * (m + n) * k + 2.0 * m * n
-    return matmul_seconds(engine, m, n, k, 1.0, plain, plain, 2.0, 1 - (1 - cached) * traffic / same)
+    return matmul_seconds(spec, m, n, k, 1.0, plain, plain, 2.0, 1 - (1 - cached) * traffic / same)
 
 
 def row_weights(rows: Sequence[Point]) -> Array:
@@ -87,7 +87,7 @@ def row_weights(rows: Sequence[Point]) -> Array:
 
 def attention_times(chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients) -> Array:
     """The formula's seconds of attention, forward (and backward where the row has it)."""
-    engine = device_engine(chip, dtype, chip.devices, c)
+    spec = device_compute_spec(chip, dtype, chip.devices, c)
     out = np.zeros(len(rows))
     for dim in sorted({p.kernel.head_dim for p in rows}):
         some = np.array([p.kernel.head_dim == dim for p in rows])
@@ -95,7 +95,7 @@ def attention_times(chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoef
         sizes = [(k.batch, k.heads, k.kv_heads or k.heads, k.m, k.causal, k.backward) for k in picked]
         batch, heads, kv, seq, causal, back = np.array(sizes, dtype=np.float64).T
         visible = np.where(causal > 0, seq / 2, seq)
-        seconds = attention_seconds(engine, batch, heads, kv, dim, dim, seq, visible)
-        behind = attention_seconds(engine, batch, heads, kv, dim, dim, seq, visible, backward=True)
+        seconds = attention_seconds(spec, batch, heads, kv, dim, dim, seq, visible)
+        behind = attention_seconds(spec, batch, heads, kv, dim, dim, seq, visible, backward=True)
         out[some] = seconds + np.where(back > 0, behind, 0.0)
     return out

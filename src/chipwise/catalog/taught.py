@@ -22,7 +22,7 @@ REFITS = ".serving.refits.json.gz"  # kept apart: only validation reads them
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """Effects of labels on the coefficients of serving engines, what published rows add near them, and intervals."""
+    """Effects of labels on the coefficients of serving replicas, what published rows add near them, and intervals."""
 
     date: str = ""
     rows: int = 0

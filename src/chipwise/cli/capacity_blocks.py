@@ -6,7 +6,7 @@ from math import ceil
 
 from chipwise.catalog import Accelerators
 from chipwise.cli.blocks import Block, Table, Text
-from chipwise.cli.engines import words_of
+from chipwise.cli.replicas import words_of
 from chipwise.cli.serving_words import (
     cache_of,
     common_assumptions,
@@ -47,7 +47,7 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
         out.append(Text(words))
     out += [_splits(found), _best(best), _front(found)]
     if said := flags(best.service):
-        out += [Text("One engine, in its stack's words", True), Text(f"  {said}")]
+        out += [Text("One replica, in its stack's words", True), Text(f"  {said}")]
     if found.refused:
         out += [Text("Refused", True), *(Text(f"  {split}: {why}") for split, why in found.refused)]
     out += [Text("What decides this workload", True), *(Text(f"  {line}") for line in metrics_that_matter(work))]
@@ -92,10 +92,10 @@ def needed(found: Search) -> str:
     chips = needed_chips(found)
     if not chips:
         return ""
-    engines = chips // found.best.service.replica.split.chips
+    replicas = chips // found.best.service.replica.split.chips
     return (
         f"The workload's own {number(asked_load(found))} {load_unit(found.place.workload.serve.arrival)} take "
-        f"{plural(engines, 'such engine')}: {plural(chips, 'chip')}"
+        f"{plural(replicas, 'such replica')}: {plural(chips, 'chip')}"
     )
 
 
@@ -125,19 +125,19 @@ def _splits(found: Search) -> Table:
             ]
         )
     return Table(
-        ["split", "engines", load, f"{unit}/s/user", f"{unit}/s/chip", "sequences fit", "limit"],
+        ["split", "replicas", load, f"{unit}/s/user", f"{unit}/s/chip", "sequences fit", "limit"],
         rows,
         frozenset({"split", "limit"}),
         frozenset({0}),
         title="Largest load of each split",
-        drop=("sequences fit", "engines"),
+        drop=("sequences fit", "replicas"),
     )
 
 
 def _best(best: Capacity) -> Table:
     of, m = best.service, best.served.measures
     rows = [
-        ["engines", words_of(of)],
+        ["replicas", words_of(of)],
         ["stack", of.place.stack.name],
         ["settings", settings_of(of)],
         ["cache", cache_of(of)],
@@ -153,7 +153,7 @@ def _best(best: Capacity) -> Table:
 def _front(found: Search) -> Table:
     serve = found.place.workload.serve
     rows = [
-        [number(t.user_tokens_per_s), number(per_chip(c, t)), str(c.service.replica.split), number(engine_load(c, t))]
+        [number(t.user_tokens_per_s), number(per_chip(c, t)), str(c.service.replica.split), number(replica_load(c, t))]
         for c, t in front(found.found)
     ]
     return Table(
@@ -169,8 +169,8 @@ def per_chip(c: Capacity, t: Tried) -> float:
     return t.tokens_per_s / c.service.replica.split.chips
 
 
-def engine_load(c: Capacity, t: Tried) -> float:
-    """The load of all engines together when each has the one that was tried."""
+def replica_load(c: Capacity, t: Tried) -> float:
+    """The load of all replicas together when each has the one that was tried."""
     offline = c.service.place.workload.serve.arrival.kind == "offline"
     return c.load.value if offline else t.load * c.service.replicas
 
@@ -180,8 +180,8 @@ def assumptions(found: Search, seed: int) -> list[str]:
     best, at = found.best, found.place
     count, longer = (len(trial_requests(at, seed, size)) for size in (COUNT, LONG))
     out = [
-        f"each load is tried on one engine with {count:,} requests, the best ones' again with {longer:,}, seed "
-        f"{seed}; so many engines carry so many times as much (a router that balances them, somewhat more)",
+        f"each load is tried on one replica with {count:,} requests, the best ones' again with {longer:,}, seed "
+        f"{seed}; so many replicas carry so many times as much (a router that balances them, somewhat more)",
         f"{best.load.evidence}: {best.load.because}",
     ]
     spare = found.chips - best.service.chips

@@ -85,7 +85,7 @@ def _table(c: ServingComparison) -> Table:
     headers = [
         "#",
         "chips",
-        "engines",
+        "replicas",
         *latencies,
         "alone",
         f"{unit}/s",
@@ -102,9 +102,9 @@ def _table(c: ServingComparison) -> Table:
     return Table(
         headers,
         rows,
-        frozenset({"chips", "engines", "evidence"}),
+        frozenset({"chips", "replicas", "evidence"}),
         picked,
-        under=("engines",),
+        under=("replicas",),
         drop=(f"spot $/M {unit}", "spot $/h", f"J/{each}", f"{unit}/s", "alone"),
     )
 
@@ -121,7 +121,7 @@ def _cells(row: ServingRow, job: bool) -> list[str]:
     room = row.headroom
     return [
         str(row.accelerators),
-        f"{row.fleet.engines:,} x {row.split}",
+        f"{row.fleet.replicas:,} x {row.split}",
         *(_spread(e) for e in times),
         format_seconds(row.alone.value),
         _digits(row.unit_rate.value),

@@ -203,7 +203,7 @@ def _away(s: Statement, name: str) -> Table:
         for t in s.terms
     ]
     return Table(
-        ["terms", "an engine stops every", "chip-hours paid"],
+        ["terms", "a replica stops every", "chip-hours paid"],
         rows,
         frozenset({"terms"}),
         title=f"Failures and interruptions on {name}",

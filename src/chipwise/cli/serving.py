@@ -68,18 +68,18 @@ TpOpt = Annotated[
     typer.Option(
         "--tp",
         metavar="N",
-        help="Tensor parallel chips of an engine. The best split unless one is named.",
+        help="Tensor parallel chips of a replica. The best split unless one is named.",
         min=1,
         show_default=False,
     ),
 ]
 PpOpt = Annotated[
-    SplitOpt, typer.Option("--pp", metavar="N", help="Pipeline stages of an engine.", min=1, show_default=False)
+    SplitOpt, typer.Option("--pp", metavar="N", help="Pipeline stages of a replica.", min=1, show_default=False)
 ]
 DpOpt = Annotated[
     SplitOpt,
     typer.Option(
-        "--dp", metavar="N", help="Attention groups of an engine that share its experts.", min=1, show_default=False
+        "--dp", metavar="N", help="Attention groups of a replica that share its experts.", min=1, show_default=False
     ),
 ]
 EpOpt = Annotated[
@@ -108,7 +108,7 @@ def simulate(
         typer.Option(
             "--replicas",
             metavar="N",
-            help="Engines. As many as the chips hold unless said.",
+            help="Replicas. As many as the chips hold unless said.",
             min=1,
             max=100_000,
             show_default=False,
@@ -119,7 +119,7 @@ def simulate(
         typer.Option(
             "--disaggregate",
             metavar="P:D",
-            help="P engines for prompts, D others that decode: 2:6.",
+            help="P replicas for prompts, D others that decode: 2:6.",
             show_default=False,
         ),
     ] = None,
@@ -132,7 +132,7 @@ def simulate(
         typer.Option(
             "--max-batch",
             metavar="N",
-            help="Sequences of an engine at once. The stack's own unless said.",
+            help="Sequences of a replica at once. The stack's own unless said.",
             min=1,
             max=LARGEST,
             show_default=False,
@@ -175,9 +175,9 @@ def simulate(
     is kept, use of cache and compute, power, and the stack's own flags.
     """
     from chipwise.cli import serving_plot, serving_records
-    from chipwise.cli.engines import Asked, named_split, overloaded, read_pools, service_of
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.cli.replicas import Asked, named_split, overloaded, read_pools, service_of
     from chipwise.cli.serving_blocks import served_blocks
     from chipwise.errors import InputError
     from chipwise.present import plots
@@ -225,14 +225,14 @@ def capacity(
 ) -> None:
     """Find the largest load that chips carry within a promise.
 
-    Every split of the engines, the best one's interval, settings and flags, and the Pareto front of speed for a user
+    Every split of the replicas, the best one's interval, settings and flags, and the Pareto front of speed for a user
     against the output of a chip. The rate of the workload is not the load tried; it says how many chips it takes.
     """
     from chipwise.cli import serving_records
     from chipwise.cli.capacity_blocks import capacity_blocks
-    from chipwise.cli.engines import check_chips, named_split
     from chipwise.cli.progress import progress
     from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.cli.replicas import check_chips, named_split
     from chipwise.serving.capacity import search
     from chipwise.serving.service import run
 

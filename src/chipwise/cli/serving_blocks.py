@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.catalog import Accelerators
 from chipwise.cli.blocks import Block, Table, Text
-from chipwise.cli.engines import Asked, words_of
+from chipwise.cli.replicas import Asked, words_of
 from chipwise.cli.serving_words import (
     METRICS,
     arrival_of,
@@ -47,18 +47,18 @@ def served_blocks(served: Served, acc: Accelerators, asked: Asked, seed: int) ->
             )
         )
     if said := flags(of):
-        out += [Text("One engine, in its stack's words", True), Text(f"  {said}")]
+        out += [Text("One replica, in its stack's words", True), Text(f"  {said}")]
     return [*out, Text("Assumptions", True), *(Text(f"  {line}") for line in assumptions(served, acc, seed))]
 
 
 def _service(served: Served, acc: Accelerators, asked: Asked) -> Table:
     of = served.service
     how = "named" if asked.split else "chosen: it carries most of the splits that fit"
-    engines = f"{words_of(of)} ({how})"
+    replicas = f"{words_of(of)} ({how})"
     return Table(
         ["", " "],
         [
-            ["engines", engines],
+            ["replicas", replicas],
             ["router", of.router if of.prefill is None else "least_loaded, in both pools"],
             ["stack", of.place.stack.name],
             ["settings", settings_of(of)],
@@ -118,7 +118,7 @@ def _rates(served: Served) -> Table:
         rows.append(["output", f"{rate(served.token_rate)} tokens/s, {each} a chip"])
     if m.kept:
         rows.append(["goodput", f"{number(m.goodput)} requests/s within every bound, {m.good:.1%} of them"])
-    pools = f"; engines for prompts {m.busy_prefill:.0%}" if of.prefill is not None else ""
+    pools = f"; replicas for prompts {m.busy_prefill:.0%}" if of.prefill is not None else ""
     rows.append(["compute", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration{pools}"])
     if of.replica.room.caches:
         rows.append(
@@ -174,7 +174,7 @@ def assumptions(served: Served, acc: Accelerators, seed: int) -> list[str]:
     )
     if of.place.workload.serve.unit == "tokens" and run.requests.kind != "offline":
         out.append(f"first tokens include {format_seconds(of.shown_s)} on the way in and until they are streamed")
-    out.append("power: chips at full power while an engine is busy, idle power else")
+    out.append("power: chips at full power while a replica is busy, idle power else")
     if of.prefill is not None:
-        out.append("caches travel between engines over the links of the chips, each as if it had them alone")
+        out.append("caches travel between replicas over the links of the chips, each as if it had them alone")
     return out

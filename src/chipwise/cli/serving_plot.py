@@ -36,7 +36,7 @@ class Curve:
 
 def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> Curve:
     """The service at shares of what it carries: of what the queue bears, or in a closed loop of what was promised."""
-    from chipwise.cli.engines import carried
+    from chipwise.cli.replicas import carried
     from chipwise.serving.capacity import capacity_of, trial_requests
     from chipwise.serving.service import run
 
@@ -61,7 +61,7 @@ def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> 
 
 def draw(found: Curve, target: Path) -> None:
     """Write the picture, whole or not at all."""
-    from chipwise.cli.engines import words_of
+    from chipwise.cli.replicas import words_of
 
     metrics = ("ttft", "tpot") if found.points[0].served.tpot is not None else ("e2e",)
     with plots.drawing() as pyplot:

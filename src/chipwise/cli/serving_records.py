@@ -13,7 +13,7 @@ from chipwise.serving.flags import flags
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
-    from chipwise.cli.engines import Asked
+    from chipwise.cli.replicas import Asked
     from chipwise.cli.serving_plot import Curve
     from chipwise.serving.measures import Kept, Spread
     from chipwise.serving.pace import Knobs
@@ -48,12 +48,12 @@ def workload(w: ServingWorkload) -> dict[str, Any]:
 
 
 def split(s: Split) -> dict[str, Any]:
-    """How an engine is split."""
+    """How a replica is split."""
     return {"tp": s.tp, "pp": s.pp, "dp": s.dp, "ep": s.ep}
 
 
 def settings(k: Knobs) -> dict[str, Any]:
-    """What an engine's operator sets."""
+    """What a replica's operator sets."""
     return {
         "max_batch": k.most_sequences,
         "chunk": k.most_tokens,
@@ -64,12 +64,12 @@ def settings(k: Knobs) -> dict[str, Any]:
 
 
 def service(of: Service) -> dict[str, Any]:
-    """The engines."""
+    """The replicas."""
     r = of.replica
     return {
         "split": split(r.split),
-        "engines": of.replicas,
-        "prefill_engines": of.prefill_replicas,
+        "replicas": of.replicas,
+        "prefill_replicas": of.prefill_replicas,
         "chips": of.chips,
         "router": of.router,
         "stack": of.place.stack.id,
@@ -176,7 +176,7 @@ def capacity(found: Search, acc: Accelerators, seed: int, whole: Served | None) 
                 "units_per_second_per_user": t.user_tokens_per_s,
                 "units_per_second_per_chip": capacity_blocks.per_chip(c, t),
                 "split": split(c.service.replica.split),
-                "load": capacity_blocks.engine_load(c, t),
+                "load": capacity_blocks.replica_load(c, t),
             }
             for c, t in front(found.found)
         ],
@@ -191,7 +191,7 @@ def _row(c: Capacity) -> dict[str, Any]:
     of, (user, chip) = c.service, capacity_blocks.speed(c)
     return {
         "split": split(of.replica.split),
-        "engines": of.replicas,
+        "replicas": of.replicas,
         "load": c.load.value,
         "units_per_second_per_user": user,
         "units_per_second_per_chip": chip,

@@ -55,7 +55,7 @@ def arrival_of(served: Served) -> str:
 
 
 def settings_of(of: Service) -> str:
-    """What an engine's operator sets."""
+    """What a replica's operator sets."""
     knobs, unit = of.replica.knobs, of.place.workload.serve.unit
     if unit == "images":
         return f"at most {knobs.most_sequences:,} images at once"
@@ -73,18 +73,18 @@ def mean_tokens(of: Service) -> float:
 
 
 def fitting(of: Service) -> float | None:
-    """Sequences of mean length that an engine's cache holds; None: it keeps no cache."""
+    """Sequences of mean length that a replica's cache holds; None: it keeps no cache."""
     room = of.replica.room
     return room.sequences(mean_tokens(of)) if room.caches else None
 
 
 def cache_of(of: Service) -> str:
-    """The cache of an engine."""
+    """The cache of a replica."""
     fit, r = fitting(of), of.replica
     if fit is None:
         return "none: nothing is kept between iterations"
     return (
-        f"{of.blocks(r):,} blocks of {r.knobs.block} tokens an engine in {r.kv_precision}: "
+        f"{of.blocks(r):,} blocks of {r.knobs.block} tokens a replica in {r.kv_precision}: "
         f"{number(fit)} sequences of mean length, {number(mean_tokens(of))} tokens"
     )
 

@@ -121,7 +121,7 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
     s, job = market.workload.serve, market.demand.kind == "job"
     stacks = dict.fromkeys(f"{r.served.service.place.stack.name} on {r.accelerators.chip.family}" for r in rows)
     first = rows[0].served.simulation.requests
-    tried = f"{COUNT} requests for each load of an engine, {FEW:,} to {MANY:,} for the whole fleet"
+    tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
     said = [
         "counts: as named" if fixed else _sizing(market),
         f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
@@ -129,11 +129,11 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
         + (f", cache in {s.kv_precision}" if rows[0].writes else "")
         + "; knobs as the stack sets them unless told",
         f"simulated with seed {market.seed}: "
-        + (f"{len(first):,} requests on one engine" if job else tried)
+        + (f"{len(first):,} requests on one replica" if job else tried)
         + "; every chip gets the same requests",
-        "prices: the cheapest list price for whole instances (TPUs: slices) that hold the engines; whether so many "
+        "prices: the cheapest list price for whole instances (TPUs: slices) that hold the replicas; whether so many "
         "are free is not known",
-        "not counted: idle hours, engines spare for failures, the router, storage, network, support, discounts",
+        "not counted: idle hours, replicas spare for failures, the router, storage, network, support, discounts",
         "spot: no interruptions are counted" + _on_spot(rows),
         f"calibration of {market.taught.date} on {market.taught.rows:,} published serving rows",
     ]
@@ -149,10 +149,10 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
 
 def _sizing(market: Market) -> str:
     if market.demand.kind == "job":
-        within = "finish in time" if market.demand.load else "hold one engine (no deadline was given)"
+        within = "finish in time" if market.demand.load else "hold one replica (no deadline was given)"
         return f"counts (where not named): the fewest chips of each kind that {within}"
     return (
-        "counts (where not named): engines that carry the demand by the central value of their capacity, filling "
+        "counts (where not named): replicas that carry the demand by the central value of their capacity, filling "
         "whole instances; headroom is what they carry beyond it, with its interval"
     )
 

@@ -1,4 +1,4 @@
-"""Chips rented for equal engines: whole instances of the cheapest offer, or slices that exist."""
+"""Chips rented for equal replicas: whole instances of the cheapest offer, or slices that exist."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from chipwise.prices.money import SINGLE, with_hosts
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Chips, the engines that they hold, and what a chip-hour costs."""
+    """Chips, the replicas that they hold, and what a chip-hour costs."""
 
     accelerators: Accelerators
-    engines: int
+    replicas: int
     price: Price | None  # None: no public price
 
     @property
@@ -28,20 +28,20 @@ class Fleet:
 
 
 def rent(
-    chip: Chip, each: int, engines: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
+    chip: Chip, each: int, replicas: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
 ) -> Fleet:
-    """The cheapest chips that hold at least so many engines of `each` chips; without a price the fewest.
+    """The cheapest chips that hold at least so many replicas of `each` chips; without a price the fewest.
 
-    Engines answer by themselves, so instances smaller than a host do where they hold one; an engine over several
+    Replicas answer by themselves, so instances smaller than a host do where they hold one; a replica over several
     instances needs whole hosts that can be joined.
 
     >>> fleet = rent(load().chips["v5e"], 8, 3)
-    >>> str(fleet.accelerators), fleet.engines
+    >>> str(fleet.accelerators), fleet.replicas
     ('v5e:3*2x4', 3)
     """
     legal = load().slices.get(chip.id)
     if legal is not None:
-        acc = slices(chip, each, engines)
+        acc = slices(chip, each, replicas)
         return Fleet(
             acc,
             acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
@@ -49,15 +49,15 @@ def rent(
         )
     offers = _usable(chip, each, spot, book or listed())
     if not offers:
-        acc = at_least(chip, each * engines)
+        acc = at_least(chip, each * replicas)
         return Fleet(acc, acc.count // each, None)
     when = today or date.today()
-    fleets = [_whole(chip, offer, each, engines, spot, when) for offer in offers]
+    fleets = [_whole(chip, offer, each, replicas, spot, when) for offer in offers]
     return min(fleets, key=lambda f: (round(f.usd_h or 0.0, 6), f.accelerators.count))
 
 
-def slices(chip: Chip, each: int, engines: int) -> Accelerators:
-    """A slice for every engine, or one for all where that takes fewer chips.
+def slices(chip: Chip, each: int, replicas: int) -> Accelerators:
+    """A slice for every replica, or one for all where that takes fewer chips.
 
     >>> v5p = load().chips["v5p"]
     >>> str(slices(v5p, 2, 5)), str(slices(v5p, 8, 3))
@@ -65,22 +65,22 @@ def slices(chip: Chip, each: int, engines: int) -> Accelerators:
     """
     legal = load().slices[chip.id]
     own = next(n for n in legal.chip_counts() if n >= each)
-    many = ceil(engines / (own // each))
+    many = ceil(replicas / (own // each))
     apart = Accelerators(chip, own * many, legal.shape_for(own) or (), many)
-    joined = at_least(chip, each * engines)
+    joined = at_least(chip, each * replicas)
     return joined if joined.count < apart.count else apart
 
 
 def held(
     acc: Accelerators, each: int, today: date | None = None, spot: bool = False, book: PriceBook | None = None
 ) -> Fleet:
-    """These chips with as many engines as they hold; 0 where none does."""
+    """These chips with as many replicas as they hold; 0 where none does."""
     inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
     return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today, book))
 
 
 def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offer]:
-    """Offers of instances that hold an engine, or of hosts that can be joined to hold one; recent ones if any."""
+    """Offers of instances that hold a replica, or of hosts that can be joined to hold one; recent ones if any."""
     listed = [o for o in book.offers_for(chip.id, spot) if o.chips >= 1]
     host = chip.fabric.host_chips
     joined = [o for o in listed if not o.note.startswith(SINGLE)]
@@ -89,12 +89,12 @@ def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offe
     return with_hosts(tuple(o for o in found if book.recent(o)) or tuple(found))
 
 
-def _whole(chip: Chip, offer: Offer, each: int, engines: int, spot: bool, today: date) -> Fleet:
-    """Whole instances of one offer; the engines fill them."""
+def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today: date) -> Fleet:
+    """Whole instances of one offer; the replicas fill them."""
     size = int(offer.chips)
     inside = size // each
-    many = ceil(engines / inside) if inside else engines * ceil(each / size)
+    many = ceil(replicas / inside) if inside else replicas * ceil(each / size)
     usd_h = offer.price(spot)
     assert usd_h is not None  # offers_for left those without a price out
     price = Price(usd_h, spot, offer, is_stale(offer.date, today))
-    return Fleet(Accelerators(chip, many * size), many * inside if inside else engines, price)
+    return Fleet(Accelerators(chip, many * size), many * inside if inside else replicas, price)

@@ -1,6 +1,6 @@
 """What would flip the choice of a chip to serve on: a price, the demand, or a looser promise.
 
-Other demands are sized from what engines are known to carry, without another run where cost decides; a looser promise
+Other demands are sized from what replicas are known to carry, without another run where cost decides; a looser promise
 is searched anew for the leading rows.
 """
 

@@ -1,4 +1,4 @@
-"""One chip of a comparison of services: the split and the number of engines that carry the demand, and their cost."""
+"""One chip of a comparison of services: the split and the number of replicas that carry the demand, and their cost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chipwise.catalog import Accelerators, Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
 from chipwise.compare.rows import Refused
-from chipwise.compare.serving_engines import COARSE, OutOfReach, alone, carried, engines, with_interval
 from chipwise.compare.serving_fleet import Fleet, held, rent
+from chipwise.compare.serving_replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
@@ -25,11 +25,11 @@ from chipwise.serving.split import Split
 from chipwise.units import HOUR, format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
 
-FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 an engine within these
-JOB = 4_000  # requests simulated of an offline job on one engine: several times what it works on at once
+FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 a replica within these
+JOB = 4_000  # requests simulated of an offline job on one replica: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
-FINAL = 2  # splits that are sized to the last engine where time or energy decides
-AGAIN = 8  # times that engines are added where the run does not hold what the capacities promised
+FINAL = 2  # splits that are sized to the last replica where time or energy decides
+AGAIN = 8  # times that replicas are added where the run does not hold what the capacities promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Demand:
     kind: str  # "rate", "users" or "job"
     load: float  # 0: a job without a deadline
 
-    def engines(self, each: float) -> int:
-        """Engines of that load that carry it.
+    def replicas(self, each: float) -> int:
+        """Replicas of that load that carry it.
 
-        >>> Demand("rate", 20.0).engines(5.0), Demand("rate", 20.0).engines(4.9), Demand("job", 0.0).engines(4.9)
+        >>> Demand("rate", 20.0).replicas(5.0), Demand("rate", 20.0).replicas(4.9), Demand("job", 0.0).replicas(4.9)
         (4, 5, 1)
         """
         return max(1, ceil(self.load / each - 1e-9))
@@ -80,9 +80,9 @@ class ServingRow:
     fleet: Fleet
     split: Split
     demand: Demand
-    load: Estimate  # the largest that all engines carry, in the demand's unit
+    load: Estimate  # the largest that all replicas carry, in the demand's unit
     limit: str  # what ends it
-    served: Served  # the whole fleet at the demand; one engine of an offline job
+    served: Served  # the whole fleet at the demand; one replica of an offline job
     alone: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
     ondemand: Rent | None
     spot: Rent | None
@@ -99,7 +99,7 @@ class ServingRow:
 
     @property
     def _many(self) -> int:
-        return self.fleet.engines if self.demand.kind == "job" else 1
+        return self.fleet.replicas if self.demand.kind == "job" else 1
 
     @property
     def request_rate(self) -> Estimate:
@@ -167,7 +167,7 @@ class ServingRow:
         return replace(self, ondemand=rent)
 
 
-Sized = tuple[Capacity, Fleet]  # one engine with its largest load, and the chips for as many as it takes
+Sized = tuple[Capacity, Fleet]  # one replica with its largest load, and the chips for as many as it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Market:
     missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
 
     def times(self, factor: float) -> Market:
-        """The same with another demand; what engines carry stays known."""
+        """The same with another demand; what replicas carry stays known."""
         load = self.demand.load * factor
         if self.demand.kind == "users":
             load = max(1.0, round(load))
@@ -198,45 +198,50 @@ class Market:
         return place(self.workload, chip, self.calibration, self.taught, self.stack)
 
     def requests(self, at: Place) -> Requests:
-        """What every load of an engine is tried with."""
+        """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
         return capacity.trial_requests(at, self.seed, count)
 
-    def engines(self, chip: Chip) -> tuple[Capacity, ...]:
-        """One engine of every split, with the largest load that each carries; a `Refusal` where none can be."""
+    def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
+        """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""
         if chip.id not in self.known:
-            self.known[chip.id] = self._engines(chip)
+            self.known[chip.id] = self._replicas(chip)
         return self.known[chip.id]
 
-    def _engines(self, chip: Chip) -> tuple[Capacity, ...]:
+    def _replicas(self, chip: Chip) -> tuple[Capacity, ...]:
         at = self.place(chip)
-        return engines(at, self.requests(at), self.terms.objective == "cost")
+        return replicas(at, self.requests(at), self.terms.objective == "cost")
 
     def sized(self, candidate: Candidate) -> list[Sized]:
         """Every split on as many chips as it takes, or on those that were named; a `Refusal` where none carries it."""
-        carrying = [c for c in self.engines(candidate.chip) if c.load.value > 0]
+        carrying = [c for c in self.replicas(candidate.chip) if c.load.value > 0]
         named = self.named(candidate)
         if named is None:
             return [
-                (c, rent(candidate.chip, _each(c), self.demand.engines(c.load.value), today=self.today, book=self.book))
+                (
+                    c,
+                    rent(
+                        candidate.chip, _each(c), self.demand.replicas(c.load.value), today=self.today, book=self.book
+                    ),
+                )
                 for c in carrying
             ]
-        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).engines]
+        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).replicas]
         if not fleets:
             least = min(_each(c) for c in carrying)
-            raise Refusal(f"{named} holds no engine within the promise", f"the smallest takes {least} chips")
-        fleets = [(self._exact(c, fleet.engines), fleet) for c, fleet in fleets]
-        enough = [(c, fleet) for c, fleet in fleets if c.load.value * fleet.engines >= self.demand.load]
+            raise Refusal(f"{named} holds no replica within the promise", f"the smallest takes {least} chips")
+        fleets = [(self._exact(c, fleet.replicas), fleet) for c, fleet in fleets]
+        enough = [(c, fleet) for c, fleet in fleets if c.load.value * fleet.replicas >= self.demand.load]
         if not enough:
-            best, fleet = max(fleets, key=lambda pair: pair[0].load.value * pair[1].engines)
-            raise self._short(named, best.load.value * fleet.engines, best.limit)
+            best, fleet = max(fleets, key=lambda pair: pair[0].load.value * pair[1].replicas)
+            raise self._short(named, best.load.value * fleet.replicas, best.limit)
         return enough
 
-    def _exact(self, one: Capacity, engines: int) -> Capacity:
-        """The engine with its load refined where that decides whether so many carry the demand."""
-        near = self.demand.load / engines
+    def _exact(self, one: Capacity, replicas: int) -> Capacity:
+        """The replica with its load refined where that decides whether so many carry the demand."""
+        near = self.demand.load / replicas
         if self.demand.kind == "job" or not near / COARSE <= one.load.value < near:
             return one
         return carried(one.service, self.requests(one.service.place), one.load.value)
@@ -291,10 +296,10 @@ class Market:
         """Median time of an answer, or joules for a token, of a fleet at the demand; of an offline job at its end."""
         one, fleet = pair
         if self.demand.kind == "job":
-            value = 1 / (one.load.value * fleet.engines)
+            value = 1 / (one.load.value * fleet.replicas)
             served = one.served
         else:
-            served = self._run(one.service, fleet.engines)
+            served = self._run(one.service, fleet.replicas)
             value = served.e2e.p50.value
         if self.terms.objective == "energy":
             value = served.measures.joules_per_token
@@ -302,20 +307,20 @@ class Market:
 
     def _price_key(self, pair: Sized, fixed: bool) -> tuple[float, float]:
         one, fleet = pair
-        rate = one.load.value * fleet.engines
+        rate = one.load.value * fleet.replicas
         paid = fleet.usd_h if fleet.usd_h is not None else float(fleet.accelerators.count)
         if self.demand.kind == "job":
             paid /= rate
         return (-rate, paid) if fixed else (paid, -rate)
 
     def _row(self, one: Capacity, fleet: Fleet, fixed: bool) -> ServingRow:
-        """A sized fleet run at the demand; engines are added where it does not hold."""
+        """A sized fleet run at the demand; replicas are added where it does not hold."""
         at, each = one.service.place, _each(one)
         requests = self.requests(at)
         ends = with_interval(one, requests)
         load, served = ends.load, ends.served
         if not fixed:
-            fleet = rent(at.chip, each, self.demand.engines(load.value), today=self.today, book=self.book)
+            fleet = rent(at.chip, each, self.demand.replicas(load.value), today=self.today, book=self.book)
         if fleet.accelerators.count > MOST_CHIPS:
             raise Refusal(
                 f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
@@ -323,13 +328,13 @@ class Market:
             )
         if self.demand.kind != "job":
             for _ in range(AGAIN):
-                served = self._run(one.service, fleet.engines)
+                served = self._run(one.service, fleet.replicas)
                 if capacity.holds(served):
                     break
-                load = _at_most(load, self.demand.load / fleet.engines)
+                load = _at_most(load, self.demand.load / fleet.replicas)
                 if fixed:
-                    raise self._short(fleet.accelerators, load.value * fleet.engines * 0.99, capacity.limit_of(served))
-                more = fleet.engines + max(1, ceil(fleet.engines * 0.05))
+                    raise self._short(fleet.accelerators, load.value * fleet.replicas * 0.99, capacity.limit_of(served))
+                more = fleet.replicas + max(1, ceil(fleet.replicas * 0.05))
                 fleet = rent(at.chip, each, more, today=self.today, book=self.book)
             else:
                 raise Refusal(
@@ -340,16 +345,16 @@ class Market:
             fleet,
             one.service.replica.split,
             self.demand,
-            load.scaled(fleet.engines),
+            load.scaled(fleet.replicas),
             ends.limit,
             served,
             _lone(one.service, requests),
             *self._rents(one.service, fleet, load, fixed),
         )
 
-    def _run(self, of: Service, engines: int) -> Served:
-        count = min(max(FEW, capacity.COUNT * engines), MANY)
-        many = of.with_replicas(engines)
+    def _run(self, of: Service, replicas: int) -> Served:
+        count = min(max(FEW, capacity.COUNT * replicas), MANY)
+        many = of.with_replicas(replicas)
         if self.demand.kind == "users":
             users = int(self.demand.load)
             return run(many, count=max(count, TURNS * users), seed=self.seed, users=users)
@@ -363,7 +368,7 @@ class Market:
             if fixed:
                 now = held(fleet.accelerators, each, self.today, spot, self.book)
             else:
-                now = rent(chip, each, fleet.engines, spot, self.today, self.book) if spot else fleet
+                now = rent(chip, each, fleet.replicas, spot, self.today, self.book) if spot else fleet
             usd_h = now.usd_h
             if usd_h is None or now.price is None:
                 return None
@@ -379,10 +384,10 @@ class Market:
         return ondemand, spot
 
     def _usd_h(self, of: Service, each: float, spot: bool) -> float:
-        """Dollars an hour if an engine carried so much; without end where it carries nothing."""
+        """Dollars an hour if a replica carried so much; without end where it carries nothing."""
         if each <= 0:
             return inf
-        needed = self.demand.engines(each)
+        needed = self.demand.replicas(each)
         return rent(of.place.chip, of.replica.split.chips, needed, spot, self.today, self.book).usd_h or inf
 
     def _within_budget(self, row: ServingRow) -> ServingRow | Refused:

@@ -22,7 +22,7 @@ def in_words(
         least = min(rows, key=lambda row: row.accelerators.count)
         return Words(
             f"No pick on {objective}: none of the chips that carry {market.workload.name} has a public price.",
-            f"The fewest chips are {least.accelerators}: {_engines(least)}.",
+            f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
     return Words(
@@ -32,8 +32,8 @@ def in_words(
     )
 
 
-def _engines(row: ServingRow) -> str:
-    many = f"{row.fleet.engines:,} engines" if row.fleet.engines > 1 else "one engine"
+def _replicas(row: ServingRow) -> str:
+    many = f"{row.fleet.replicas:,} replicas" if row.fleet.replicas > 1 else "one replica"
     return f"{many} of {row.split}"
 
 
@@ -64,7 +64,7 @@ def _pick(market: Market, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
         said.insert(0, _shown(pick, objective))
     if pick.demand.kind == "job":
         said.append(f"done in {format_seconds(pick.seconds.value)}")
-    text = f"Pick {pick.accelerators}, {_engines(pick)}: {', '.join(said)}."
+    text = f"Pick {pick.accelerators}, {_replicas(pick)}: {', '.join(said)}."
     text += _holds(pick)
     best = pick.by(objective)
     ahead = [r for r in rows if r is not pick and (by := r.by(objective)) and best and by.value < best.value]
@@ -85,7 +85,7 @@ def _holds(row: ServingRow) -> str:
     room = row.headroom
     if room is None:
         return ""
-    subject = "It carries" if row.fleet.engines == 1 else "They carry"
+    subject = "It carries" if row.fleet.replicas == 1 else "They carry"
     more = f" {subject} {room.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
     if room.low >= 0:
         return f"{more}, and enough even at the low end of the interval."

@@ -18,7 +18,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.schedule import Branch, Item, Loop, Op, Schedule
 from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.kernels import head_factor
-from chipwise.predict.site import engine, wires
+from chipwise.predict.site import compute_spec, wires
 
 LANES = {"collective": "wires", "host": "host", "copy": "memory", "kernel": "core", "attention": "core"}
 LAUNCH_S = 1.0e-6  # from one op of a TensorCore to the next (Pallas documentation, grid overhead 0.35 us; 2025-06)
@@ -68,7 +68,7 @@ class CollectiveTime:
 def pace_of(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") -> Pace:
     """The pace of a chip under a calibration."""
     chip = acc.chip
-    made = engine(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
+    made = compute_spec(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
     devices = chip.devices
     found = calibration.compiled.get(chip.id) or calibration.compiled.get("tpu", {})
     return Pace(

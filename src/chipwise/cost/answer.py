@@ -169,7 +169,7 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
     if isinstance(row, Row):
         return _of_instances(kind, row.accelerators, asked)
     if not row.accelerators.shape:
-        return _of_engines(kind, row, asked)
+        return _of_replicas(kind, row, asked)
     rent = row.spot if kind == SPOT else row.ondemand
     if rent is None:
         if kind == SPOT and row.ondemand is not None:
@@ -178,10 +178,10 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
 
-def _of_engines(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
-    """The instances that hold these engines for least: engines answer apart, so small ones do."""
+def _of_replicas(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
+    """The instances that hold these replicas for least: replicas answer apart, so small ones do."""
     now, spot = (
-        fleet_of(row.accelerators.chip, row.split.chips, row.fleet.engines, each, asked.today, asked.book)
+        fleet_of(row.accelerators.chip, row.split.chips, row.fleet.replicas, each, asked.today, asked.book)
         for each in (False, True)
     )
     if kind != SPOT:
@@ -333,7 +333,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
         return None
     offers = [
         Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
-        for kind, source in _sources(chip, case.engine_chips, asked)
+        for kind, source in _sources(chip, case.replica_chips, asked)
     ]
     best: dict[tuple[str, str], Rival] = {}
     for rival in offers:  # cheapest first
@@ -342,7 +342,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
 
 
 def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
-    """Every recent offer that could hold an engine or a run, and every commitment, by kind of terms, cheapest first."""
+    """Every recent offer that could hold a replica or a run, and every commitment, by kind of terms, cheapest first."""
     out = [
         (kind, _offer(o, spot, asked.today))
         for kind, spot in ((ONDEMAND, False), (SPOT, True))
@@ -396,7 +396,8 @@ def _notes(case: Case, asked: Asked) -> list[str]:
         )
     else:
         said.append(
-            "engines that are away are paid for again (restart) or made up for later; the promise is not kept meanwhile"
+            "replicas that are away are paid for again (restart) or made up for later; the promise is not kept "
+            "meanwhile"
         )
     said.append(f"ranges: {asked.draws:,} draws with seed {asked.seed}; a range holds its input nine times in ten")
     return said

@@ -173,10 +173,10 @@ def _owned(
 
 def rate_h(case: Case, deal: Deal, x: Mapping[str, Amount]) -> Amount:
     """Interruptions an hour of the chips that stop together."""
-    failures = x["failure_chip_hour"] * case.engine_chips
+    failures = x["failure_chip_hour"] * case.replica_chips
     if deal.kind != SPOT:
         return failures
-    share = 1.0 if case.basis == "run" else min(1.0, case.engine_chips / deal.chips)
+    share = 1.0 if case.basis == "run" else min(1.0, case.replica_chips / deal.chips)
     return failures + x["spot_per_hour"] * max(1.0, deal.instances * share)
 
 
@@ -190,7 +190,7 @@ def times(case: Case, deal: Deal, x: Mapping[str, Amount], clock: Clock) -> tupl
         mean = np.where(np.asarray(rate) > 0, HOUR / np.maximum(rate, HOUR / RARE), inf)
         return clock(work, mean, write_s(case, x), restart, wait)
     paid = work * (1 + rate * restart / HOUR)
-    if case.basis == "job":  # engines answer apart: what one loses is answered later
+    if case.basis == "job":  # replicas answer apart: what one loses is answered later
         return work * (1 + rate * (restart + wait) / HOUR), paid
     return work, paid
 

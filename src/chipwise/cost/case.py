@@ -29,7 +29,7 @@ class Case:
     seconds: float  # of the run or the job at the median; of a month
     scale: Input
     chip_w: float  # mean watts of one chip
-    engine_chips: int  # that stop together where one stops; all of a training run
+    replica_chips: int  # that stop together where one stops; all of a training run
     state_bytes: float  # of a checkpoint; 0: nothing is lost but the answers under way
     kept_bytes: float  # stored beside checkpoints and training data
     dataset: tuple[str, float]  # the assumption that says how large one item is, and how many there are
@@ -159,6 +159,6 @@ def _needed(row: ServingRow) -> tuple[Input, list[str]]:
     low, high = usd.low / usd.value, usd.high / usd.value
     if high == inf:
         return Input("chips_needed", 1.0, low, 1 / low), [
-            "by the low end of its range an engine carries nothing: the most chips needed mirror the fewest"
+            "by the low end of its range a replica carries nothing: the most chips needed mirror the fewest"
         ]
     return Input("chips_needed", 1.0, low, high), []

@@ -46,14 +46,14 @@ def advise_training(
 
 
 def advise_serving(service: Service, requests_per_s: float, instance: str = "") -> Advice:
-    """Advice for a service whose every engine answers so many requests a second."""
+    """Advice for a service whose every replica answers so many requests a second."""
     place = service.place
     network = serving_need(service, requests_per_s, instance)
     storage = serving_storage(service)
     words = (
         [_network_words(network)]
         if network.crosses
-        else ["engines answer by themselves: nothing of theirs crosses the network between nodes"]
+        else ["replicas answer by themselves: nothing of theirs crosses the network between nodes"]
     )
     if network.needed > 0 and not network.crosses:
         verdict = (
@@ -66,8 +66,8 @@ def advise_serving(service: Service, requests_per_s: float, instance: str = "") 
             f"node: {verdict}"
         )
     words.append(
-        f"an engine loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
-        f"starts its engines in {COLD_START_S:.0f} s"
+        f"a replica loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
+        f"starts its replicas in {COLD_START_S:.0f} s"
     )
     return Advice(
         place.workload.name, "", str(service.accelerators), str(service.replica.split), network, storage, tuple(words)

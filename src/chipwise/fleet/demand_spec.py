@@ -190,7 +190,7 @@ class HeadroomSpec(Strict):
     """What stands by for failures."""
 
     serving: Share = Field(0.1, description="Load carried beyond the demand.")
-    serving_engines: Whole = Field(0, description="Engines of every service that may fail at the peak.")
+    serving_replicas: Whole = Field(0, description="Replicas of every service that may fail at the peak.")
     training: Share = Field(0.0, description="Units that stand by for each run.")
 
 

@@ -1,7 +1,7 @@
 """The planning problem as a mixed-integer program.
 
-Columns: `x` engines in a pool that answer for a service, `hired` units by the hour that answer, `begun` commitments and
-purchases per period, `held` units that these leave in each period, `chosen` option of a run, `active` whether an
+Columns: `x` replicas in a pool that answer for a service, `hired` units by the hour that answer, `begun` commitments
+and purchases per period, `held` units that these leave in each period, `chosen` option of a run, `active` whether an
 option runs in a period, `part` the part of that period in which it does.
 
 There are no big constants: the integer columns are bounded by what a period can need at most, runs have the fewest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from chipwise.fleet.columns import CONSTANT, EPS, Model, Take, Work, slack
-from chipwise.fleet.model_work import most_engines
+from chipwise.fleet.model_work import most_replicas
 from chipwise.fleet.problem import COMMITTED, Limit, Problem, Supply
 
 
@@ -24,7 +24,7 @@ def _most(model: Model, pool: str) -> list[tuple[int, ...]]:
         tuple(
             runs[t]
             + sum(
-                most_engines(s, dict(s.carries)[pool], t, b) * s.units(pool)
+                most_replicas(s, dict(s.carries)[pool], t, b) * s.units(pool)
                 for s in p.services
                 if pool in dict(s.carries)
             )

@@ -9,18 +9,18 @@ from math import ceil, inf
 from chipwise.fleet.columns import EPS, Model, Take, Work, slack
 from chipwise.fleet.problem import Option, Problem, Run, Service
 
-FAINT = 1e-3  # share of an engine below which a load could pass for none within the solver's tolerance
+FAINT = 1e-3  # share of a replica below which a load could pass for none within the solver's tolerance
 
 
-def most_engines(service: Service, carries: float, period: int, block: int) -> int:
-    """The most engines in one pool that a service has use for."""
+def most_replicas(service: Service, carries: float, period: int, block: int) -> int:
+    """The most replicas in one pool that a service has use for."""
     need = service.need(period, block)
     lost = service.spare_units * max((each for _, each in service.carries), default=0.0)
     return max(service.spare_units + 1, ceil((need + lost) / carries - EPS)) if need > 0 else 0
 
 
 def add_services(model: Model) -> None:
-    """Engines that answer for every service."""
+    """Replicas that answer for every service."""
     p = model.problem
     for w, service in enumerate(p.services):
         largest = _largest(model, service)
@@ -31,7 +31,7 @@ def add_services(model: Model) -> None:
 
 
 def _largest(model: Model, service: Service) -> list[tuple[int, float]]:
-    """A switch for each size of engine: that of the largest in use, over the whole plan, is on."""
+    """A switch for each size of replica: that of the largest in use, over the whole plan, is on."""
     sizes = sorted({carries for _, carries in service.carries})
     if not service.spare_units or not sizes:
         return []
@@ -43,14 +43,14 @@ def _largest(model: Model, service: Service) -> list[tuple[int, float]]:
 def _cover(
     model: Model, w: int, service: Service, t: int, b: int, hours: float, largest: list[tuple[int, float]]
 ) -> None:
-    """The engines of a service in one block: enough for the load, also with the spare ones gone.
+    """The replicas of a service in one block: enough for the load, also with the spare ones gone.
 
-    What would be lost with them is counted at the largest engine that the service uses.
+    What would be lost with them is counted at the largest replica that the service uses.
     """
     program, need = model.program, service.need(t, b)
     terms: list[tuple[int, float]] = []
     for pool, carries in service.carries:
-        column = program.column(most_engines(service, carries, t, b), integer=True)
+        column = program.column(most_replicas(service, carries, t, b), integer=True)
         model.x[w, pool, t, b] = column
         at, units = model.problem.pool(pool), service.units(pool)
         model.pay(column, (at.energy_usd(True) - at.energy_usd(False)) * hours * units, t, "energy", pool)

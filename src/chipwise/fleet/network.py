@@ -17,7 +17,7 @@ from chipwise.serving.service import Service
 GIGABIT = 1e9 / 8  # bytes/s
 ENDLESS = 1e18  # bytes/s: nothing waits for such a network
 TOLERANCE = 0.05  # a step may be so much longer than on an endless network; what is called enough, not a measurement
-ACTIVATION_BYTES = 2.0  # engines pass activations on in 16 bits
+ACTIVATION_BYTES = 2.0  # replicas pass activations on in 16 bits
 _LEAST = 0.01 * GIGABIT  # bytes/s of a chip: slower networks are not looked for
 
 
@@ -95,11 +95,11 @@ def training_need(p: Prediction, calibration: Calibration, instance: str = "") -
 
 
 def serving_need(service: Service, requests_per_s: float, instance: str = "") -> NetworkNeed:
-    """The network that a node with engines needs; `requests_per_s` is that of one engine.
+    """The network that a node with replicas needs; `requests_per_s` is that of one replica.
 
     Only the stages of a pipeline lie beyond the fast links (serving.capacity.splits): then activations of a batch of
-    prompts may take TOLERANCE of a stage's time. Other engines need no network between nodes, unless prefill and decode
-    are split: `needed` is then what the caches of their prompts take.
+    prompts may take TOLERANCE of a stage's time. Other replicas need no network between nodes, unless prefill and
+    decode are split: `needed` is then what the caches of their prompts take.
     """
     r, chip = service.replica, service.place.chip
     node, has, name, source = _there(chip, instance)

@@ -16,7 +16,7 @@ from chipwise.catalog.economics import Economics
 from chipwise.catalog.taught import Taught
 from chipwise.compare.rows import Place as Training
 from chipwise.compare.rows import Refused, Row
-from chipwise.compare.serving_engines import with_interval
+from chipwise.compare.serving_replicas import with_interval
 from chipwise.compare.serving_rows import Market, demand_of
 from chipwise.compare.terms import Candidate, Terms, at_least, ladder
 from chipwise.cost.checkpoint import state, write_seconds
@@ -45,12 +45,12 @@ SLACK = 1.05  # a run must be so much faster than its window for failures and ch
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A workload on a chip: the layout and prediction of a run, or the engine of a service and what it carries."""
+    """A workload on a chip: the layout and prediction of a run, or the replica of a service and what it carries."""
 
     work: str
     accelerators: Accelerators
     layout: str
-    estimate: Estimate  # seconds of a run; requests a second of an engine
+    estimate: Estimate  # seconds of a run; requests a second of a replica
     prediction: Prediction | None = None
     capacity: Capacity | None = None
 
@@ -389,7 +389,7 @@ def _service(
     for chip in sizing.chips(work):
         try:
             market.place(chip)
-            found = [c for c in market.engines(chip) if c.load.value > 0]
+            found = [c for c in market.replicas(chip) if c.load.value > 0]
         except Refusal as refusal:
             sizing.refused.append((work.name, chip.id, str(refusal)))
             continue
@@ -398,7 +398,7 @@ def _service(
             if pool.id.endswith(" spot") and not serve.spot:
                 continue
             if pool.chips not in known:
-                known[pool.chips] = _engine(sizing, market, work.name, found, pool)
+                known[pool.chips] = _replica(sizing, market, work.name, found, pool)
             load_each, span = known[pool.chips]
             if load_each <= 0:
                 continue
@@ -412,11 +412,11 @@ def _service(
         raise _shut(work.name, shut)
     head = sizing.buying.demand.spec.headroom
     loads = _loads(sizing.buying.demand, serve, work.name, rates, blocks, peaks)
-    return Service(work.name, loads, tuple(carries), head.serving, head.serving_engines, tuple(spans))
+    return Service(work.name, loads, tuple(carries), head.serving, head.serving_replicas, tuple(spans))
 
 
-def _engine(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacity], pool: Pool) -> tuple[float, int]:
-    """Requests a second that a unit carries with its best split, or an engine over several units, and how many."""
+def _replica(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacity], pool: Pool) -> tuple[float, int]:
+    """Requests a second that a unit carries with its best split, or a replica over several units, and how many."""
 
     def per_unit(c: Capacity) -> float:
         each = c.service.replica.split.chips
@@ -431,7 +431,7 @@ def _engine(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacity
     )
     value = sizing.estimate(exact.load, False)
     if value <= 0:
-        sizing.refused.append((work, pool.chip, "by the low end of its range an engine carries nothing"))
+        sizing.refused.append((work, pool.chip, "by the low end of its range a replica carries nothing"))
     return (value * (pool.chips // each), 1) if each <= pool.chips else (value, ceil(each / pool.chips))
 
 
@@ -484,7 +484,7 @@ def _assumptions(sizing: _Sizing, problem: Problem) -> tuple[str, ...]:
         "many, unless counts are given",
         "times of runs include checkpoints, failures and, on spot, interruptions: see docs/cost.md",
         f"services carry {head.serving:.0%} more than the demand"
-        + (f" and lose {head.serving_engines} engine(s) at the peak" if head.serving_engines else "")
+        + (f" and lose {head.serving_replicas} replica(s) at the peak" if head.serving_replicas else "")
         + (f"; {head.training:.0%} of a run's units stand by" if head.training else ""),
         "commitments that outlast the plan are "
         + (

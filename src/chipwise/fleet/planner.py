@@ -168,9 +168,9 @@ def _kw(model: Model, values: Floats) -> tuple[float, ...]:
 def _serving(model: Model, values: Floats) -> tuple[Serving, ...]:
     services = model.problem.services
     return tuple(
-        Serving(services[w].name, t, b, pool, engines * services[w].units(pool))
+        Serving(services[w].name, t, b, pool, replicas * services[w].units(pool))
         for (w, pool, t, b), column in sorted(model.x.items())
-        if (engines := _value(values, column))
+        if (replicas := _value(values, column))
     )
 
 

@@ -134,17 +134,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Requests to be answered: the load in each period and block, and what one engine in a pool carries."""
+    """Requests to be answered: the load in each period and block, and what one replica in a pool carries."""
 
     name: str
     load: tuple[tuple[float, ...], ...]  # [period][block]
-    carries: tuple[tuple[str, float], ...]  # pool and load per engine
+    carries: tuple[tuple[str, float], ...]  # pool and load per replica
     spare_share: float = 0.0  # load carried beyond the demand
-    spare_units: int = 0  # engines that may fail with the load still carried: the largest that it uses in the plan
-    spans: tuple[tuple[str, int], ...] = ()  # pool and units of one engine, where it takes more than one
+    spare_units: int = 0  # replicas that may fail with the load still carried: the largest that it uses in the plan
+    spans: tuple[tuple[str, int], ...] = ()  # pool and units of one replica, where it takes more than one
 
     def units(self, pool: str) -> int:
-        """Units of one engine in a pool; several smaller engines within a unit count as one."""
+        """Units of one replica in a pool; several smaller replicas within a unit count as one."""
         return dict(self.spans).get(pool, 1)
 
     def need(self, period: int, block: int) -> float:

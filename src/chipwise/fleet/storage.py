@@ -12,7 +12,7 @@ from chipwise.units import HOUR
 from chipwise.workload.model import Workload
 
 STALL = 0.02  # share of the time that checkpoints and lost work may take: what is called enough, not a measurement
-COLD_START_S = 60.0  # to load the weights of a new engine: what is called enough for a peak, not a measurement
+COLD_START_S = 60.0  # to load the weights of a new replica: what is called enough for a peak, not a measurement
 NARROW_VOCABULARY = 65_536  # ids of tokens up to here take two bytes, else four
 
 
@@ -24,7 +24,7 @@ class StorageNeed:
     checkpoint: float  # bytes
     write: float  # bytes/s so that failures cost at most STALL of the time
     read: float  # bytes/s of samples
-    weights: float  # bytes to load for one engine
+    weights: float  # bytes to load for one replica
     load: float  # bytes/s into one node for that in COLD_START_S
 
 
@@ -64,9 +64,9 @@ def sample_bytes(workload: Workload, know: Economics) -> float:
 
 
 def serving_storage(service: Service) -> StorageNeed:
-    """What new engines of a service ask of storage."""
+    """What new replicas of a service ask of storage."""
     split, node = service.replica.split, service.place.chip.fabric.host_chips
     weights = service.replica.room.weights * split.chips
-    together = max(1, node // split.chips)  # engines of a node start at once, from one copy each
+    together = max(1, node // split.chips)  # replicas of a node start at once, from one copy each
     nodes = max(1, -(-split.chips * service.replicas // node))
     return StorageNeed(nodes, 0.0, 0.0, 0.0, weights, weights * together / COLD_START_S)

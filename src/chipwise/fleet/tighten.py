@@ -104,7 +104,7 @@ def first_guess(model: Model, gap: float, time_limit: float, threads: int) -> di
 
 
 def _near(model: Model, values: Floats, begun: int, move: bool = False) -> tuple[Floats, Floats]:
-    """Bounds around a plan: so many units begun more or less, two engines that serve; the pools that a service uses in
+    """Bounds around a plan: so many units begun more or less, two replicas that serve; the pools that a service uses in
     a period or beside it, and no others; runs as they are unless they may `move`."""
     program = model.program
     lower, upper = np.zeros(len(program.cost)), np.array(program.upper)

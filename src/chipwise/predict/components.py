@@ -19,7 +19,7 @@ from chipwise.predict.fabric import (
     reduce_seconds,
     send_seconds,
 )
-from chipwise.predict.kernels import Engine, attention_seconds, matmul_seconds
+from chipwise.predict.kernels import ComputeSpec, attention_seconds, matmul_seconds
 from chipwise.predict.layouts import Layouts
 from chipwise.predict.precision import Numerics
 
@@ -88,8 +88,8 @@ class Components:
 class Site:
     """Chip, wires and numbers to compute with: where and in what precision the work runs."""
 
-    low: Engine  # the precision of the quantised products
-    high: Engine  # everything else
+    low: ComputeSpec  # the precision of the quantised products
+    high: ComputeSpec  # everything else
     wires: Wires
     numerics: Numerics
     traits: Traits
@@ -203,12 +203,12 @@ def _products(
 ) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
     """Every product with its (batch, rows, n, k) and its seconds forward, for inputs and for weights.
 
-    All products of one engine are timed in one call.
+    All products of one spec are timed in one call.
     """
     mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
     zero, num = np.zeros_like(mbs), site.numerics
     shapes: list[tuple[Array, ...]] = []
-    queues: dict[Engine, list[tuple[int, int]]] = {}  # engine -> (product, pass)
+    queues: dict[ComputeSpec, list[tuple[int, int]]] = {}  # spec -> (product, pass)
     for i, op in enumerate(ops.matmuls):
         rows = mbs * op.rows / (1.0 if op.per_sequence else cp)
         n = op.n / tp if op.split == "n" else op.n + zero
@@ -223,7 +223,7 @@ def _products(
         queues.setdefault(forward, []).append((i, 0))
         queues.setdefault(back, []).extend([(i, 1)] if frozen else [(i, 1), (i, 2)])
     times = [[zero, zero, zero] for _ in ops.matmuls]
-    for engine, queue in queues.items():
+    for spec, queue in queues.items():
         # (m, n, k) are (rows, n, k) forward, (rows, k, n) for the inputs and (k, n, rows) for the weights
         m, n, k = (
             np.stack([shapes[i][order[which]] for i, which in queue]) for order in ((1, 1, 3), (2, 3, 2), (3, 2, 1))
@@ -231,7 +231,7 @@ def _products(
         width = np.array([[num.low_bytes if _is_low(ops.matmuls[i], num) else num.act_bytes] for i, _ in queue])
         out = np.array([[num.grad_bytes if which == 2 else num.act_bytes] for _, which in queue])
         batches = np.stack([shapes[i][0] for i, _ in queue])
-        for (i, which), seconds in zip(queue, matmul_seconds(engine, m, n, k, batches, width, width, out), strict=True):
+        for (i, which), seconds in zip(queue, matmul_seconds(spec, m, n, k, batches, width, width, out), strict=True):
             times[i][which] = seconds
     return list(zip(ops.matmuls, shapes, times, strict=True))
 

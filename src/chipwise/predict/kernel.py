@@ -25,7 +25,7 @@ from chipwise.predict.fabric import (
 )
 from chipwise.predict.kernels import (
     Array,
-    Engine,
+    ComputeSpec,
     KernelCoefficients,
     attention_seconds,
     matmul_seconds,
@@ -168,9 +168,9 @@ def pool_of(kernel: Kernel) -> str:
     return f"{kernel.op}/{POOL.get(kernel.dtype, 'half')}" if kernel.op in ("gemm", "attention") else kernel.op
 
 
-def device_engine(
+def device_compute_spec(
     chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients, table: Table | None = None
-) -> Engine:
+) -> ComputeSpec:
     """The part of a chip that `devices` of its devices are."""
     peak = chip.peak.get(dtype)
     if peak is None and dtype == "fp32" and chip.family == "tpu":
@@ -180,7 +180,7 @@ def device_engine(
         raise PrecisionMissing(f"{chip.id} has no {dtype} rate", f"it has {has}")
     share = min(devices / chip.devices, 1.0)
     used = max(share * chip.devices, 1.0)
-    return Engine(peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients, used, table)
+    return ComputeSpec(peak * share, chip.bandwidth * share, chip.cores * share, chip.mxu, coefficients, used, table)
 
 
 def cached_share(traffic: Any, onchip_bytes: float) -> Any:
@@ -189,7 +189,7 @@ def cached_share(traffic: Any, onchip_bytes: float) -> Any:
 
 
 def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
-    engine = device_engine(
+    spec = device_compute_spec(
         chip,
         kernel.dtype,
         kernel.devices,
@@ -202,11 +202,11 @@ def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     if kernel.batch > 1:
         rows, cols = kernel.m, kernel.n
     traffic = each * (rows + cols) * kernel.k + out * rows * cols
-    cached = 0.0 if engine.mxu else float(cached_share(kernel.batch * traffic, chip.onchip_bytes))
-    if kernel.dtype == "fp32" and not engine.mxu:
+    cached = 0.0 if spec.mxu else float(cached_share(kernel.batch * traffic, chip.onchip_bytes))
+    if kernel.dtype == "fp32" and not spec.mxu:
         rows = max(rows, NARROWEST)
     return float(
-        matmul_seconds(engine, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached)
+        matmul_seconds(spec, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached)
     )
 
 
@@ -241,27 +241,27 @@ def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration)
 
 def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     coefficients = attention_coefficients(kernel, chip, calibration)
-    engine = device_engine(chip, kernel.dtype, kernel.devices, coefficients)
+    spec = device_compute_spec(chip, kernel.dtype, kernel.devices, coefficients)
     if variant_of(kernel) == "standard":
-        return _standard(kernel, engine)
+        return _standard(kernel, spec)
     batch, heads, seq = (_array(x) for x in (kernel.batch, kernel.heads, kernel.m))
     visible = _array(kernel.m / 2 if kernel.causal else kernel.m)
     kv = _array(kernel.kv_heads or kernel.heads)
-    seconds = float(attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible))
+    seconds = float(attention_seconds(spec, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible))
     if kernel.backward:
         seconds += float(
-            attention_seconds(engine, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True)
+            attention_seconds(spec, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True)
         )
     return seconds
 
 
-def _standard(kernel: Kernel, engine: Engine) -> float:
+def _standard(kernel: Kernel, spec: ComputeSpec) -> float:
     """Unfused attention: the score matrix goes through memory many times, masked halves included."""
     scores = kernel.batch * kernel.heads * kernel.m**2
     passes = STANDARD_PASSES * (3.0 if kernel.backward else 1.0) + (2.0 if kernel.causal else 0.0)
     products = 4 * scores * kernel.head_dim * (3.5 if kernel.backward else 1.0)
-    moved = float(stream_seconds(engine, _array(passes * scores * BYTES[kernel.dtype])))
-    return products / (engine.peak * engine.coefficients.matmul) + moved
+    moved = float(stream_seconds(spec, _array(passes * scores * BYTES[kernel.dtype])))
+    return products / (spec.peak * spec.coefficients.matmul) + moved
 
 
 def _copy(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:

@@ -45,7 +45,7 @@ class KernelCoefficients:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ComputeSpec:
     """The figures of a chip that kernels depend on, for one precision."""
 
     peak: float
@@ -58,7 +58,7 @@ class Engine:
 
 
 def matmul_seconds(
-    engine: Engine,
+    spec: ComputeSpec,
     m: Array,
     n: Array,
     k: Array,
@@ -69,56 +69,56 @@ def matmul_seconds(
     cached: Array | float = 0.0,
 ) -> Array:
     """Seconds of `batch` products (m x k)(k x n) with the launch; `cached` of the traffic stays on chip."""
-    c = engine.coefficients
+    c = spec.coefficients
     traffic = batch * (in_bytes * m * k + weight_bytes * n * k + out_bytes * m * n)
-    memory = traffic * (1 - cached) / (engine.bandwidth * c.memory)
-    if engine.table is not None:  # the compiler's cycles know of memory and of their start
-        products = Products(m / engine.devices, n, k, batch, in_bytes, weight_bytes)
-        peak, bandwidth = engine.peak / engine.devices, engine.bandwidth / engine.devices
-        compiled = systolic_seconds(engine.table, peak, bandwidth, engine.mxu, products) * c.cycles
+    memory = traffic * (1 - cached) / (spec.bandwidth * c.memory)
+    if spec.table is not None:  # the compiler's cycles know of memory and of their start
+        products = Products(m / spec.devices, n, k, batch, in_bytes, weight_bytes)
+        peak, bandwidth = spec.peak / spec.devices, spec.bandwidth / spec.devices
+        compiled = systolic_seconds(spec.table, peak, bandwidth, spec.mxu, products) * c.cycles
         return np.asarray(np.maximum(compiled, memory))
-    compute = _systolic(engine, m, n, k, batch) if engine.mxu else _tiled(engine, m, n, k, batch)
+    compute = _systolic(spec, m, n, k, batch) if spec.mxu else _tiled(spec, m, n, k, batch)
     return np.asarray((compute**BLEND + memory**BLEND) ** (1 / BLEND) + c.launch_s)
 
 
-def _tiled(engine: Engine, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
+def _tiled(spec: ComputeSpec, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
     shape = np.broadcast_shapes(np.shape(m), np.shape(n), np.shape(k), np.shape(batch))
     size = prod(shape)
     if size <= AT_ONCE:
-        return _fastest_tile(engine, m, n, k, batch)
+        return _fastest_tile(spec, m, n, k, batch)
     flat = [np.broadcast_to(x, shape).ravel() for x in (m, n, k, batch)]
     parts = [slice(first, first + AT_ONCE) for first in range(0, size, AT_ONCE)]
-    return np.concatenate([_fastest_tile(engine, *(x[part] for x in flat)) for part in parts]).reshape(shape)
+    return np.concatenate([_fastest_tile(spec, *(x[part] for x in flat)) for part in parts]).reshape(shape)
 
 
-def _fastest_tile(engine: Engine, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
+def _fastest_tile(spec: ComputeSpec, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
     """Seconds with the best tile and split: tiles lie on a leading axis, splits follow one another."""
-    c = engine.coefficients
+    c = spec.coefficients
     axes = max(np.ndim(x) for x in (m, n, k, batch))
     rows, cols = np.array(TILES, float).T.reshape(2, -1, *(1,) * axes)
     tiles = batch * np.ceil(m / rows) * np.ceil(n / cols)
     slow = 1 + c.small_tile * (32 / rows + 32 / cols - WIDE)
-    per_depth = 2 * rows * cols * slow / (engine.peak * c.matmul / engine.cores)
+    per_depth = 2 * rows * cols * slow / (spec.peak * c.matmul / spec.cores)
     best = np.asarray(np.inf)
     for split in SPLITS:
         depth = np.maximum(np.ceil(k / (split * REDUCE_STEP)), 1.0) * REDUCE_STEP
         waves = tiles * split
-        waves /= engine.cores
+        waves /= spec.cores
         np.ceil(waves, out=waves)
         each = per_depth * depth
         each += c.wave_s
         waves *= each
         t = waves.min(axis=0)
         if split > 1:  # partial sums go through memory once more
-            t = t + c.wave_s + 2.0 * split * batch * m * n / engine.bandwidth
+            t = t + c.wave_s + 2.0 * split * batch * m * n / spec.bandwidth
         best = np.minimum(best, t)
     return best
 
 
-def _systolic(engine: Engine, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
-    c, w = engine.coefficients, engine.mxu
+def _systolic(spec: ComputeSpec, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
+    c, w = spec.coefficients, spec.mxu
     padded = 2 * batch * _pad(m, 8) * _pad(n, w) * _pad(k, w)
-    return np.asarray(padded / (engine.peak * c.matmul) + c.wave_s)
+    return np.asarray(padded / (spec.peak * c.matmul) + c.wave_s)
 
 
 def _pad(x: Array, to: int) -> Array:
@@ -126,7 +126,7 @@ def _pad(x: Array, to: int) -> Array:
 
 
 def attention_seconds(
-    engine: Engine,
+    spec: ComputeSpec,
     batch: Array,
     heads: Array,
     kv_heads: Array,
@@ -137,19 +137,19 @@ def attention_seconds(
     backward: bool = False,
 ) -> Array:
     """Seconds of fused attention: `visible` keys for each of `queries`, by `heads`, for `batch` sequences."""
-    c = engine.coefficients
+    c = spec.coefficients
     flops = 2 * batch * heads * queries * visible * (qk_dim + v_dim)
-    rate = engine.peak * c.attention * head_factor(0.5 * (qk_dim + v_dim), engine.mxu, c.attention_head)
+    rate = spec.peak * c.attention * head_factor(0.5 * (qk_dim + v_dim), spec.mxu, c.attention_head)
     if backward:
         flops = 2.5 * flops  # five products instead of two
         rate = rate * c.attention_back
     units = batch * heads * np.ceil(queries / 128)
     # the last wave of work units leaves cores idle; long sequences hide the start of the pipeline
-    tail = 1 + TAIL * engine.cores / np.maximum(units, engine.cores * 0.5)
+    tail = 1 + TAIL * spec.cores / np.maximum(units, spec.cores * 0.5)
     ramp = 1 + c.attention_ramp / np.maximum(visible, 64)
     compute = flops * tail * ramp / rate
     elements = batch * queries * (heads * (qk_dim + v_dim) + kv_heads * (qk_dim + v_dim))
-    memory = 2 * elements * (3 if backward else 1) / (engine.bandwidth * c.memory)
+    memory = 2 * elements * (3 if backward else 1) / (spec.bandwidth * c.memory)
     return np.asarray((compute**BLEND + memory**BLEND) ** (1 / BLEND) + c.attention_launch_s)
 
 
@@ -160,6 +160,6 @@ def head_factor(head_dim: float, mxu: int, exponent: float = 0.35) -> float:
     return float((min(head_dim, 256.0) / 128) ** exponent)
 
 
-def stream_seconds(engine: Engine, traffic: Array) -> Array:
+def stream_seconds(spec: ComputeSpec, traffic: Array) -> Array:
     """Seconds to move `traffic` bytes through memory."""
-    return np.asarray(traffic / (engine.bandwidth * engine.coefficients.memory))
+    return np.asarray(traffic / (spec.bandwidth * spec.coefficients.memory))

@@ -15,7 +15,7 @@ from chipwise.bench.point import Point
 from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.catalog import Chip
 from chipwise.errors import Refusal
-from chipwise.predict.kernels import Engine, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.kernels import ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
 
 Array = NDArray[np.float64]
 Sizes = Mapping[str, int]
@@ -27,16 +27,16 @@ MICRO = 1e-6  # a term counted in layers is a microsecond each
 ALIGNED = 8  # elements: fused attention pads heads of other widths first
 
 
-def engine_of(chip: Chip, dtype: str, coefficients: KernelCoefficients) -> Engine:
+def compute_spec_of(chip: Chip, dtype: str, coefficients: KernelCoefficients) -> ComputeSpec:
     """The chip's figures for one precision, with coefficients."""
     if dtype not in chip.peak:
         raise Refusal(f"{chip.id} has no {dtype} peak in the catalog", "measure in one of " + ", ".join(chip.peak))
-    return Engine(chip.peak[dtype], chip.bandwidth, float(chip.cores), chip.mxu, coefficients)
+    return ComputeSpec(chip.peak[dtype], chip.bandwidth, float(chip.cores), chip.mxu, coefficients)
 
 
 def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoefficients, points: Sequence[Point]) -> Array:
     """Seconds of kernels of one kind and precision by formula."""
-    made = engine_of(chip, dtype, coefficients)
+    made = compute_spec_of(chip, dtype, coefficients)
     size = float(WIDTH[dtype])
 
     def column(name: str) -> Array:
@@ -57,7 +57,7 @@ def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoeffici
 
 
 def _attention(
-    made: Engine, arguments: tuple[Array, Array, Array], width: float, s: Array, seen: Array, kind: str
+    made: ComputeSpec, arguments: tuple[Array, Array, Array], width: float, s: Array, seen: Array, kind: str
 ) -> Array:
     forward = attention_seconds(made, *arguments, width, width, s, seen)
     return (

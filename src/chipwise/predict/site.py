@@ -9,7 +9,7 @@ from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, wra
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.components import Site, Traits
 from chipwise.predict.fabric import LinkCoefficients, Wires
-from chipwise.predict.kernels import Engine, KernelCoefficients
+from chipwise.predict.kernels import ComputeSpec, KernelCoefficients
 from chipwise.predict.precision import numerics, peaks
 from chipwise.predict.schedule import StepCoefficients
 from chipwise.predict.systolic import Table, table_from
@@ -44,9 +44,9 @@ def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> Ker
     return KernelCoefficients()
 
 
-def engine(chip: Chip, dtype: str, peak: float, calibration: Calibration) -> Engine:
+def compute_spec(chip: Chip, dtype: str, peak: float, calibration: Calibration) -> ComputeSpec:
     """The chip's figures and coefficients for one precision."""
-    return Engine(
+    return ComputeSpec(
         peak,
         chip.bandwidth,
         float(chip.cores),
@@ -98,8 +98,8 @@ def site(
     num = numerics(precision, state, stack.reduce_bytes)
     low, high = peaks(acc.chip, num)
     return Site(
-        engine(acc.chip, num.compute, low, calibration),
-        engine(acc.chip, num.base, high, calibration),
+        compute_spec(acc.chip, num.compute, low, calibration),
+        compute_spec(acc.chip, num.base, high, calibration),
         wires(acc, calibration),
         num,
         traits(stack, precision, stack.release if release is None else release),

@@ -510,7 +510,7 @@ def _evidence(asked: Asked | None) -> Section:
 
 
 def _pace(p: Placed) -> tuple[str, str]:
-    """The time of a run, or the load that an engine carries, and its interval."""
+    """The time of a run, or the load that a replica carries, and its interval."""
     if p.prediction is not None:
         return format_seconds(p.estimate.value), spread(p.estimate)
     return f"{number(p.estimate.value)} requests/s", spread(p.estimate)

@@ -75,7 +75,7 @@ def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
             "Chips",
             f"{r.accelerators.count:,} × {r.accelerators.chip.id}",
             r.accelerators.chip.name,
-            f"{r.fleet.engines:,} engines of {r.split}; {r.served.service.place.stack.name}",
+            f"{r.fleet.replicas:,} replicas of {r.split}; {r.served.service.place.stack.name}",
         )
     )
     tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in promised(r)[:2]]
@@ -112,7 +112,7 @@ def _comparison(c: ServingComparison) -> Section:
     names = [name for name, _ in promised(first)]
     headers = (
         "chips",
-        "engines",
+        "replicas",
         *names,
         f"{_unit(first)}/s",
         "room",
@@ -125,10 +125,10 @@ def _comparison(c: ServingComparison) -> Section:
         f"All chips that carry it, ranked by {c.terms.objective}",
         headers,
         tuple(_cells(r, names) for r in c.rows),
-        frozenset({"chips", "engines", "evidence"}),
+        frozenset({"chips", "replicas", "evidence"}),
         frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
         (
-            "The pick is highlighted. * marks prices older than 90 days. Room is what the engines carry beyond the "
+            "The pick is highlighted. * marks prices older than 90 days. Room is what the replicas carry beyond the "
             "demand.",
         ),
     )
@@ -145,7 +145,7 @@ def _cells(r: ServingRow, names: list[str]) -> tuple[str, ...]:
     rate = r.unit_rate.value
     return (
         str(r.accelerators),
-        f"{r.fleet.engines:,} of {r.split}",
+        f"{r.fleet.replicas:,} of {r.split}",
         *times,
         f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
         "–" if r.headroom is None else f"{percent(r.headroom.value)} ({_room(r.headroom)})",

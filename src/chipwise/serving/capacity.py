@@ -1,4 +1,4 @@
-"""The largest load within a promise: over the ways to split the engine and the knobs it has."""
+"""The largest load within a promise: over the ways to split the replica and the knobs it has."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from chipwise.workload.serve import Bound
 Progress = Callable[[int, int, str], None]
 
 LONG = 4_000  # and for the one that is told
-COUNT = 600  # requests simulated for each load that is tried on one engine
+COUNT = 600  # requests simulated for each load that is tried on one replica
 JOB = 10_000  # of an offline job
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
 FLAT = 1.05  # of the output: four times the users that give less than this much more only wait longer
-WIDEST = 64  # chips of one engine, at most
+WIDEST = 64  # chips of one replica, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
 BETTER = 1.02  # a knob is turned for a load that is larger by so much
 BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
@@ -33,9 +33,9 @@ BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are trie
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One load that was simulated on one engine."""
+    """One load that was simulated on one replica."""
 
-    load: float  # requests/s of the engine, or its users
+    load: float  # requests/s of the replica, or its users
     tokens_per_s: float
     user_tokens_per_s: float  # that one user sees: 1 / mean time per token
     holds: bool
@@ -45,9 +45,9 @@ class Tried:
 class Capacity:
     """The largest load of a service within its promise."""
 
-    service: Service  # all engines that the chips hold
-    load: Estimate  # requests/s, or users, of all engines
-    served: Served  # at the largest load, one engine
+    service: Service  # all replicas that the chips hold
+    load: Estimate  # requests/s, or users, of all replicas
+    served: Served  # at the largest load, one replica
     limit: str  # what ends it: a bound, or that the queue grows
     tried: tuple[Tried, ...]
 
@@ -80,7 +80,7 @@ class Search:
 
 
 def splits(model: Model, chips: int, fast: int) -> list[Split]:
-    """Ways to lay one engine over at most `chips`, `fast` of which share fast links."""
+    """Ways to lay one replica over at most `chips`, `fast` of which share fast links."""
     if model.family == "cnn":
         return [Split()]
     widths = [n for n in _powers(chips) if model.heads % n == 0]
@@ -109,7 +109,7 @@ def trial_requests(at: Place, seed: int = 0, count: int = COUNT) -> Requests:
 
 
 def at_load(of: Service, requests: Requests, load: float) -> Served:
-    """One engine under a load."""
+    """One replica under a load."""
     if requests.kind in OPEN:
         return run(of, requests.at_rate(load))
     if requests.kind == "closed":
@@ -130,7 +130,7 @@ def limit_of(served: Served) -> str:
 
 
 def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float, Served, str, list[Tried]]:
-    """The largest load of one engine that holds; 0 where none does, with the lightest that was tried."""
+    """The largest load of one replica that holds; 0 where none does, with the lightest that was tried."""
     tried: list[Tried] = []
 
     def attempt(load: float) -> Served:
@@ -192,7 +192,7 @@ def _lightest(of: Service, requests: Requests) -> float:
 
 
 def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
-    """The largest load of all engines of a service."""
+    """The largest load of all replicas of a service."""
     one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds carry what they carry together
     load, served, why, tried = largest(one, requests)
     low = high = load
@@ -217,7 +217,7 @@ def search(
     progress: Progress | None = None,
     only: Sequence[Split] | None = None,
 ) -> Search:
-    """Every split of engines over these chips, each with its largest load; the best one's knobs tuned."""
+    """Every split of replicas over these chips, each with its largest load; the best one's knobs tuned."""
     requests = trial_requests(at, seed)
     model = at.workload.model
     ways = list(only) if only is not None else splits(model, chips, domain(slice_for(at.chip, chips)))

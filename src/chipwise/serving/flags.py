@@ -7,7 +7,7 @@ from chipwise.serving.service import Service
 
 
 def flags(of: Service) -> str:
-    """The command line of one engine (their documentation, 2026-11); "" for stacks without one of their own."""
+    """The command line of one replica (their documentation, 2026-11); "" for stacks without one of their own."""
     r, s, k = of.replica, of.replica.split, of.replica.knobs
     low = r.kv_precision == "fp8"
     quantised = f"--quantization {r.precision}" if r.precision == "fp8" else ""

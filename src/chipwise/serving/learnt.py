@@ -28,7 +28,7 @@ LENGTH = {"tpot": 3.0, "ttft": 2.0, "throughput": 3.0}  # octaves over which res
 SHARES = (0.6, 0.2, 0.2)  # of the variance: one campaign, one model, one stack on one design in one precision
 AMPLITUDE = {"tpot": 0.20, "ttft": 0.35, "throughput": 0.25}
 NOISE = {"tpot": 0.08, "ttft": 0.15, "throughput": 0.06}
-# the largest correction, as a logarithm: an engine is not always set up alike (speculation, streaming)
+# the largest correction, as a logarithm: a replica is not always set up alike (speculation, streaming)
 LIMIT = {"tpot": 0.25, "ttft": 0.5, "throughput": 0.5}
 
 

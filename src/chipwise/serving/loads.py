@@ -31,7 +31,7 @@ class Load:
     output: float
     drawn: float = 0.0
     rounds: int = 10  # requests of each user
-    slots: int = 0  # most sequences at once; 0: the engine's own limit
+    slots: int = 0  # most sequences at once; 0: the replica's own limit
     warm: bool = False  # what a closed loop's first round meets isn't counted
 
 

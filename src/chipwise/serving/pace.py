@@ -1,4 +1,4 @@
-"""How long one iteration of a serving engine takes: all that its scheduler's simulation needs to know of it."""
+"""How long one iteration of a serving replica takes: all that its scheduler's simulation needs to know of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What an engine's operator sets."""
+    """What a replica's operator sets."""
 
     most_sequences: int = 256  # vLLM --max-num-seqs, TensorRT-LLM max_batch_size, SGLang --max-running-requests
     most_tokens: int = 8192  # in one iteration: vLLM --max-num-batched-tokens, TensorRT-LLM max_num_tokens

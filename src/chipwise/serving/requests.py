@@ -125,7 +125,9 @@ def draw(
         prompt, answer = trace.input[turn], trace.output[turn]
     else:
         prompt, answer = serve.input.at(inputs.random(number)), serve.output.at(outputs.random(number))
-    prompt = np.ones(number) if serve.unit == "images" else np.maximum(np.rint(prompt), 1)  # engines count whole images
+    prompt = (
+        np.ones(number) if serve.unit == "images" else np.maximum(np.rint(prompt), 1)
+    )  # replicas count whole images
     hit = serve.prefix_hit > 0
     made = given(
         None,

@@ -1,4 +1,4 @@
-"""A workload served somewhere: the engine, how many of them, and what their users would see, with intervals."""
+"""A workload served somewhere: the replica, how many of them, and what their users would see, with intervals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Service:
     replicas: int
     router: str
     corrections: Mapping[str, Correction]
-    prefill: Replica | None = None  # engines of their own for prompts
+    prefill: Replica | None = None  # replicas of their own for prompts
     prefill_replicas: int = 0
 
     @property
@@ -77,7 +77,7 @@ class Service:
         return Fleet(r.pace(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
-        """Seconds to move the cache of one prompt token, and to start, from one engine to another."""
+        """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
         assert self.prefill is not None
         r = self.replica
         links = wires(slice_for(r.chip, max(self.chips, 2)), self.place.calibration)
@@ -89,7 +89,7 @@ class Service:
 
     @property
     def shown_s(self) -> float:
-        """What comes on top of the engine's first token: the way in, and the iterations until it is streamed."""
+        """What comes on top of the replica's first token: the way in, and the iterations until it is streamed."""
         r, serve = self.replica, self.place.workload.serve
         if r.model.family != "decoder":
             return PASS_S
@@ -100,11 +100,11 @@ class Service:
         return shown * r.factor
 
     def with_replicas(self, count: int) -> Service:
-        """The same with another number of engines."""
+        """The same with another number of replicas."""
         return replace(self, replicas=count)
 
     def slower(self, factor: float) -> Service:
-        """The same with every time of its engines multiplied."""
+        """The same with every time of its replicas multiplied."""
         apart = self.prefill.slower(factor) if self.prefill is not None else None
         return replace(self, replica=self.replica.slower(factor), prefill=apart)
 
@@ -115,7 +115,7 @@ class Service:
         return max(serve.input.mean + serve.output.mean, 1.0)
 
     def blocks(self, r: Replica) -> int:
-        """Blocks of an engine's cache, by sequences of mean length."""
+        """Blocks of a replica's cache, by sequences of mean length."""
         return r.room.blocks(r.knobs.block, self.mean_tokens)
 
 
@@ -141,8 +141,10 @@ def place(workload: ServingWorkload, chip: Chip, calibration: Calibration, taugh
     return Place(workload, chip, stack_of(workload, chip, stack), calibration, taught)
 
 
-def engine(at: Place, split: Split, knobs: Knobs | None = None) -> tuple[Replica, dict[str, Correction]]:
-    """One engine with what published rows near it say; a `Refusal` where it can't be."""
+def replica_with_corrections(
+    at: Place, split: Split, knobs: Knobs | None = None
+) -> tuple[Replica, dict[str, Correction]]:
+    """One replica with what published rows near it say; a `Refusal` where it can't be."""
     w, serve = at.workload, at.workload.serve
     longest = serve.input.most + serve.output.most
     offline = serve.arrival.kind == "offline"
@@ -171,7 +173,7 @@ def engine(at: Place, split: Split, knobs: Knobs | None = None) -> tuple[Replica
 
 
 def corrections(at: Place, split: Split, count: float) -> dict[str, Correction]:
-    """What published rows say of an engine with so many sequences at once; an offline job has one answer to all."""
+    """What published rows say of a replica with so many sequences at once; an offline job has one answer to all."""
     serve, model = at.workload.serve, at.workload.model
     offline = serve.arrival.kind == "offline"
     near = Load("offline" if offline else "closed", count, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
@@ -192,13 +194,13 @@ def service(
     knobs: Knobs | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
-    """Engines behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = engine(at, split, knobs)
+    """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
+    made, found = replica_with_corrections(at, split, knobs)
     if disaggregate is None:
         return Service(at, made, replicas, router, found)
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
-        raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one engine on each side, such as 2:6")
+        raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
     if at.workload.model.family != "decoder":
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
     return Service(at, made, decoding, router, found, made, prompts)
@@ -252,7 +254,7 @@ def run(
     gaps = _moved(m.itl, 0.0, 1.0, tpot) if m.itl else None
     whole = _moved(m.e2e, of.shown_s, 1.0, tpot if m.tpot else ttft)
     kind = done.requests.kind  # only in closed loops and jobs does speed set the rate
-    stay = m.e2e.mean.value  # in the engine: users of a closed loop wait for the way in and the stream as well
+    stay = m.e2e.mean.value  # in the replica: users of a closed loop wait for the way in and the stream as well
     back = stay / (stay + of.shown_s) if kind == "closed" else 1.0
     rates = [
         _rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
@@ -262,7 +264,7 @@ def run(
 
 
 def _inside(bound: Bound, of: Service) -> Bound:
-    """A promise to users as one on what the engine does by itself."""
+    """A promise to users as one on what the replica does by itself."""
     if bound.metric == "ttft":
         scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
         return replace(bound, seconds=bound.seconds / scale - of.shown_s)

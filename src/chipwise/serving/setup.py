@@ -1,4 +1,4 @@
-"""One engine on its chips: the parts of its iterations, its stack's coefficients, its cache. Set up once."""
+"""One replica on its chips: the parts of its iterations, its stack's coefficients, its cache. Set up once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
 
-CAPTURED = 512.0  # tokens up to which engines replay captured graphs (vLLM and SGLang: 512, their defaults, 2026-11)
+CAPTURED = 512.0  # tokens up to which replicas replay captured graphs (vLLM and SGLang: 512, their defaults, 2026-11)
 SMALL, LARGE = 7.0, 10.0  # log2 of tokens between which a batch turns from decoding's size to a prompt's
 MOVED = 512.0  # tokens beyond which moving them to experts is part of a prompt's work
 XQA_EIGHT, XQA_ALL = 2024.1, 2024.4  # TensorRT-LLM v0.8 and v0.10, in years
@@ -93,7 +93,7 @@ def terms(p: Parts) -> dict[str, Array]:
 
 
 OF_FREE = ("tensorrt-llm", "sglang")  # take a share of the memory that weights leave for the cache
-# Engines whose XLA programs have one shape: attention runs over a slot's whole cache (JetStream's engines, 2024)
+# Replicas whose XLA programs have one shape: attention runs over a slot's whole cache (JetStream's replicas, 2024)
 STATIC = ("jetstream", "sax")
 
 

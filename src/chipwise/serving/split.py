@@ -1,4 +1,4 @@
-"""How one engine (a replica) is split over its chips."""
+"""How one replica (a replica) is split over its chips."""
 
 from __future__ import annotations
 

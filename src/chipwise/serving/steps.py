@@ -1,4 +1,4 @@
-"""What an iteration of a serving engine is made of: seconds by cause, before any stack's coefficients. Arrays.
+"""What an iteration of a replica is made of: seconds by cause, before any stack's coefficients. Arrays.
 
 Products, experts, streams and collectives depend on how many tokens an iteration holds; attention on the contexts
 they read. Shapes come from `ops`, kernels and wires from `predict`.
@@ -16,15 +16,15 @@ from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.ops.table import Matmul, build
 from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
-from chipwise.predict.kernels import Engine, head_factor, matmul_seconds, stream_seconds
-from chipwise.predict.site import engine, slice_for, wires
+from chipwise.predict.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
+from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
 from chipwise.serving.split import Split
 from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
 
-# A serving engine's own all-reduce writes to every peer at once: seconds of start, by the tables of TensorRT-LLM 1.3
+# A replica's own all-reduce writes to every peer at once: seconds of start, by the tables of TensorRT-LLM 1.3
 # and vLLM 0.24 on NVLink (ai-dynamo/aiconfigurator 0.12, collectives of up to 128 KB, 2026-08)
 ONE_SHOT_S = 4.5e-6
 SCORE_PASSES = 4.5  # times unfused attention in fp32 moves its scores: masking and softmax read and write
@@ -73,13 +73,13 @@ def parts(
     links = wires(slice_around(chip, split.chips), calibration) if split.chips > 1 else None
     batch = np.maximum(np.ceil(tokens / split.pp), 1.0)
     rows = np.maximum(np.ceil(batch / split.dp), 1.0)  # of one attention group
-    engines = {f.arithmetic: _engine(chip, f.arithmetic, calibration) for f in (fmt.base, fmt.dense, fmt.experts)}
-    high = engines[fmt.base.arithmetic]
+    specs = {f.arithmetic: _compute_spec(chip, f.arithmetic, calibration) for f in (fmt.base, fmt.dense, fmt.experts)}
+    high = specs[fmt.base.arithmetic]
     ops = build(model, 1)
     products, experts, head = np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows)
     for op in ops.matmuls:
         if op.groups > 1:
-            experts = experts + _experts(op, batch, split, fmt.experts, engines[fmt.experts.arithmetic])
+            experts = experts + _experts(op, batch, split, fmt.experts, specs[fmt.experts.arithmetic])
         elif op.place == "head":
             n = op.n / split.tp if op.split == "n" else op.n
             head = head + matmul_seconds(
@@ -93,7 +93,7 @@ def parts(
                 fmt.act_bytes,
             )
         else:
-            products = products + _product(op, rows, split, fmt, engines)
+            products = products + _product(op, rows, split, fmt, specs)
     for s in ops.streams:
         moved = s.rows * rows * s.bytes_per_row * s.count * fmt.act_bytes / 2
         if s.place == "layer":
@@ -127,23 +127,23 @@ def slice_around(chip: Chip, chips: int) -> Accelerators:
     return slice_for(chip, min((n for n in load().slices[chip.id].chip_counts() if n >= chips), default=chips))
 
 
-def _engine(chip: Chip, dtype: str, calibration: Calibration) -> Engine:
+def _compute_spec(chip: Chip, dtype: str, calibration: Calibration) -> ComputeSpec:
     peak = chip.peak.get(dtype)
     if peak is None:  # fp32 on a TPU: six bf16 passes at the highest precision
         peak = chip.peak["bf16"] / 6
-    return engine(chip, dtype, peak, calibration)
+    return compute_spec(chip, dtype, peak, calibration)
 
 
 def _one(value: float) -> Array:
     return np.asarray(value, dtype=np.float64)
 
 
-def _product(op: Matmul, rows: Array, split: Split, fmt: Formats, engines: dict[str, Engine]) -> Array:
+def _product(op: Matmul, rows: Array, split: Split, fmt: Formats, specs: dict[str, ComputeSpec]) -> Array:
     f = fmt.dense if op.quantised else fmt.base
     n = op.n / split.tp if op.split == "n" else op.n
     k = op.k / split.tp if op.split == "k" else op.k
     each = matmul_seconds(
-        engines[f.arithmetic], rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes, fmt.act_bytes
+        specs[f.arithmetic], rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes, fmt.act_bytes
     )
     return np.asarray(op.count * each)
 
@@ -170,7 +170,7 @@ def experts_hit(picks: Array, experts: float, skew: float = SKEW) -> Array:
     return np.asarray(np.clip(experts - missed.sum(-1), 1.0, experts))
 
 
-def _experts(op: Matmul, tokens: Array, split: Split, f: Format, e: Engine) -> Array:
+def _experts(op: Matmul, tokens: Array, split: Split, f: Format, e: ComputeSpec) -> Array:
     """Grouped products over the experts that a batch really touches, on the busiest chip."""
     picks = most_loaded(np.maximum(tokens * op.rows / split.ep, 1.0), float(split.ep))
     hit = experts_hit(picks, op.groups / split.ep)
@@ -218,7 +218,7 @@ def _sends(model: Model, split: Split, rows: Array, fmt: Formats, links: Wires |
     return send_seconds(links, _one(split.tp * split.dp), rows * model.d_model * fmt.act_bytes) * (split.pp - 1)
 
 
-def context_seconds(model: Model, split: Split, fmt: Formats, e: Engine, old_kernels: bool = False) -> float:
+def context_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec, old_kernels: bool = False) -> float:
     """Decode attention: seconds for each token of context a sequence reads, all layers that attend in full."""
     if model.family != "decoder":
         return 0.0
@@ -227,12 +227,12 @@ def context_seconds(model: Model, split: Split, fmt: Formats, e: Engine, old_ker
     return often * _read_seconds(model, split, fmt, e) * full / split.pp / split.dp
 
 
-def _window(model: Model, split: Split, fmt: Formats, e: Engine, kept: float) -> float:
+def _window(model: Model, split: Split, fmt: Formats, e: ComputeSpec, kept: float) -> float:
     """Decode attention of the layers that keep so many tokens: seconds for each sequence."""
     return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e)
 
 
-def _read_seconds(model: Model, split: Split, fmt: Formats, e: Engine) -> float:
+def _read_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec) -> float:
     """One layer: bytes of the keys and values of one token, or the products over them, what is slower."""
     if model.latent is not None:
         width, heads = model.latent.kv_rank + model.latent.rope_dim, model.heads / split.tp
@@ -249,21 +249,21 @@ def _read_seconds(model: Model, split: Split, fmt: Formats, e: Engine) -> float:
 DECODE_RATE = 0.35
 
 
-def pair_seconds(model: Model, split: Split, e: Engine, unfused: bool = False) -> float:
+def pair_seconds(model: Model, split: Split, e: ComputeSpec, unfused: bool = False) -> float:
     """Prompt attention: seconds for each pair of a new token and an earlier one, all layers that attend in full."""
     if model.family in ("cnn", "vit", "dit"):
         return 0.0
     return _pair_rate(model, split, e, unfused) * (model.layers - model.windowed_layers) / split.pp / split.dp
 
 
-def _window_pair(model: Model, split: Split, e: Engine, seen: float) -> float:
+def _window_pair(model: Model, split: Split, e: ComputeSpec, seen: float) -> float:
     """Prompt attention of the layers with a window: seconds for each new token."""
     if not model.windowed_layers:
         return 0.0
     return model.windowed_layers * seen / split.pp / split.dp * _pair_rate(model, split, e)
 
 
-def _pair_rate(model: Model, split: Split, e: Engine, unfused: bool = False) -> float:
+def _pair_rate(model: Model, split: Split, e: ComputeSpec, unfused: bool = False) -> float:
     """One layer: seconds for each pair."""
     if model.latent is not None:
         dims = float(model.latent.nope_dim + model.latent.rope_dim + model.latent.v_dim)

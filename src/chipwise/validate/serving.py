@@ -34,7 +34,7 @@ def load_of(row: ServingRow) -> Load:
 
 
 def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Replica:
-    """The row's engine."""
+    """The row's replica."""
     stack = stack_of(row)
     knobs = knobs_of(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds

@@ -65,7 +65,7 @@ class ServingRow:
 
     @property
     def replicas(self) -> int:
-        """Engines that share the chips."""
+        """Replicas that share the chips."""
         return max(1, self.chips // self.split.chips)
 
 
@@ -367,7 +367,7 @@ def _read_closed(row: Mapping[str, str]) -> ServingRow:
 
 
 def _users(row: Mapping[str, str], dp: int) -> float:
-    """Requests at one engine: several share the load where a row says that fewer are at each of its ranks."""
+    """Requests at one replica: several share the load where a row says that fewer are at each of its ranks."""
     users = _some(row, "concurrency")
     return min(users, _number(row, "batch_per_dp_rank", users) * dp) or users
 

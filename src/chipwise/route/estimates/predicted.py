@@ -153,7 +153,7 @@ class Predictor:
         row = market.evaluate(Candidate(acc.chip, acc))
         if isinstance(row, Refused):
             raise Refusal(row.reason, row.unlock)
-        return Predicted(row.seconds, f"{row.split} x {row.fleet.engines}")
+        return Predicted(row.seconds, f"{row.split} x {row.fleet.replicas}")
 
 
 def accelerators(pool: Pool, chips: int, topology: str) -> Accelerators:

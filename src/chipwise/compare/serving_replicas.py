@@ -1,4 +1,4 @@
-"""What one engine carries, found from a guess: the splits and the chips of a comparison are much alike."""
+"""What one replica carries, found from a guess: the splits and the chips of a comparison are much alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALONE = 40  # requests of one user after another
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
 TOGETHER = 16.0
 EACH = 8  # requests of a user in a closed loop, at least: fewer say little
-MOST_RATE = 1e6  # requests/s of one engine
+MOST_RATE = 1e6  # requests/s of one replica
 WORSE = 2  # wider splits in a row that carry less a chip, after which no wider one is tried
 
 
@@ -43,8 +43,8 @@ class OutOfReach(Refusal):
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
-def engines(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
-    """One engine of every split, with the largest load it carries; a `Refusal` where none can be.
+def replicas(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
+    """One replica of every split, with the largest load it carries; a `Refusal` where none can be.
 
     `narrow`: coarse, without the widest where wider ones carry ever less a chip.
     """
@@ -76,7 +76,7 @@ def _guess(of: Service, requests: Requests) -> float:
 
 
 def carried(of: Service, requests: Requests, guess: float, ratio: float = FINE) -> Capacity:
-    """The largest load of one engine to within `ratio`; 0 where none holds, with the lightest that was tried."""
+    """The largest load of one replica to within `ratio`; 0 where none holds, with the lightest that was tried."""
     by = of.corrections["tpot"]
     if requests.kind == "offline":
         served = run(of, requests)
@@ -87,7 +87,7 @@ def carried(of: Service, requests: Requests, guess: float, ratio: float = FINE) 
 
 
 def with_interval(one: Capacity, requests: Requests) -> Capacity:
-    """The load refined, with the loads of an engine as fast and as slow as the interval of its times allows."""
+    """The load refined, with the loads of a replica as fast and as slow as the interval of its times allows."""
     if requests.kind == "offline":
         return one
     exact, by = carried(one.service, requests, one.load.value), one.service.corrections["tpot"]

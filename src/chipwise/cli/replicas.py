@@ -1,4 +1,4 @@
-"""The engines that options ask for: split as named or the best one, how many, and whether the chips hold them."""
+"""The replicas that options ask for: split as named or the best one, how many, and whether the chips hold them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Asked:
 
     split: Split | None = None
     replicas: int | None = None
-    pools: tuple[int, int] | None = None  # engines for prompts, engines that decode
+    pools: tuple[int, int] | None = None  # replicas for prompts, replicas that decode
     router: str = "least_loaded"
     max_batch: int | None = None
     chunk: int | None = None
 
     @property
-    def engines(self) -> int | None:
-        """Engines in all, where that is said."""
+    def total_replicas(self) -> int | None:
+        """Replicas in all, where that is said."""
         return sum(self.pools) if self.pools else self.replicas
 
 
@@ -45,32 +45,31 @@ def named_split(tp: int | None, pp: int | None, dp: int | None, ep: int | None) 
 
 
 def read_pools(text: str) -> tuple[int, int]:
-    """Engines for prompts and engines that decode.
+    """Replicas for prompts and replicas that decode.
 
     >>> read_pools("2:6")
     (2, 6)
     """
     sides = text.split(":")
     if len(sides) != 2 or not all(side.strip().isdecimal() and 0 < int(side) <= 100_000 for side in sides):
-        raise InputError("--disaggregate", text, "engines for prompts and engines that decode, such as 2:6")
+        raise InputError("--disaggregate", text, "replicas for prompts and replicas that decode, such as 2:6")
     return int(sides[0]), int(sides[1])
 
 
-def check_chips(split: Split, engines: int | None, chips: int, each: str = "replicas") -> None:
-    """Refuse more engines than the chips hold, with the numbers."""
+def check_chips(split: Split, replicas: int | None, chips: int) -> None:
+    """Refuse more replicas than the chips hold, with the numbers."""
     equation = f"tp({split.tp}) * pp({split.pp}) * dp({split.dp})"
-    if engines is not None:
-        equation += f" * {each}({engines})"
-    need = split.chips * (engines or 1)
+    if replicas is not None:
+        equation += f" * replicas({replicas})"
+    need = split.chips * (replicas or 1)
     if need > chips:
         raise NoLayout(f"{equation} = {need} is more than chips({chips})", "a smaller split or more chips would do")
 
 
 def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Progress | None = None) -> Service:
     """The service that was asked for; a split that is not named is the one that carries most."""
-    each = "replicas" if asked.pools is None else "engines"
-    check_chips(asked.split or Split(), asked.engines, chips, each)
-    split = asked.split or best_split(at, chips, asked.engines, seed, progress)
+    check_chips(asked.split or Split(), asked.total_replicas, chips)
+    split = asked.split or best_split(at, chips, asked.total_replicas, seed, progress)
     count = asked.replicas or chips // split.chips
     return service(at, split, count, asked.router, knobs(at, asked), asked.pools)
 
@@ -83,16 +82,16 @@ def knobs(at: Place, asked: Asked) -> Knobs:
     )
 
 
-def best_split(at: Place, chips: int, engines: int | None, seed: int, progress: Progress | None) -> Split:
-    """The split with the largest load over the chips, or of so many engines; an impossible promise doesn't count."""
-    room = chips // engines if engines else chips
+def best_split(at: Place, chips: int, replicas: int | None, seed: int, progress: Progress | None) -> Split:
+    """The split with the largest load over the chips, or of so many replicas; an impossible promise doesn't count."""
+    room = chips // replicas if replicas else chips
     try:
         found = _search(at, room, seed, progress)
     except Refusal as refusal:
         if type(refusal) is not Refusal:  # nothing fits or is legal: no promise changes that
             raise
         found = _search(without_promise(at), room, seed, progress)
-    if not engines:
+    if not replicas:
         return found.best.service.replica.split
     return max(found.found, key=lambda c: c.worth / c.service.replicas).service.replica.split
 
@@ -128,9 +127,9 @@ def overloaded(served: Served, field: str, seed: int) -> InputError:
 
 
 def words_of(of: Service) -> str:
-    """Engines and their split: "2 engines of tp=4"."""
+    """Replicas and their split: "2 replicas of tp=4"."""
     split = of.replica.split
     if of.prefill is not None:
-        prompts = plural(of.prefill_replicas, "engine")
+        prompts = plural(of.prefill_replicas, "replica")
         return f"{prompts} for prompts and {of.replicas:,} for decoding, each of {split}"
-    return f"{plural(of.replicas, 'engine')} of {split}"
+    return f"{plural(of.replicas, 'replica')} of {split}"
