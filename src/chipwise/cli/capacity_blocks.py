@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 
 from chipwise.catalog import Accelerators
-from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.replicas import words_of
 from chipwise.cli.serving_words import (
     cache_of,
@@ -20,6 +19,7 @@ from chipwise.cli.serving_words import (
     settings_of,
 )
 from chipwise.cli.words import interval, plural
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.serving.capacity import COUNT, LONG, Capacity, Search, Tried, front, trial_requests
 from chipwise.serving.flags import flags
 from chipwise.serving.service import Served

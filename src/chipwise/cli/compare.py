@@ -22,8 +22,8 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block, Table
     from chipwise.compare import Candidate, Comparison, Row, Terms
+    from chipwise.present.blocks import Block, Table
     from chipwise.prices import Quote
 
 EXAMPLES = """\b
@@ -62,11 +62,11 @@ def compare(
     from chipwise.cli import compare_serving, records
     from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
     from chipwise.compare import compare as run
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.workload import Workload
 
     formats(output, "table", "json", "csv")
@@ -128,8 +128,8 @@ def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: st
 
 def blocks(c: Comparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
+    from chipwise.present.blocks import Text
     from chipwise.units import format_count
     from chipwise.workload import metrics_that_matter
 
@@ -153,7 +153,7 @@ def blocks(c: Comparison) -> list[Block]:
 
 
 def _table(c: Comparison) -> Table:
-    from chipwise.cli.blocks import Table
+    from chipwise.present.blocks import Table
 
     rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
     headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]

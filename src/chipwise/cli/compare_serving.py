@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block, Table
     from chipwise.compare import Candidate, Terms
     from chipwise.compare.serving import ServingComparison
     from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.predict.estimate import Estimate
+    from chipwise.present.blocks import Block, Table
     from chipwise.prices import PriceBook
     from chipwise.workload.serve import ServingWorkload
 
@@ -28,9 +28,9 @@ def show(
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli import records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json
     from chipwise.compare.serving import compare_serving
+    from chipwise.present.output import emit, emit_csv, emit_json
+    from chipwise.present.progress import progress
 
     with progress("comparing") as shown:
         found = compare_serving(work, candidates, in_use(), taught(), terms, progress=shown, book=book)
@@ -44,8 +44,8 @@ def show(
 
 def blocks(c: ServingComparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
+    from chipwise.present.blocks import Text
     from chipwise.workload.serve_criteria import what_decides_serving
 
     out: list[Block] = [Text(_head(c)), _table(c)]
@@ -76,8 +76,8 @@ def _writes(c: ServingComparison) -> bool:
 
 
 def _table(c: ServingComparison) -> Table:
-    from chipwise.cli.blocks import Table
     from chipwise.compare.serving_rows import promised
+    from chipwise.present.blocks import Table
 
     job, unit = c.market.demand.kind == "job", _unit(c)
     latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in promised(c.rows[0])))

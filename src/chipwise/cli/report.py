@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from chipwise.catalog.economics import Economics
-    from chipwise.cli.progress import Progress
     from chipwise.compare import Candidate, Row, Terms
     from chipwise.compare.serving_rows import Rent, ServingRow
     from chipwise.cost import Asked, Statement
+    from chipwise.present.progress import Progress
     from chipwise.prices import PriceBook, Quote
     from chipwise.report.parts import Report
 
@@ -145,9 +145,9 @@ def report(
 
 def _write(made: Report, output: Path, printer: str | None) -> None:
     """The report into its file, and what it says first."""
-    from chipwise.cli.blocks import Text
-    from chipwise.cli.render import emit
     from chipwise.io.atomic import atomic_write
+    from chipwise.present.blocks import Text
+    from chipwise.present.output import emit
     from chipwise.report.page import page
 
     html = page(made)
@@ -214,11 +214,11 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
 
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
-    from chipwise.cli.progress import progress
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
     from chipwise.fleet.planner import TIME_LIMIT_S
+    from chipwise.present.progress import progress
     from chipwise.report.fleet import fleet_report
     from chipwise.units import DAY, parse_duration
 
@@ -249,11 +249,11 @@ def _compared(
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli.evidence import mixing
-    from chipwise.cli.progress import progress
     from chipwise.cli.workloads import read_any
     from chipwise.compare import compare
     from chipwise.compare.serving import compare_serving
     from chipwise.errors import InputError
+    from chipwise.present.progress import progress
     from chipwise.report.service import service_report
     from chipwise.report.training import training_report
     from chipwise.workload import Workload

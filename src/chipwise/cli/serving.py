@@ -175,12 +175,12 @@ def simulate(
     is kept, use of cache and compute, power, and the stack's own flags.
     """
     from chipwise.cli import serving_plot, serving_records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.replicas import Asked, named_split, overloaded, read_pools, service_of
     from chipwise.cli.serving_blocks import served_blocks
     from chipwise.errors import InputError
     from chipwise.present import plots
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.serving.service import run
 
     formats(output, "table", "json")
@@ -230,9 +230,9 @@ def capacity(
     """
     from chipwise.cli import serving_records
     from chipwise.cli.capacity_blocks import capacity_blocks
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.replicas import check_chips, named_split
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.serving.capacity import search
     from chipwise.serving.service import run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from chipwise.catalog import Accelerators
-from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.replicas import Asked, words_of
 from chipwise.cli.serving_words import (
     METRICS,
@@ -19,6 +18,7 @@ from chipwise.cli.serving_words import (
 )
 from chipwise.cli.words import interval, plural
 from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.serving.flags import flags
 from chipwise.serving.measures import Kept, Spread
 from chipwise.serving.service import Served
