@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from chipwise.serving.pace import Knobs, Pace
 from chipwise.serving.requests import Requests
 from chipwise.serving.simulate import Fleet
+from chipwise.serving.step_times import Knobs, StepTimeTable
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass
 class Replica:
-    pace: Pace
+    pace: StepTimeTable
     knobs: Knobs
     kv_blocks: int
     prefills: bool = False

@@ -21,7 +21,7 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.cli.asking import Asked
+    from chipwise.cli.asking import CheckRequest
     from chipwise.compiled.cache import Cache
     from chipwise.compiled.check import Question, Report, Row
     from chipwise.compiled.process import Limits
@@ -232,7 +232,7 @@ def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
         yield shown
 
 
-def _tuned(asked: Asked, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
+def _tuned(asked: CheckRequest, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
     from dataclasses import replace
 
     from chipwise.compiled.job import Compiled, Job

@@ -22,7 +22,7 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.compare import Candidate, Comparison, Row, Terms
+    from chipwise.compare import Candidate, Comparison, Terms, TrainingRow
     from chipwise.present.blocks import Block, Table
     from chipwise.prices import Quote
 
@@ -56,7 +56,7 @@ def compare(
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
     why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
-    the promise, and what they cost an hour and a million tokens.
+    the SLO, and what they cost an hour and a million tokens.
     """
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import compare_serving, records
@@ -169,7 +169,7 @@ def _table(c: Comparison) -> Table:
     )
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TrainingRow) -> list[str]:
     from chipwise.units import format_seconds
 
     p, rate = row.prediction, row.tokens_per_s_per_chip.value

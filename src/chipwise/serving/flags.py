@@ -52,13 +52,13 @@ def flags(of: Service) -> str:
         ]
     elif r.stack.id == "jetstream":
         slots = max(1, k.most_sequences // s.chips)
-        longest = round(of.place.workload.serve.input.most + of.place.workload.serve.output.most)
+        longest = round(of.target.workload.serve.input.most + of.target.workload.serve.output.most)
         said = [
             "python -m MaxText.maxengine_server",
             f"ici_tensor_parallelism={s.tp}",
             f"per_device_batch_size={slots}",
             f"max_target_length={longest}",
-            f"max_prefill_predict_length={round(of.place.workload.serve.input.most)}",
+            f"max_prefill_predict_length={round(of.target.workload.serve.input.most)}",
             "quantize_kvcache=true" if low else "",
         ]
     else:

@@ -21,7 +21,7 @@ WORKSPACE = 2.0e9  # CUDA context, graphs and buffers of a chip: vLLM's own prof
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class KvCacheBudget:
     """Bytes on the fullest chip of a replica, and the tokens of cache that the replica holds."""
 
     weights: float
@@ -105,7 +105,7 @@ def room(
     kv_precision: str,
     most_tokens: int = 8192,
     of_free: bool = False,
-) -> Room:
+) -> KvCacheBudget:
     """What fits on each chip; a `DoesNotFit` where the weights alone don't. `of_free`: a share of what is left."""
     fmt = formats(chip, model, precision, kv_precision)
     weights = weight_bytes(model, fmt, split)
@@ -126,4 +126,4 @@ def room(
             "more chips per replica, or a smaller precision, would hold it",
         )
     state = model.mixer == "linear"
-    return Room(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))
+    return KvCacheBudget(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))

@@ -14,9 +14,9 @@ from chipwise.catalog.taught import Taught
 from chipwise.errors import NoLayout
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
-from chipwise.serving.memory import Room, room
-from chipwise.serving.pace import Knobs, Pace
+from chipwise.serving.memory import KvCacheBudget, room
 from chipwise.serving.split import Split
+from chipwise.serving.step_times import Knobs, StepTimeTable
 from chipwise.serving.steps import Parts, parts
 from chipwise.workload.model import Model
 
@@ -42,14 +42,14 @@ class Replica:
     stack: Stack
     parts: Parts
     coefficients: Coefficients
-    room: Room
+    room: KvCacheBudget
     knobs: Knobs
     factor: float = 1.0  # on every time: what measurements near this one taught
     typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
 
-    def pace(self) -> Pace:
+    def pace(self) -> StepTimeTable:
         """Seconds of its iterations."""
         c, p = self.coefficients, self.parts
         scale = self.factor * self.passes
@@ -59,7 +59,7 @@ class Replica:
         read = 0.0 if self.slot else c.context * p.context_s
         sequence = c.sequence_s + c.context * (p.window_s + self.slot * p.context_s)
         pair = c.prompt * p.pair_s * (1.0 if self.model.causal else 2.0)  # the schedule counts masked pairs
-        return Pace(
+        return StepTimeTable(
             whole,
             read * self.factor,
             pair * self.factor,
