@@ -3,7 +3,7 @@
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_figures
 from chipwise.catalog.instances import Instance, instances
 from chipwise.catalog.load import Catalog, Network, load
-from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse
+from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse, training_stack
 from chipwise.catalog.offers import Commitment, Offer
 from chipwise.catalog.slices import Slices, wraps
 from chipwise.catalog.stacks import Stack
@@ -29,6 +29,7 @@ __all__ = [
     "load",
     "parse",
     "scaled",
+    "training_stack",
     "with_figures",
     "wraps",
 ]
