@@ -1,0 +1,114 @@
+"""A result looks the same everywhere: one declaration of a column reaches every face."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from chipwise import api
+from chipwise.catalog.calibration import shipped
+from chipwise.compare import columns
+from chipwise.knowledge import Knowledge
+from chipwise.present.columns import Column, flat, padded, record, table
+from chipwise.present.data import flatten, to_data
+from chipwise.present.output import emit_csv
+from chipwise.report.page import page
+from chipwise.report.training import training_report
+
+JOB = {"tokens": "1T", "batch": 1024, "sequence": 8192}
+KNOWN = Knowledge(shipped())
+
+
+@pytest.fixture(scope="module")
+def job():
+    return api.load("llama-3.1-8b", **JOB)
+
+
+@pytest.fixture(scope="module")
+def comparison(job):
+    return api.compare(job, on="h100,v5p,v100", knowledge=KNOWN)
+
+
+def test_one_line_adds_a_column_to_every_face(comparison, monkeypatch, capsys):
+    hosts = Column("hosts", lambda r: r.accelerators.count // 8, "hosts", help="of 8 chips")
+    monkeypatch.setattr(columns, "TRAINING", [*columns.TRAINING, hosts])
+    monkeypatch.setattr("chipwise.compare.view.TRAINING", columns.TRAINING)
+    emit_csv(comparison.flat_rows())
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    html = page(training_report(comparison, "2026-01-01", KNOWN.today))
+    assert "hosts" in str(comparison).splitlines()[1].split()
+    assert [row["hosts"] for row in comparison.to_dict()["rows"]] == [8, 8]
+    assert [row["hosts"] for row in rows] == ["8", "8", ""]
+    assert comparison._repr_html_().count(">hosts<") == 1
+    assert html.count(">hosts<") == 1
+    assert list(comparison.to_pandas()["hosts"])[:2] == [8, 8]
+
+
+def test_every_column_says_what_it_holds():
+    for column in [*columns.TRAINING, *columns.SERVING]:
+        assert column.help or not column.key, f"{column.key} has no help"
+        assert column.key or column.header, "a column is in the data, in tables, or both"
+    keys = [c.key for c in columns.TRAINING if c.key]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_document_is_json_without_nan(comparison):
+    text = json.dumps(comparison.to_dict(), allow_nan=False)
+    document = json.loads(text)
+    assert document["command"] == "compare" and document["rows"][0]["ondemand"]["usd"]["value"] > 0
+    assert {"step_seconds", "lower_bound_seconds", "mfu", "memory_bytes"} <= set(document["rows"][0])
+
+
+def test_flat_rows_have_the_same_columns_and_name_the_refused(comparison):
+    rows = comparison.flat_rows()
+    assert len({tuple(row) for row in rows}) == 1
+    assert [row["pick"] for row in rows] == [True, False, False] and "bf16" in rows[-1]["refused"]
+
+
+def test_texts_of_users_are_escaped_in_a_notebook(job):
+    from dataclasses import replace
+
+    html = api.compare(replace(job, name="<script>x</script>"), on="h100", knowledge=KNOWN)._repr_html_()
+    assert "<script>" not in html and "&lt;script&gt;" in html
+
+
+def test_a_prediction_shows_itself(job):
+    run = api.predict(job, on="h100:64", knowledge=KNOWN)
+    document = run.to_dict()
+    assert (
+        document["step_seconds"]["value"] == run.step.value and document["memory_bytes"]["total"] == run.memory["total"]
+    )
+    assert "MFU" in str(run) and "T_math" in "".join(map(str, run.explanation()))
+    assert run.to_pandas()["step_seconds"][0] == run.step.value
+
+
+def test_a_served_workload_has_one_shape():
+    service = api.load("llama-3.1-8b", input_len=500, output_len=100, rate=2, ttft="2s")
+    document = api.compare(service, on="h100", knowledge=KNOWN).to_dict()
+    assert document["workload"] == to_data(service) and document["workload"]["slo"][0]["metric"] == "ttft"
+    assert document["rows"][0]["ondemand"]["per"] == "hour"
+
+
+def test_unknown_names_of_changes_are_refused():
+    from chipwise.errors import UnknownName
+
+    with pytest.raises(UnknownName, match="tokenz"):
+        api.load("llama-3.1-8b", tokenz="1T")
+
+
+def test_columns_without_a_header_stay_out_of_tables():
+    pair = (
+        Column("a", lambda r: r),
+        Column("", None, "b", str),
+        Column("c", lambda r: {"value": r, "low": 0, "high": 9}),
+    )
+    assert table(pair, [1]).headers == ("b",)
+    assert record(pair, 1) == {"a": 1, "c": {"value": 1, "low": 0, "high": 9}}
+    assert flat(pair, 1) == {"a": 1, "c": 1, "c_low": 0, "c_high": 9}
+    assert padded([{"a": 1}, {"b": 1}]) == [{"a": 1, "b": None}, {"a": None, "b": 1}]
+
+
+def test_what_is_not_finite_is_null():
+    assert to_data([float("inf"), float("nan"), 1.0]) == [None, None, 1.0]
+    assert flatten("x", None) == {"x": None}
