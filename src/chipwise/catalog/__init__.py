@@ -1,6 +1,7 @@
 """Chips, links, pods, software stacks and prices: every figure with its source and date."""
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_figures
+from chipwise.catalog.designs import Design
 from chipwise.catalog.instances import Instance, instances
 from chipwise.catalog.load import Catalog, Network, load
 from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse
@@ -14,6 +15,7 @@ __all__ = [
     "Catalog",
     "Chip",
     "Commitment",
+    "Design",
     "Fabric",
     "Figure",
     "Instance",

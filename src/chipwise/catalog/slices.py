@@ -23,6 +23,7 @@ class Slices:
     source: str
     date: str
     note: str
+    billed_by: str = "chip"  # what an hour in Google's bills is of: "chip" or "board"
 
     def canonical(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """The listed spelling of `shape` (axes in any order), or None where it is not legal."""
@@ -103,4 +104,5 @@ def slices_from_table(table: dict[str, Any]) -> Slices:
         source=table["source"],
         date=table["date"],
         note=table["note"],
+        billed_by=table.get("billed_by", "chip"),
     )

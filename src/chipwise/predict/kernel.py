@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, wraps
+from chipwise.catalog import Accelerators, Chip, load, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import PrecisionMissing, Refusal
 from chipwise.predict.fabric import (
@@ -55,9 +55,6 @@ LOW_LATENCY_BASE_S = 44e-6
 # DeepEP's normal kernels: shares of both kinds of wires, fitted on its four published rows (README, 2025-02)
 NORMAL_UP, NORMAL_OUT, NORMAL_BASE_S = 0.68, 0.90, 20e-6
 
-# Share of peak at head size 128 where no row of it was read: FlashAttention-2 on A100 (its paper: 50-73 %,
-# 2023-07) and on Hopper, whose asynchronous units it doesn't use (FlashAttention-3 paper: 35 %, 2024-07)
-NAMED = {"fa2/ampere": 0.72, "fa2/hopper": 0.38}
 STANDARD_PASSES = 5.0  # times unfused attention moves its score matrix: two products, scaling and softmax
 
 # Boxes whose cards are linked in pairs by NVLink bridges: 600 GB/s both ways (NVIDIA A100 and H100 PCIe
@@ -234,9 +231,9 @@ def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration)
     found = learnt.get(f"{name}/{arch}")
     if found:
         return replace(base, **found)
-    if f"{name}/{arch}" in NAMED:
-        return replace(base, attention=NAMED[f"{name}/{arch}"])
-    return base
+    design = load().designs.get(arch)
+    share = design.attention.values.get(name) if design else None
+    return base if share is None else replace(base, attention=share)
 
 
 def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
