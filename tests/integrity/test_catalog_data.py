@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from chipwise.catalog import DTYPES, Chip, load
+from chipwise.catalog import DTYPES, Chip, load, plain_stack
 from chipwise.catalog.clusters import device_plugins, gke_tpus
 from chipwise.catalog.compilers import capabilities, option_sets, tpu_compilers
 from chipwise.catalog.load import FABRIC_FIGURES
@@ -194,6 +194,35 @@ def test_stacks_are_complete():
         for default in stack.default_for:
             work, family = default.split(":")
             assert work in stack.work and family in stack.families
+
+
+def test_every_family_has_a_stack_for_models_that_are_no_language_models():
+    wanted = {f"{work}:{family}" for work in ("train", "serve") for family in ("gpu", "tpu", "other")}
+    assert {plain for stack in CATALOG.stacks.values() for plain in stack.plain_for} == wanted
+    for chip in CHIPS:
+        assert plain_stack(chip, "train").frameworks and plain_stack(chip, "serve").serving is not None
+
+
+def test_stacks_that_serve_say_how_and_where_from():
+    for stack in CATALOG.stacks.values():
+        assert (stack.serving is not None) == ("serve" in stack.work), stack.id
+        assert not stack.releases.values or sourced(stack.releases)
+        assert all(2020 < year < 2030 for year in stack.releases.values.values())
+        if stack.serving is not None:
+            assert sourced(stack.serving), stack.id
+            assert stack.serving.most_sequences > 0 and stack.serving.most_tokens > 0
+            assert 0 < stack.serving.memory_share <= 1
+
+
+FIELDS = {"tp", "pp", "dp", "ep", "tp_dp", "precision", "most_sequences", "most_tokens", "block", "slots"}
+
+
+def test_command_lines_of_stacks_use_fields_and_conditions_that_are_documented():
+    parts = [part for stack in CATALOG.stacks.values() if stack.serving for part in stack.serving.command]
+    assert parts
+    for part in parts:
+        assert set(re.findall(r"{(\w+)}", part.text)) <= FIELDS | {"longest_input", "longest"}, part.text
+        assert part.when in {"", "pp", "dp", "ep", "fp8", "fp16", "kv_fp8"}, part.text
 
 
 def sourced(entry) -> bool:

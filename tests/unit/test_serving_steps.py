@@ -167,7 +167,7 @@ def test_a_pipeline_holds_several_batches():
 def test_terms_add_up_to_the_pace():
     r = replica()
     c = r.coefficients
-    total = sum(getattr(c, name) * value for name, value in terms(r.parts).items()) * r.factor
+    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.stack).items()) * r.factor
     assert r.pace().tokens_s[GRID.astype(int)] == pytest.approx(total)
 
 

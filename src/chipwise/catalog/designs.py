@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """Numbers by name, with where they come from and when."""
-
-    values: Mapping[str, float]
-    source: str = ""
-    date: str = ""
-
-
-NOTHING = Cited(MappingProxyType({}))
+from chipwise.catalog.cited import NOTHING, CitedTable, cited_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +22,13 @@ class Design:
     asynchronous: bool = False  # matrix units run beside the program; FlashAttention-2 does not use that
     trains_with: str = ""  # the published attention kernel that training runs; "": the tables' own
     matmul_share: float = 0.0  # assumed share of peak of large products; 0: none is assumed
-    attention: Cited = NOTHING  # by kernel, its share of peak at head size 128 where no row has it
-    links: Cited = NOTHING  # link coefficients assumed where no leader was measured
+    attention: CitedTable = NOTHING  # by kernel, its share of peak at head size 128 where no row has it
+    links: CitedTable = NOTHING  # link coefficients assumed where no leader was measured
 
     @property
     def leader(self) -> str:
         """The chip that stands for the design; "" where none does."""
         return self.leaders[0] if self.leaders else ""
-
-
-def _cited(table: Mapping[str, Any] | None) -> Cited:
-    if table is None:
-        return NOTHING
-    values = {name: float(value) for name, value in table.items() if name not in ("source", "date")}
-    return Cited(MappingProxyType(values), table["source"], table["date"])
 
 
 def design_from_table(table: Mapping[str, Any]) -> Design:
@@ -61,6 +43,6 @@ def design_from_table(table: Mapping[str, Any]) -> Design:
         asynchronous=table.get("asynchronous", False),
         trains_with=table.get("trains_with", ""),
         matmul_share=float(table.get("matmul_share", 0.0)),
-        attention=_cited(table.get("attention")),
-        links=_cited(table.get("links")),
+        attention=cited_table(table.get("attention")),
+        links=cited_table(table.get("links")),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp, log, prod
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, wraps
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.components import Site, Traits
 from chipwise.predict.fabric import LinkCoefficients, Wires
@@ -105,7 +105,7 @@ def stack_for(chip: Chip, family: str = "decoder") -> Stack:
     """The stack assumed when none is named: one made for language models, or a plain one for others."""
     if family == "decoder":
         return default_stack(chip, "train")
-    return load().stacks["jax" if chip.family == "tpu" else "pytorch"]
+    return plain_stack(chip, "train")
 
 
 def labels(chip: Chip, stack: Stack | None, precision: str, release: float | None = None) -> dict[str, float]:

@@ -62,11 +62,11 @@ def iteration_terms(replica: Replica, tokens: float, calibration: Calibration | 
     """What the coefficients multiply in one iteration; beyond the replica's own times, worked out anew."""
     p = replica.parts
     if tokens <= p.tokens[-1] or calibration is None:
-        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p).items()}
+        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.stack).items()}
     r = replica
     at = np.array([max(tokens, 1.0)])
     more = parts(r.model, r.chip, r.split, r.precision, r.kv_precision, calibration, at, typical=r.typical)
-    return {name: float(term[0]) for name, term in terms(more).items()}
+    return {name: float(term[0]) for name, term in terms(more, r.stack).items()}
 
 
 def prompt_terms(replica: Replica, batch: float, length: float, calibration: Calibration | None) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load, plain_stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
 from chipwise.catalog.taught import Taught
@@ -132,8 +132,7 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
         return found
     if workload.model.family == "decoder":
         return default_stack(chip, "serve")
-    usual = ("jax",) if chip.family == "tpu" else ("tensorrt", "pytorch")
-    return next(stack for name in usual if runs_on(stack := load().stacks[name], chip))
+    return plain_stack(chip, "serve")
 
 
 def place(workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = "") -> Place:
