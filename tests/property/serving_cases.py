@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from chipwise.serving.pace import Knobs, Pace
+from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import Requests, given
 from chipwise.serving.simulate import ROUTERS, Fleet, Prefill
 
@@ -27,8 +27,8 @@ def paces(draw: st.DrawFn) -> Pace:
 
 
 @st.composite
-def knobs(draw: st.DrawFn) -> Knobs:
-    return Knobs(
+def config(draw: st.DrawFn) -> EngineConfig:
+    return EngineConfig(
         most_sequences=draw(st.integers(1, 8)),
         most_tokens=draw(st.integers(1, 40)),
         block=draw(st.integers(1, 5)),
@@ -60,7 +60,7 @@ def streams(draw: st.DrawFn) -> Requests:
 @st.composite
 def cases(draw: st.DrawFn, split: bool | None = None) -> tuple[Requests, Fleet]:
     """A fleet whose cache holds any one of the requests, often little more."""
-    requests, set_to = draw(streams()), draw(knobs())
+    requests, set_to = draw(streams()), draw(config())
     longest = int((requests.input + requests.output).max())
     prefill = None
     if draw(st.booleans()) if split is None else split:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from chipwise.cli.words import plural
 from chipwise.errors import InputError, NoLayout, Refusal
 from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
-from chipwise.serving.pace import Knobs
+from chipwise.serving.pace import EngineConfig
 from chipwise.serving.service import Place, Served, Service, service
-from chipwise.serving.setup import knobs_of
+from chipwise.serving.setup import engine_config
 from chipwise.serving.split import Split
 
 Progress = Callable[[int, int, str], None]
@@ -71,12 +71,12 @@ def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Pro
     check_chips(asked.split or Split(), asked.total_replicas, chips)
     split = asked.split or best_split(at, chips, asked.total_replicas, seed, progress)
     count = asked.replicas or chips // split.chips
-    return service(at, split, count, asked.router, knobs(at, asked), asked.pools)
+    return service(at, split, count, asked.router, config(at, asked), asked.pools)
 
 
-def knobs(at: Place, asked: Asked) -> Knobs:
+def config(at: Place, asked: Asked) -> EngineConfig:
     """The stack's own settings but for those named."""
-    own = knobs_of(at.stack)
+    own = engine_config(at.stack)
     return replace(
         own, most_sequences=asked.max_batch or own.most_sequences, most_tokens=asked.chunk or own.most_tokens
     )

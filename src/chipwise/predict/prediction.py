@@ -123,7 +123,7 @@ def measured_estimate(step: Estimate, seen: Seen, chips: int) -> Estimate:
 
 def math_seconds(work: Setup, chips: int) -> float:
     """The model's FLOPs of one step at the dense peak of the training precision."""
-    return model_flops(work) * work.global_batch / (chips * work.site.low.peak)
+    return model_flops(work) * work.global_batch / (chips * work.target.low.peak)
 
 
 def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:

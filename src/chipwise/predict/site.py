@@ -7,7 +7,7 @@ from math import exp, log, prod
 
 from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.components import Site, Traits
+from chipwise.predict.components import ExecutionTarget, Traits
 from chipwise.predict.fabric import LinkCoefficients, Wires
 from chipwise.predict.kernels import ComputeSpec, KernelCoefficients
 from chipwise.predict.precision import numerics, peaks
@@ -78,19 +78,19 @@ def traits(stack: Stack, precision: str, release: float) -> Traits:
     )
 
 
-def site(
+def execution_target(
     acc: Accelerators,
     precision: str,
     calibration: Calibration,
     stack: Stack | None = None,
     state: str = "fp32",
     release: float | None = None,
-) -> Site:
+) -> ExecutionTarget:
     """Everything about the place that a step's time depends on; the stack's own release unless given."""
     stack = stack or stack_for(acc.chip)
     num = numerics(precision, state, stack.reduce_bytes)
     low, high = peaks(acc.chip, num)
-    return Site(
+    return ExecutionTarget(
         compute_spec(acc.chip, num.compute, low, calibration),
         compute_spec(acc.chip, num.base, high, calibration),
         wires(acc, calibration),

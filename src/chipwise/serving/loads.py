@@ -104,13 +104,13 @@ def run(replica: Replica, load: Load) -> Simulation:
     count = max(int(load.count) * load.rounds, FEWEST) if closed else int(load.count)
     into, out = lengths(load, count)
     requests = given(None, into, out, users=int(load.count) if closed else 0)
-    knobs = replica.knobs
+    config = replica.config
     if load.slots:
-        knobs = replace(knobs, most_sequences=load.slots)
+        config = replace(config, most_sequences=load.slots)
     longest = int((into + out).max())
-    blocks = replica.room.blocks(knobs.block, load.input + load.output)
+    blocks = replica.room.blocks(config.block, load.input + load.output)
     # what was measured did run, whatever our bookkeeping says of its memory
-    return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // knobs.block)), knobs))
+    return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // config.block)), config))
 
 
 def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:

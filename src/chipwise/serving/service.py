@@ -21,7 +21,7 @@ from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Kept, Measures, Spread, measure
 from chipwise.serving.memory import cache_bytes
-from chipwise.serving.pace import Knobs
+from chipwise.serving.pace import EngineConfig
 from chipwise.serving.requests import Requests
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
@@ -73,8 +73,8 @@ class Service:
         apart = None
         if self.prefill is not None:
             p = self.prefill
-            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
-        return Fleet(r.pace(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
+            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.config, *self._transfer())
+        return Fleet(r.pace(), self.blocks(r), r.config, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
         """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
@@ -116,7 +116,7 @@ class Service:
 
     def blocks(self, r: Replica) -> int:
         """Blocks of a replica's cache, by sequences of mean length."""
-        return r.room.blocks(r.knobs.block, self.mean_tokens)
+        return r.room.blocks(r.config.block, self.mean_tokens)
 
 
 def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
@@ -141,7 +141,7 @@ def place(workload: ServingWorkload, chip: Chip, calibration: Calibration, taugh
 
 
 def replica_with_corrections(
-    at: Place, split: Split, knobs: Knobs | None = None
+    at: Place, split: Split, config: EngineConfig | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
     w, serve = at.workload, at.workload.serve
@@ -156,7 +156,7 @@ def replica_with_corrections(
         at.stack,
         at.calibration,
         at.taught,
-        knobs,
+        config,
         load="offline" if offline else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
@@ -190,11 +190,11 @@ def service(
     split: Split,
     replicas: int = 1,
     router: str = "least_loaded",
-    knobs: Knobs | None = None,
+    config: EngineConfig | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
     """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = replica_with_corrections(at, split, knobs)
+    made, found = replica_with_corrections(at, split, config)
     if disaggregate is None:
         return Service(at, made, replicas, router, found)
     prompts, decoding = disaggregate

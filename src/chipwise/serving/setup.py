@@ -16,7 +16,7 @@ from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.memory import MemoryShare, Room, room
-from chipwise.serving.pace import Knobs, Pace
+from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.split import Split
 from chipwise.serving.steps import Parts, parts
 from chipwise.workload.model import Model
@@ -42,7 +42,7 @@ class Replica:
     parts: Parts
     coefficients: Coefficients
     room: Room
-    knobs: Knobs
+    config: EngineConfig
     factor: float = 1.0  # on every time: what measurements near this one taught
     typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
@@ -101,10 +101,10 @@ def serving_defaults(stack: Stack) -> ServingDefaults:
     return stack.serving
 
 
-def knobs_of(stack: Stack) -> Knobs:
+def engine_config(stack: Stack) -> EngineConfig:
     """What a replica of a stack is set to unless told otherwise."""
     own = serving_defaults(stack)
-    return Knobs(own.most_sequences, own.most_tokens, own.block, own.mixed, own.reserve)
+    return EngineConfig(own.most_sequences, own.most_tokens, own.block, own.mixed, own.reserve)
 
 
 def old_kernels(model: Model, stack: Stack, release: float | None) -> bool:
@@ -146,7 +146,7 @@ def set_up(
     stack: Stack,
     calibration: Calibration,
     taught: Taught,
-    knobs: Knobs | None = None,
+    config: EngineConfig | None = None,
     release: float | None = None,
     load: str = "online",
     longest: float = 0.0,
@@ -157,10 +157,10 @@ def set_up(
     `longest` is the longest request, `typical` the mean context, in tokens.
     """
     check_split(model, split)
-    knobs = knobs or knobs_of(stack)
+    config = config or engine_config(stack)
     own = serving_defaults(stack)
     cache = MemoryShare(own.memory_share, own.share_of_free)
-    held = room(model, chip, split, precision, kv_precision, knobs.most_tokens, cache)
+    held = room(model, chip, split, precision, kv_precision, config.most_tokens, cache)
     made = parts(
         model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release), typical
     )
@@ -174,7 +174,7 @@ def set_up(
         made,
         coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
         held,
-        knobs,
+        config,
         slot=longest if own.fixed_slots else 0.0,
         typical=typical,
     )
