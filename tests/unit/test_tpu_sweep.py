@@ -151,7 +151,7 @@ def test_a_product_is_never_faster_than_the_peak() -> None:
 
 
 def test_two_devices_share_the_rows_of_a_product() -> None:
-    from chipwise.predict.kernel import Kernel, predict_kernel
+    from chipwise.predict.microbenchmark import Kernel, predict_kernel
 
     chip = load().chips["v7x"]
     both = predict_kernel(Kernel("gemm", m=8192, n=8192, k=8192, devices=2), chip, shipped())

@@ -46,7 +46,7 @@ def _switched(design: Design) -> bool:
 
 def _plain(p: Point) -> bool:
     """A benchmark of the library itself on a fully linked node."""
-    return not p.kernel.pairs and p.kernel.bench == "" and "nvls off" not in p.kernel.variant.lower()
+    return not p.kernel.pairs and p.kernel.bench == "" and not p.kernel.nvls_off
 
 
 def _dump(c: LinkCoefficients) -> dict[str, float]:
@@ -79,8 +79,8 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
         )
 
     def residual(x: Array) -> Array:
-        site = Wires(chip.fabric, 8, (), (), coefficients(x))
-        times = np.where(reduces, reduce_seconds(site, size, one, whole), gather_seconds(site, size, one, whole))
+        links = Wires(chip.fabric, 8, (), (), coefficients(x))
+        times = np.where(reduces, reduce_seconds(links, size, one, whole), gather_seconds(links, size, one, whole))
         return np.concatenate((weight * np.log(times / observed), 0.1 * (x - start) / spread))
 
     low, high = (0.05, 1.0, 0.05, 0.0, -0.6, 0.3), (1.1, 40.0, 10.0, 80.0, 1.1, 0.8)
@@ -104,8 +104,8 @@ def _torus(out: dict[str, dict[str, float]], measured: Sequence[Point]) -> None:
     for chip in (c for c in load().chips.values() if c.family == "tpu"):
         mine = [p for p in measured if p.chip.id == chip.id and p.kernel.op in ("reduce", "gather")]
         gathers = [p for p in mine if p.kernel.op == "gather"]
-        rings = [p for p in mine if p.kernel.op == "reduce" and "dcn" not in p.kernel.variant]
-        slices = [p for p in mine if "dcn" in p.kernel.variant]
+        rings = [p for p in mine if p.kernel.op == "reduce" and not p.kernel.over_slices]
+        slices = [p for p in mine if p.kernel.over_slices]
         c = TORUS
         if gathers:
             c = _gathers(chip, gathers)
