@@ -102,6 +102,10 @@ cube = 4
 max_chips = 4096
 counts = "chips"
 note = ""
+{CITED}
+[slice.gke]
+accelerator = "tpu8-slice"
+host_chips = 4
 {CITED}"""
 
 COMPILERS = f"""
@@ -111,13 +115,6 @@ libtpu = "tpu8"
 recipe = ["vmem-64m", "fused-gathers"]
 splash_block = 1024
 search = ["vmem-32m"]
-{CITED}"""
-
-CLUSTERS = f"""
-[[gke_tpu]]
-chip = "v8"
-accelerator = "tpu8-slice"
-slice_host_chips = 4
 {CITED}"""
 
 STACKS = f"""
@@ -166,7 +163,6 @@ def invented_catalog(folder: Path) -> Path:
         "fabrics.csv": fabrics,
         "slices.toml": SLICES,
         "compilers.toml": COMPILERS,
-        "clusters.toml": CLUSTERS,
         "stacks.toml": STACKS,
         "capabilities.csv": f"13.0,2048,256,255,128,1,{NOTED[:-1]}\n",
         "offers.csv": "".join(

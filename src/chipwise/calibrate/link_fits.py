@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -34,7 +34,7 @@ def fit_links(measured: Sequence[Point]) -> dict[str, dict[str, float]]:
             out[f"arch:{design.id}"] = dict(own)
     out["family:other"] = {**found, "up": OTHER_UP, "in_switch": 0.0}
     out["family:gpu"] = {**found, "in_switch": 0.0}
-    _pcie(out, found)
+    _pcie(out, found, groups)
     _torus(out, measured)
     return {name: {k: float(f"{v:.4g}") for k, v in c.items()} for name, c in out.items()}
 
@@ -90,9 +90,16 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
     return _dump(c)
 
 
-def _pcie(out: dict[str, dict[str, float]], found: dict[str, float]) -> None:
-    """Cards without fast links: as the one PCIe machine measured at 2, 4 and 8 ranks."""
-    model = out.get("rtx-pro-6000", {**found, "up": 0.4, "spread": -0.3, "in_switch": 0.0})
+def _pcie(out: dict[str, dict[str, float]], found: dict[str, float], groups: Mapping[str, Sequence[Point]]) -> None:
+    """Cards without fast links: as the PCIe machine that was measured at most numbers of ranks, two at least."""
+    counts = {
+        chip_id: len({p.kernel.chips for p in rows})
+        for chip_id, rows in groups.items()
+        if chip_id in out and load().chips[chip_id].fabric.kind == "pcie"
+    }
+    widest = max(counts, key=lambda chip_id: counts[chip_id], default="")
+    assumed = {**found, "up": 0.4, "spread": -0.3, "in_switch": 0.0}
+    model = dict(out[widest]) if counts.get(widest, 0) > 1 else assumed
     for chip in load().chips.values():
         if chip.fabric.kind == "pcie" and chip.id not in out:
             out[chip.id] = {**model, **BEYOND}

@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from chipwise.catalog import Chip, load
-from chipwise.catalog.clusters import device_plugins, gke_tpus
+from chipwise.catalog.slices import Gke
+from chipwise.catalog.vendors import vendors
 from chipwise.route.backend import BackendRefused, Launch
 from chipwise.route.backends.handed import allowed
 from chipwise.route.backends.kubernetes.names import (
@@ -119,8 +120,8 @@ def host_chips(pool: Pool, chips: int, topology: str) -> int:
             raise BackendRefused(f"kubernetes: host {pool.at('host')!r} is not accepted; expected chips of a host")
         return min(int(pool.at("host")), chips)
     if topology:
-        largest, known = chip_of(pool).fabric.host_chips, gke_tpus().get(pool.chip)
-        return chips if chips <= largest else known.slice_host_chips if known else largest
+        largest, known = chip_of(pool).fabric.host_chips, gke_of(pool)
+        return chips if chips <= largest else known.host_chips if known else largest
     return min(pool.unit, chips) if pool.unit > 1 else chips
 
 
@@ -148,17 +149,22 @@ def resource_of(pool: Pool) -> str:
     if pool.family == "cpu":
         return "cpu"
     chip = chip_of(pool)
-    plugin = device_plugins().get(chip.vendor)
-    if plugin is None:
+    vendor = vendors().get(chip.vendor)
+    if vendor is None:
         raise BackendRefused(f"kubernetes: no device plugin is known for {chip.id} of pool {pool.name}")
-    return plugin.resource
+    return vendor.kubernetes_resource
+
+
+def gke_of(pool: Pool) -> Gke | None:
+    """A pool's TPU on GKE; None for other chips, and where GKE has none."""
+    slices = load().slices.get(pool.chip)
+    return slices.gke if slices else None
 
 
 def accelerator_of(pool: Pool) -> str:
     """GKE's name of a pool's chip: as the pool says, else by the chip where it is a TPU; empty: not asked for."""
-    named = pool.at("accelerator")
-    if not named and pool.chip in gke_tpus():
-        named = gke_tpus()[pool.chip].accelerator
+    known = gke_of(pool)
+    named = pool.at("accelerator") or (known.accelerator if known else "")
     if pool.family == "tpu" and not named and not pool.at("selector"):
         raise BackendRefused(f"kubernetes: pool {pool.name} must say GKE's name of {pool.chip} (accelerator: NAME)")
     return named
