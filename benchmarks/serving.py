@@ -5,7 +5,7 @@
 Eight replicas whose iterations last about as long as those of Llama 3.1 70B in fp8 on four H200 each, at 80 % of what
 they answer of an offline job; prompts of about 1,000 tokens, answers of about 300. Drawing the requests and measuring
 the run are included; the middle of several runs counts. Compiling at the first use is timed apart, in another process
-that has no compiled code to load. Then the search for the largest rate within a promise, on every chip.
+that has no compiled code to load. Then the search for the largest rate within an SLO, on every chip.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from chipwise.catalog.taught import taught
 from chipwise.errors import Refusal
 from chipwise.serving.capacity import search
 from chipwise.serving.measures import measure
-from chipwise.serving.pace import EngineConfig, Pace
-from chipwise.serving.service import place
+from chipwise.serving.service import serving_target
 from chipwise.serving.simulate import Fleet, Simulation, simulate
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.load import load_serving
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
@@ -39,7 +39,7 @@ REQUESTS, ROUNDS, LOAD = 10_000, 9, 0.8
 CHIPS = 8  # of each kind, for the search
 BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0, "search_cpu_s": 20.0}
 TOKENS = np.arange(8193)
-PACE = Pace(
+PACE = StepTimeTable(
     tokens_s=np.hypot(8e-3, 0.12e-3 * TOKENS),  # the weights' time, then the products'
     context_s=1.5e-9,
     pair_s=5e-11,
@@ -86,10 +86,10 @@ def searched() -> tuple[float, int, int]:
     start, held = time.process_time(), 0
     for chip in load().chips.values():
         try:
-            search(place(work, chip, in_use(), taught()), CHIPS)
+            search(serving_target(work, chip, in_use(), taught()), CHIPS)
             held += 1
         except Refusal:
-            pass  # too small, or too slow for the promise: found out as well
+            pass  # too small, or too slow for the SLO: found out as well
     return time.process_time() - start, held, len(load().chips)
 
 
@@ -122,7 +122,7 @@ def main() -> int:
         print(f"{seconds:.4f} s of CPU (bar: {BARS['cpu_s']:g} s), {found['requests_per_cpu_s']:,.0f} requests/s")
         print(f"{found['simulated_per_cpu_s']:,.0f} simulated seconds per second of CPU ", end="")
         print(f"(bar: {BARS['simulated_per_cpu_s']:,.0f}), {found['ns_per_iteration']:.0f} ns an iteration")
-        print(f"largest rate on {CHIPS} of each of {chips} chips ({held} keep the promise): ", end="")
+        print(f"largest rate on {CHIPS} of each of {chips} chips ({held} keep the SLO): ", end="")
         print(f"{spent:.1f} s of CPU (bar: {BARS['search_cpu_s']:g} s)")
         print(f"first use: {compiling:.1f} s of CPU to compile, then {loading:.1f} s to load in each process")
     fast = found["simulated_per_cpu_s"] >= BARS["simulated_per_cpu_s"]

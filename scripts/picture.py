@@ -10,8 +10,8 @@ from rich.terminal_theme import MONOKAI
 
 from chipwise.catalog.calibration import shipped
 from chipwise.cli.compare import blocks
-from chipwise.cli.terminal import draw
 from chipwise.compare import Candidate, compare
+from chipwise.present.terminal import draw
 from chipwise.workload import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -58,7 +58,7 @@ def test_flags_change_what_is_served():
 
 def test_a_model_and_flags_need_no_file():
     text = good("compare", "llama-3.1-8b", "--input-len", "500", "--output-len", "100", "--users", "32", "--on", "h100")
-    assert text.startswith("llama-3.1-8b: 32 users") and "no promise" in text.splitlines()[0]
+    assert text.startswith("llama-3.1-8b: 32 users") and "no SLO" in text.splitlines()[0]
 
 
 def test_an_answer_is_the_same_every_time():

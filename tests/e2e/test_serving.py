@@ -36,7 +36,7 @@ def test_simulate_says_everything_in_order():
         "goodput",
         "preemptions",
         "J per output token",
-        "Promise",
+        "SLO",
         "kept",
         "vllm serve",
         "Assumptions",
@@ -90,9 +90,9 @@ def test_disaggregation_has_two_pools_and_evener_gaps():
     assert both[1]["itl_seconds"]["p99"]["value"] < both[0]["itl_seconds"]["p99"]["value"]
 
 
-def test_an_impossible_promise_is_simulated_and_broken():
+def test_an_impossible_slo_is_simulated_and_broken():
     found = simulated(*SIMULATE[2:], "--rate", "1", "--ttft", "1ms")
-    assert [each["kept"] for each in found["promise"]] == [False, True] and not found["promise_kept"]
+    assert [each["kept"] for each in found["slo"]] == [False, True] and not found["slo_met"]
 
 
 def test_traces_are_taken_whole_or_scaled(tmp_path):
@@ -112,7 +112,7 @@ def test_models_that_answer_in_one_pass(name, unit):
 
 def test_an_image_is_one_unit_of_work_however_many_patches_it_has():
     found = simulated("vit-b-16", "--rate", "100", "--on", "h200:1", "--requests", "2000")
-    assert found["use"]["busy"] < 0.5 and found["promise"] == []
+    assert found["use"]["busy"] < 0.5 and found["slo"] == []
 
 
 def test_offline_jobs_end_before_a_deadline():
@@ -146,10 +146,10 @@ def test_capacity_ranks_splits_and_says_what_was_refused():
 def test_capacity_holds_when_it_is_simulated():
     most = json.loads(good(*CAPACITY, "-o", "json"))["load"]["value"]
     found = simulated(LLAMA, "--on", "h200:8", "--rate", f"{0.8 * most:.3g}")
-    assert found["promise_kept"] and found["settled"]
+    assert found["slo_met"] and found["settled"]
 
 
-def test_users_without_a_promise_are_ranked_by_output():
+def test_users_without_an_slo_are_ranked_by_output():
     found = json.loads(
         good(
             "serving",
@@ -190,12 +190,12 @@ def trace(tmp_path, text):
 
 
 BAD = {
-    "a rate above capacity": ((*SIMULATE, "--rate", "20"), "within the promise"),
+    "a rate above capacity": ((*SIMULATE, "--rate", "20"), "within the SLO"),
     "the workload's own rate above capacity": (
         ("serving", "simulate", LLAMA, "--on", "h200:8"),
         "serve.arrival.rate: '20'",
     ),
-    "an impossible promise": ((*CAPACITY, "--ttft", "1ms"), "the nearest is"),
+    "an impossible SLO": ((*CAPACITY, "--ttft", "1ms"), "the nearest is"),
     "a cache too small": (
         (
             "serving",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import Requests, given
 from chipwise.serving.simulate import ROUTERS, Fleet, Prefill
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 TICK = 1 / 1024
 
 
 @st.composite
-def paces(draw: st.DrawFn) -> Pace:
+def paces(draw: st.DrawFn) -> StepTimeTable:
     base, each = draw(st.integers(1, 40)), draw(st.integers(0, 6))
     tokens = draw(st.integers(1, 48))
-    return Pace(
+    return StepTimeTable(
         tokens_s=(base + each * np.arange(tokens + 1)) * TICK,
         context_s=draw(st.integers(0, 3)) * TICK / 8,
         pair_s=draw(st.integers(0, 2)) * TICK / 16,

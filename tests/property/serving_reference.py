@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import Requests
 from chipwise.serving.simulate import Fleet
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass
 class Replica:
-    pace: Pace
+    pace: StepTimeTable
     config: EngineConfig
     kv_blocks: int
     prefills: bool = False

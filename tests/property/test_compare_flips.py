@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.calibration import shipped
 from chipwise.compare import Candidate, Terms, compare
-from chipwise.compare.flips import _by_efficiency, _by_price, pick_of, score
+from chipwise.compare.training.flips import _by_efficiency, _by_price, pick_of, score
 from chipwise.workload import load_workload
 
 WORK = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_batch": 256, "sequence": 4096})

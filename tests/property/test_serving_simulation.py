@@ -18,10 +18,10 @@ from serving_reference import reference
 
 import chipwise
 from chipwise.serving.measures import measure
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import draw
 from chipwise.serving.requests import given as requests_of
 from chipwise.serving.simulate import Fleet, Simulation, gap_edges, simulate
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Arrival, Lengths, Serve
 
 CHAT = Serve(
@@ -29,7 +29,7 @@ CHAT = Serve(
     Lengths(((0.01, 5.0), (0.5, 60.0), (0.99, 300.0))),
     Arrival("poisson", rate=5.0),
 )
-ENGINE = Pace(np.maximum(8e-3, 0.1e-3 * np.arange(2049)), 2e-8, 1e-9, 1e-5, 300.0, 1000.0)
+ENGINE = StepTimeTable(np.maximum(8e-3, 0.1e-3 * np.arange(2049)), 2e-8, 1e-9, 1e-5, 300.0, 1000.0)
 
 
 @settings(max_examples=300)
@@ -103,7 +103,11 @@ def test_more_replicas_never_delay_a_request_of_equal_ones_in_turn(requests, rep
         requests.arrival_s if requests.kind == "trace" else None, np.ones(len(requests)), np.ones(len(requests))
     )
     fleet = Fleet(
-        Pace(np.full(2, 50 * TICK)), 1, EngineConfig(most_sequences=1, most_tokens=1, block=1), replicas, "round_robin"
+        StepTimeTable(np.full(2, 50 * TICK)),
+        1,
+        EngineConfig(most_sequences=1, most_tokens=1, block=1),
+        replicas,
+        "round_robin",
     )
     fewer, more = simulate(equal, fleet), simulate(equal, replace(fleet, replicas=replicas + 1))
     assert np.all(more.finish_s <= fewer.finish_s)
@@ -127,7 +131,7 @@ def test_waiting_for_a_constant_service(load):
     """M/D/1: the mean wait is load x service / (2 (1 - load))."""
     service = 0.01
     serve = Serve(Lengths.fixed(1), Lengths.fixed(0), Arrival("poisson", rate=load / service))
-    fleet = Fleet(Pace(np.full(2, service)), 1, EngineConfig(most_sequences=1, most_tokens=1))
+    fleet = Fleet(StepTimeTable(np.full(2, service)), 1, EngineConfig(most_sequences=1, most_tokens=1))
     run = simulate(serve, fleet, count=2_000_000, seed=1)
     waited = float(np.mean((run.start_s - run.arrival_s)[run.counted]))
     assert waited == pytest.approx(load * service / (2 * (1 - load)), rel=0.02)

@@ -9,8 +9,8 @@ from chipwise.catalog.calibration import shipped
 from chipwise.catalog.economics import DEFAULT_SITE, site
 from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, compare
-from chipwise.compare.serving import compare_serving
-from chipwise.cost import Asked, state_cost
+from chipwise.compare.serving_comparison import compare_serving
+from chipwise.cost import CostAssumptions, state_cost
 from chipwise.prices import listed
 from chipwise.report.fleet import fleet_report
 from chipwise.report.service import service_report
@@ -26,7 +26,7 @@ def candidates(names):
 
 
 def asked():
-    return Asked(listed(), site(DEFAULT_SITE), draws=500, today=DAY)
+    return CostAssumptions(listed(), site(DEFAULT_SITE), draws=500, today=DAY)
 
 
 @cache

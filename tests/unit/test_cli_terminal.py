@@ -12,18 +12,17 @@ import termios
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.cli import chips, compare
-from chipwise.cli.blocks import Table, Text
 from chipwise.cli.explain import REDUCE, SHARD, _label
-from chipwise.cli.render import plain
-from chipwise.cli.terminal import draw, wrap
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run
 from chipwise.predict.layouts import Layout
+from chipwise.present.blocks import Table, Text
+from chipwise.present.terminal import Terminal, draw, wrap
+from chipwise.present.text import plain
 from chipwise.prices import listed
 from chipwise.units import format_money, format_seconds
 from chipwise.workload import load_workload, metrics_that_matter
@@ -33,9 +32,9 @@ WORK = {"model": "llama-3.1-8b", "tokens": "15T", "global_batch": 1024, "sequenc
 
 
 def drawn(blocks, width):
-    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    draw(blocks, console)
-    return console.file.getvalue().splitlines()
+    stream = io.StringIO()
+    draw(blocks, Terminal(stream, width, color=False, ascii=False))
+    return stream.getvalue().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +119,19 @@ def test_the_last_column_of_words_wraps_in_place():
 
 
 def test_an_ascii_terminal_gets_ascii():
-    console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80, force_terminal=True)
-    draw([Text("3 µs"), Table(["a"], [["█"]])], console)
-    console.file.flush()
-    assert b"3 us" in console.file.buffer.getvalue()
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    draw([Text("3 µs"), Table(["a"], [["█"]])], Terminal.of(stream))
+    assert b"3 us" in stream.buffer.getvalue()
+
+
+def test_no_color_asks_for_no_escapes(monkeypatch):
+    table = Table(["a"], [["1"]], strong=frozenset({0}))
+    monkeypatch.setenv("TERM", "xterm")
+    for asked, escapes in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", asked)
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        draw([table], Terminal.of(stream))
+        assert (b"\x1b[1;32m" in stream.buffer.getvalue()) == escapes
 
 
 @pytest.mark.parametrize("zero", [0, 1, 2, 3])

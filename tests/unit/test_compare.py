@@ -8,9 +8,9 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.compare import Candidate, Terms, compare
-from chipwise.compare.flips import flips, pick_of, runner_up, score
-from chipwise.compare.rows import Place, Row
 from chipwise.compare.terms import at_least, ladder
+from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.training.flips import flips, pick_of, runner_up, score
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
 from chipwise.predict.setup import named_stack
 from chipwise.prices import listed
@@ -167,7 +167,7 @@ def test_counts_are_rounded_up_to_what_exists(chip, n):
 
 
 def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
-    place = Place(job(), Terms(), shipped(), None, DAY, listed())
+    place = TrainingComparer(job(), Terms(), shipped(), None, DAY, listed())
     worst = [r for r in several.rows if r.ondemand][-1]
     pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
     found = flips(place, pretended, worst)
@@ -177,7 +177,7 @@ def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
 
 
 def test_a_row_can_be_made_slower(several):
-    row: Row = several.rows[0]
+    row: TrainingRow = several.rows[0]
     half = row.slower(2.0)
     assert half.prediction.mfu == pytest.approx(row.prediction.mfu / 2)
     assert half.ondemand.usd.value == pytest.approx(2 * row.ondemand.usd.value)

@@ -10,10 +10,10 @@ from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, Terms
-from chipwise.compare.serving import compare_serving
-from chipwise.compare.serving_fleet import held, rent, slices
-from chipwise.compare.serving_flips import choose, runner_up
-from chipwise.compare.serving_rows import Demand, Market, demand_of
+from chipwise.compare.serving.comparer import Demand, ServingComparer, demand_of
+from chipwise.compare.serving.fleet import held, rent, slices
+from chipwise.compare.serving.flips import choose, runner_up
+from chipwise.compare.serving_comparison import compare_serving
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.prices import listed
 from chipwise.serving.capacity import holds
@@ -47,7 +47,7 @@ def test_rows_are_ranked_by_cost_an_hour_and_those_without_a_price_come_last(sev
     assert all(r.ondemand is None for r in several.rows[len(priced) :])
 
 
-def test_every_row_holds_the_promise_at_the_demand(several):
+def test_every_row_holds_the_slo_at_the_demand(several):
     for row in several.rows:
         assert holds(row.served) and row.headroom.value >= 0
         assert row.headroom.low <= row.headroom.value <= row.headroom.high
@@ -88,7 +88,7 @@ def test_a_cheaper_offer_changes_the_pick(several):
     assert choose(cheaper, "cost").accelerators == second.accelerators
 
 
-def test_a_looser_promise_never_needs_more_chips(several):
+def test_a_looser_slo_never_needs_more_chips(several):
     assert several.relaxed is not None and several.relaxed.looser.seconds == 2 * several.relaxed.bound.seconds
     same = several.relaxed.same
     assert same is None or same.ondemand.usd_h.value <= several.pick.ondemand.usd_h.value
@@ -102,7 +102,7 @@ def test_the_words_name_the_pick_and_the_runner_up(several):
 
 def test_a_fixed_count_is_evaluated_and_refused_above_its_capacity():
     found = on("h100:8,h200:1", job(100))
-    assert [(str(r.accelerators), r.kind) for r in found.refused] == [("h200:1", "promise")]
+    assert [(str(r.accelerators), r.kind) for r in found.refused] == [("h200:1", "slo")]
     short = found.refused[0]
     assert (
         "carries" in short.reason and "of the 100 requests/s" in short.reason and short.unlock == "more chips would do"
@@ -125,7 +125,7 @@ def test_counts_named_are_kept():
     assert {r.accelerators.count for r in on("h100,h200", chips=8).rows} == {8}
 
 
-def test_a_promise_no_load_keeps_is_refused_with_the_nearest():
+def test_an_slo_no_load_keeps_is_refused_with_the_nearest():
     with pytest.raises(Refusal, match="tpot p99 of 1 ms can't be met: the nearest is"):
         on("l4", job(slo={"tpot": "1ms"}))
     with pytest.raises(Refusal, match=r"none of the 2 chips compared carries .*the nearest: on h200"):
@@ -230,7 +230,7 @@ def test_slices_exist_and_named_chips_hold_whole_replicas():
 
 def test_the_demand_of_another_size_keeps_what_replicas_carry():
     work = job()
-    market = Market(work, Terms(), shipped(), taught(), "", DAY, demand_of(work), listed())
+    market = ServingComparer(work, Terms(), shipped(), taught(), "", DAY, demand_of(work), listed())
     market.replicas(CHIPS["h100"])
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40

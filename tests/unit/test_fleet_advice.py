@@ -15,7 +15,7 @@ from chipwise.fleet.network import ENDLESS, TOLERANCE, _step, offered, training_
 from chipwise.fleet.storage import STALL, training_storage
 from chipwise.layout import search
 from chipwise.predict.prediction import predict
-from chipwise.serving.service import place, service
+from chipwise.serving.service import service, serving_target
 from chipwise.serving.split import Split
 from chipwise.workload import load_serving, load_workload
 
@@ -92,7 +92,7 @@ def test_images_are_read_as_they_are_stored():
 
 def test_a_service_loads_its_weights_and_sends_caches_only_when_prefill_is_apart():
     work = load_serving("examples/llama-3.1-70b-serve.yaml")
-    one = service(place(work, load().chips["h200"], shipped(), taught()), Split(tp=8))
+    one = service(serving_target(work, load().chips["h200"], shipped(), taught()), Split(tp=8))
     advice = advise_serving(one, 2.0)
     assert not advice.network.crosses and advice.network.enough
     each = 2 * 8 * 128 * 80 * 2  # keys and values x heads x width x layers x bytes of a token
@@ -103,7 +103,7 @@ def test_a_service_loads_its_weights_and_sends_caches_only_when_prefill_is_apart
 
 def test_a_pipeline_over_nodes_sends_activations_between_stages():
     work = load_serving("examples/llama-3.1-70b-serve.yaml")
-    one = service(place(work, load().chips["a100-80gb"], shipped(), taught()), Split(tp=8, pp=2))
+    one = service(serving_target(work, load().chips["a100-80gb"], shipped(), taught()), Split(tp=8, pp=2))
     advice = advise_serving(one, 1.0, "a2-ultragpu-8g")
     need, tokens = advice.network, one.replica.config.most_tokens
     stage = one.replica.pace().tokens_s[tokens] / 2

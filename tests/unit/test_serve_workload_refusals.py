@@ -126,7 +126,7 @@ def test_lengths_past_the_context():
     assert "1,024 tokens gpt2 takes" in str(without({"input": 1000, "output": 25, "arrival": {"rate": 1}}, "gpt2"))
 
 
-# ------------------------------------------------------------------ arrivals, promises, the rest
+# ------------------------------------------------------------------ arrivals, SLOs, the rest
 
 
 def test_exactly_one_way_to_arrive():
@@ -186,11 +186,11 @@ def test_bad_share_of_the_prefix_cache(bad):
     ],
     ids=str,
 )
-def test_bad_promises_name_their_field(metric, bad):
+def test_bad_slos_name_their_field(metric, bad):
     assert changed(slo={metric: bad}).field == f"serve.slo.{metric}"
 
 
-def test_promises_that_mean_nothing():
+def test_slos_that_mean_nothing():
     assert "one has no gap" in str(without({**GOOD, "output": 1, "slo": {"tpot": 1}}))
     assert "offline.deadline" in str(without({"input": 1, "output": 9, "offline": {"requests": 5}, "slo": {"ttft": 1}}))
     assert "one pass" in str(without({"arrival": {"rate": 1}, "slo": {"ttft": 1}}, "vit-b-16"))

@@ -1,4 +1,4 @@
-"""The largest load within a promise."""
+"""The largest load within an SLO."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from chipwise.serving.capacity import (
     trial_requests,
 )
 from chipwise.serving.flags import flags
-from chipwise.serving.service import place, run, service, stack_of
+from chipwise.serving.service import run, service, serving_target, stack_of
 from chipwise.serving.split import Split
 from chipwise.workload import preset
 from chipwise.workload.load import load_serving
@@ -35,7 +35,7 @@ serve: {input: 512, output: 128, arrival: {rate: 5}, precision: bf16, slo: {ttft
 def at(chip="h100", text=TEXT, stack="", **changes):
     w = load_serving(text)
     w = replace(w, serve=replace(w.serve, **changes))
-    return place(w, load().chips[chip], in_use(), taught(), stack)
+    return serving_target(w, load().chips[chip], in_use(), taught(), stack)
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +58,13 @@ def test_the_load_found_holds_and_more_does_not(found):
 
 
 @pytest.mark.parametrize("bound", [Bound("tpot", 99.0, 0.02), Bound("ttft", 90.0, 0.3), Bound("e2e", 50.0, 2.0)])
-def test_a_stricter_promise_never_carries_more(bound):
+def test_a_stricter_slo_never_carries_more(bound):
     loose, strict = (at(slo=(replace(bound, seconds=bound.seconds * scale),)) for scale in (2.0, 1.0))
     more, less = (capacity_of(service(p, Split()), trial_requests(p)).load.value for p in (loose, strict))
     assert more >= less > 0
 
 
-def test_a_promise_nothing_meets_names_the_part_and_the_nearest():
+def test_an_slo_nothing_meets_names_the_part_and_the_nearest():
     with pytest.raises(Refusal, match=r"on h100 tpot p99 of 0\.1 ms can't be met: the nearest is [\d.]+ ms") as refused:
         search(at(slo=(Bound("ttft", 99.0, 5.0), Bound("tpot", 99.0, 1e-4))), 1)
     nearest = float(str(refused.value).split("nearest is ")[1].split(" ")[0]) / 1e3
@@ -135,7 +135,7 @@ def test_first_tokens_count_what_clients_wait_for(found):
 @pytest.mark.parametrize(("name", "unit"), [("bert-serve", "sequences"), ("resnet-50-serve", "images")])
 def test_models_that_answer_in_one_pass_are_served(name, unit):
     w = load_serving(f"examples/{name}.yaml")
-    p = place(w, load().chips["l4"], in_use(), taught())
+    p = serving_target(w, load().chips["l4"], in_use(), taught())
     got = capacity_of(service(p, Split()), trial_requests(p))
     assert w.serve.unit == unit and got.load.value > 0 and got.load.evidence == "bounded"
     assert got.served.request_rate.value > 50

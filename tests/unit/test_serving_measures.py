@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from chipwise.serving.measures import measure, spread
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import given
 from chipwise.serving.simulate import Fleet, simulate
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
-PACE = Pace(np.full(1025, 0.01), watts_idle=100.0, watts_busy=300.0)
+PACE = StepTimeTable(np.full(1025, 0.01), watts_idle=100.0, watts_busy=300.0)
 SERVE = Serve(Lengths.fixed(100), Lengths.fixed(11), Arrival("poisson", rate=2.0))
 
 
@@ -40,7 +40,7 @@ def test_goodput_counts_requests_within_every_bound():
     assert found.good == pytest.approx(2 / 3, rel=0.01)
     assert found.goodput == pytest.approx(2.0, rel=0.05)
     assert found.holds  # half of them are within 0.13 s
-    assert [kept.seconds for kept in found.kept] == pytest.approx([0.12, 0.01])
+    assert [kept.seconds for kept in found.slo_checks] == pytest.approx([0.12, 0.01])
     late = measure(run, (Bound("ttft", 90, 0.13),))
     assert not late.holds and not late.kept[0].holds
     assert measure(run, (Bound("itl", 99, 0.0101), Bound("e2e", 99, 0.34))).holds

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from chipwise.errors import DoesNotFit, InputError
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import given
 from chipwise.serving.simulate import Fleet, Prefill, simulate
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
-ONE = Pace(np.ones(101))  # every iteration a second
+ONE = StepTimeTable(np.ones(101))  # every iteration a second
 
 
 def run(at, inputs, outputs, fleet, **more):
@@ -21,7 +21,7 @@ def run(at, inputs, outputs, fleet, **more):
 
 
 def test_an_iteration_takes_what_its_formula_says():
-    pace = Pace(np.arange(101) * 1.0, context_s=0.5, pair_s=0.25, sequence_s=10.0)
+    pace = StepTimeTable(np.arange(101) * 1.0, context_s=0.5, pair_s=0.25, sequence_s=10.0)
     one = run([0], [4], [3], Fleet(pace, 10))
     prompt = 4 + 0.25 * 4 * 2 + 10
     assert one.first_s[0] == prompt
@@ -49,7 +49,7 @@ def test_a_long_prompt_is_cut_or_waits():
 
 
 def test_a_prompt_beyond_the_table_takes_longer():
-    pace = Pace(np.arange(11) * 1.0)
+    pace = StepTimeTable(np.arange(11) * 1.0)
     assert run([0], [30], [1], Fleet(pace, 100, EngineConfig(chunked=False))).first_s[0] == pytest.approx(30)
 
 
@@ -87,7 +87,7 @@ def test_the_least_loaded_gets_it_and_the_first_of_equals():
 
 
 def test_a_known_prefix_is_not_computed():
-    times = Pace(np.arange(101) * 1.0)
+    times = StepTimeTable(np.arange(101) * 1.0)
     more = {"shared": np.array([8, 8, 8]), "group": np.array([0, 0, 1])}
     one = run([0, 20, 40], [10, 10, 10], [1, 1, 1], Fleet(times, 100), **more)
     assert (one.first_s - one.arrival_s).tolist() == [10, 2, 10]
@@ -98,7 +98,7 @@ def test_a_known_prefix_is_not_computed():
 
 
 def test_prompts_elsewhere_and_the_cache_travels():
-    prefill = Prefill(Pace(np.full(101, 2.0)), 100, transfer_s_per_token=0.1, transfer_latency_s=0.5)
+    prefill = Prefill(StepTimeTable(np.full(101, 2.0)), 100, transfer_s_per_token=0.1, transfer_latency_s=0.5)
     one = run([0, 0], [10, 10], [3, 1], Fleet(ONE, 100, prefill=prefill))
     assert one.first_s.tolist() == [2, 2]
     assert one.finish_s.tolist() == [2 + 1.5 + 2, 2]
@@ -119,7 +119,7 @@ def test_a_cache_too_small_for_one_request():
     [
         Fleet(ONE, 10, replicas=0),
         Fleet(ONE, 10, router="random"),
-        Fleet(Pace(np.zeros(5)), 10),
+        Fleet(StepTimeTable(np.zeros(5)), 10),
         Fleet(ONE, 10, EngineConfig(most_sequences=0)),
         Fleet(ONE, 10, use=np.ones(3)),
     ],

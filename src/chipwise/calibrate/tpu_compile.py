@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.calibrate.tpu_rows import Row, key_of, read_rows, write_rows
-from chipwise.calibrate.tpu_shapes import Asked, design
+from chipwise.calibrate.tpu_shapes import SweepRequest, design
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.compiled.extract import extract
 from chipwise.compiled.hlo import parse
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _compiler(chip: Chip) -> Callable[[Asked], Row]:
+def _compiler(chip: Chip) -> Callable[[SweepRequest], Row]:
     """A function that compiles one product for a chip; jax is imported here and nowhere else."""
     import jax
     from jax.experimental import topologies
@@ -64,7 +64,7 @@ def _compiler(chip: Chip) -> Callable[[Asked], Row]:
     place = SingleDeviceSharding(devices[0])
     versions = (version("jax"), version("libtpu"))
 
-    def run(asked: Asked) -> Row:
+    def run(asked: SweepRequest) -> Row:
         step, shapes, dtype = program(asked)
         arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes]
         options: dict[str, Any] = recipe(chip) if asked.tuned else {}
@@ -75,7 +75,7 @@ def _compiler(chip: Chip) -> Callable[[Asked], Row]:
     return run
 
 
-def program(asked: Asked) -> tuple[Callable[..., Any], list[tuple[int, ...]], Any]:
+def program(asked: SweepRequest) -> tuple[Callable[..., Any], list[tuple[int, ...]], Any]:
     """The function, the shapes of its two arguments and their type."""
     import jax
     import jax.numpy as jnp
@@ -104,7 +104,7 @@ def program(asked: Asked) -> tuple[Callable[..., Any], list[tuple[int, ...]], An
     return multiply, [(*lead, *left), (*lead, *right)], types[asked.dtype]
 
 
-def _row(chip_id: str, asked: Asked, text: str, options: str, versions: tuple[str, str]) -> Row:
+def _row(chip_id: str, asked: SweepRequest, text: str, options: str, versions: tuple[str, str]) -> Row:
     """What the optimised module says of its product."""
     ops = [op for op, _ in extract(parse(text)).ops()]
     products = [op for op in ops if op.kind in PRODUCTS]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from chipwise.calibrate.tpu_shapes import Asked
+from chipwise.calibrate.tpu_shapes import SweepRequest
 from chipwise.errors import BrokenFile
 
 FILE = "tpu_compiler.csv"  # beside the calibration files
@@ -45,7 +45,7 @@ class Row:
         return float(self.batch), float(self.m), float(self.n), float(self.k)
 
 
-def key_of(asked: Asked) -> tuple[str, ...]:
+def key_of(asked: SweepRequest) -> tuple[str, ...]:
     """The key that the row of a product has."""
     return asked.key
 

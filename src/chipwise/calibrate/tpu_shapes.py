@@ -20,7 +20,7 @@ PUBLISHED = (1024, 2048, 4096, 8192, 16384)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SweepRequest:
     """One product: `batch` times [m, k] x [k, n], or a convolution seen as one."""
 
     kind: str  # "matmul", "attention" or "conv"
@@ -50,10 +50,10 @@ def swept() -> tuple[str, ...]:
     return tuple(chip for chip, compiler in tpu_compilers().items() if compiler.sweep is not None)
 
 
-def design(chip: Chip) -> list[Asked]:
+def design(chip: Chip) -> list[SweepRequest]:
     """Everything asked for one chip, the most telling first: a sweep that is cut short leaves a usable table."""
     wide, core = _plain("bf16", 16, 0), _core("bf16", 26, 500)
-    published = [Asked("matmul", "bf16", 1, size, size, size) for size in PUBLISHED]
+    published = [SweepRequest("matmul", "bf16", 1, size, size, size) for size in PUBLISHED]
     first = [*published, *_mixed(core[:14], wide[:8])]
     second = [*_ordered("tn", 8, 1000), *_ordered("nt", 6, 1100), *_batched(6), *_attention(), *_convolutions()]
     third = _mixed(core[14:], wide[8:])
@@ -98,28 +98,30 @@ def _fits(m: int, n: int, k: int, each: float) -> bool:
     return SMALLEST_FLOPS <= work <= LARGEST_FLOPS and each * (m * k + k * n + m * n) <= LARGEST_BYTES
 
 
-def _take(count: int, dtype: str, low: tuple[int, int, int], high: tuple[int, int, int], seed: int) -> list[Asked]:
-    out: list[Asked] = []
+def _take(
+    count: int, dtype: str, low: tuple[int, int, int], high: tuple[int, int, int], seed: int
+) -> list[SweepRequest]:
+    out: list[SweepRequest] = []
     for m, n, k in _sizes(low, high, seed):
         if _fits(m, n, k, 4.0):
-            out.append(Asked("matmul", dtype, 1, m, n, k))
+            out.append(SweepRequest("matmul", dtype, 1, m, n, k))
             if len(out) == count:
                 return out
     raise AssertionError("the sequence has no end")
 
 
-def _plain(dtype: str, count: int, seed: int) -> list[Asked]:
+def _plain(dtype: str, count: int, seed: int) -> list[SweepRequest]:
     """Four decades of every size."""
     return _take(count, dtype, (8, 16, 16), (80_000, 80_000, 80_000), seed)
 
 
-def _core(dtype: str, count: int, seed: int) -> list[Asked]:
+def _core(dtype: str, count: int, seed: int) -> list[SweepRequest]:
     """What models are made of."""
     return _take(count, dtype, (256, 512, 512), (32_768, 20_000, 20_000), seed)
 
 
-def _mixed(many: list[Asked], few: list[Asked]) -> list[Asked]:
-    out: list[Asked] = []
+def _mixed(many: list[SweepRequest], few: list[SweepRequest]) -> list[SweepRequest]:
+    out: list[SweepRequest] = []
     step = max(len(many) // max(len(few), 1), 1)
     for i, asked in enumerate(many):
         out.append(asked)
@@ -128,26 +130,28 @@ def _mixed(many: list[Asked], few: list[Asked]) -> list[Asked]:
     return [*out, *few]  # `design` drops what is there already
 
 
-def _ordered(order: str, count: int, seed: int) -> list[Asked]:
-    return [Asked("matmul", "bf16", 1, a.m, a.n, a.k, order) for a in _core("bf16", count, seed)]
+def _ordered(order: str, count: int, seed: int) -> list[SweepRequest]:
+    return [SweepRequest("matmul", "bf16", 1, a.m, a.n, a.k, order) for a in _core("bf16", count, seed)]
 
 
-def _batched(count: int) -> list[Asked]:
+def _batched(count: int) -> list[SweepRequest]:
     sizes = _sizes((128, 128, 128), (2_048, 2_048, 2_048), 1_200)
-    return [Asked("matmul", "bf16", 4 << i % 4, m, n, k) for i, (m, n, k) in zip(range(count), sizes, strict=False)]
+    return [
+        SweepRequest("matmul", "bf16", 4 << i % 4, m, n, k) for i, (m, n, k) in zip(range(count), sizes, strict=False)
+    ]
 
 
-def _attention() -> list[Asked]:
+def _attention() -> list[SweepRequest]:
     """The two products of an attention block, scores and values, by head size."""
     out = []
     for batch, length in ((32, 1024), (16, 4096)):
         for head in (64, 128, 256):
-            out.append(Asked("attention", "bf16", batch, length, length, head, "nt"))
-            out.append(Asked("attention", "bf16", batch, length, head, length))
+            out.append(SweepRequest("attention", "bf16", batch, length, length, head, "nt"))
+            out.append(SweepRequest("attention", "bf16", batch, length, head, length))
     return out
 
 
-def _convolutions() -> list[Asked]:
+def _convolutions() -> list[SweepRequest]:
     """ResNet-50 on 64 images: side of the input, channels in and out, kernel, stride."""
     out = []
     for side, cin, cout, kernel, stride in (
@@ -156,5 +160,5 @@ def _convolutions() -> list[Asked]:
     ):  # fmt: skip
         rows = 64 * (side // stride) ** 2
         window = (64, side, cin, cout, kernel, stride)
-        out.append(Asked("conv", "bf16", 1, rows, cout, cin * kernel**2, "nn", window))
+        out.append(SweepRequest("conv", "bf16", 1, rows, cout, cin * kernel**2, "nn", window))
     return out

@@ -28,7 +28,7 @@ _OTHERS = 3  # other layouts a search over a workload tries
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckRequest:
     """A program and what is asked about it."""
 
     program: str
@@ -68,7 +68,7 @@ def read(
     layout: str | None,
     mode: str,
     flags: Mapping[str, str | None],
-) -> Asked:
+) -> CheckRequest:
     """The questions that the arguments ask; every failure is one line."""
     from chipwise.compiled.resolve import program_spec
 
@@ -105,7 +105,7 @@ def read(
         for each in given
         for word in (flag, each)
     ]
-    return Asked(program, spec.kind, questions, options=options, words=tuple(words))
+    return CheckRequest(program, spec.kind, questions, options=options, words=tuple(words))
 
 
 def _targets(on: str) -> list[Accelerators]:
@@ -161,7 +161,7 @@ def _workload(
     mode: str,
     options: Mapping[str, Option],
     flags: Mapping[str, str | None],
-) -> Asked:
+) -> CheckRequest:
     from chipwise.cli.workloads import LENGTHS, read_workload
 
     length = any(flags.get(flag) for flag in LENGTHS)
@@ -170,7 +170,7 @@ def _workload(
     questions = tuple(_ask(work, acc, layout, mode, options) for acc in targets)
     words = [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
     words += ["--mode", mode] if mode != "train" else []
-    return Asked(program, "workload", questions, work, mode, options, tuple(words))
+    return CheckRequest(program, "workload", questions, work, mode, options, tuple(words))
 
 
 def _ask(work: Workload, acc: Accelerators, layout: str | None, mode: str, options: Mapping[str, Option]) -> Question:

@@ -117,7 +117,7 @@ def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., No
         out: KeepFile = None,
     ) -> None:
         from chipwise.bench.session import plan
-        from chipwise.cli.render import formats
+        from chipwise.present.output import formats
 
         formats(output, "table", "json")
         request = _request(name, suites, device, frameworks, quick, suite_size, seconds, hostname)
@@ -180,7 +180,7 @@ def _request(
 def _list(planned: Plan, output: str, out: Path | None) -> None:
     from chipwise.cli.bench_blocks import plan_blocks
     from chipwise.cli.bench_records import plan_record
-    from chipwise.cli.render import emit, emit_json
+    from chipwise.present.output import emit, emit_json
 
     if output == "json":
         emit_json(plan_record(planned), out)
@@ -214,7 +214,7 @@ def _measure(request: Request, planned: Plan, output: str, out: Path | None) -> 
 def _results(session: Session, output: str) -> None:
     from chipwise.bench.file import text
     from chipwise.cli.bench_blocks import file_blocks
-    from chipwise.cli.render import emit, write
+    from chipwise.present.output import emit, write
 
     if output == "json":
         write(text(session.file), None)
@@ -245,8 +245,8 @@ def show(
     from chipwise.bench.point import COLUMNS, MORE_COLUMNS
     from chipwise.cli import bench_records
     from chipwise.cli.bench_blocks import file_blocks
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats, write
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats, write
 
     formats(output, "table", "json", "csv")
     found = read(file)
@@ -291,7 +291,7 @@ def diff(
     from chipwise.bench.file import read
     from chipwise.cli.bench_blocks import diff_blocks
     from chipwise.cli.bench_records import diff_record
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
     found = compare(read(before), read(after))
@@ -321,7 +321,7 @@ def roofline(
     from chipwise.bench.roofline import roofline as ceilings
     from chipwise.cli.bench_blocks import roofline_blocks
     from chipwise.cli.bench_records import roofline_record
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
     found = ceilings(read(file))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.bench.session import Event, Plan, Tell
 from chipwise.bench.show import name, rate
-from chipwise.cli.blocks import ASCII
+from chipwise.present.blocks import ASCII
+from chipwise.present.progress import progress
 from chipwise.units import format_seconds
 
 if TYPE_CHECKING:
@@ -42,28 +43,12 @@ def _plain(event: Event) -> None:
 
 @contextmanager
 def _live(total: int) -> Iterator[Tell]:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, highlight=False)
-    bar = Progress(
-        MofNCompleteColumn(),
-        BarColumn(30),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("", total=total)
+    with progress("measuring") as shown:
 
         def tell(event: Event) -> None:
             if event.measured is not None:
-                style = "" if event.measured.usable else "yellow"
-                console.print(escape(line(event.measured)), style=style, soft_wrap=True)
-            words = f"{event.framework} {name(event.point)}: {event.stage}"
-            bar.update(task, completed=event.done, description=escape(words))
+                shown.keep(line(event.measured), "" if event.measured.usable else "yellow")
+            shown.bar(event.done, total, f"{event.framework} {name(event.point)}: {event.stage}")
 
         yield tell
 

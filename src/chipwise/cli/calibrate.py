@@ -10,8 +10,8 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block
     from chipwise.predict.learnt import Learnt
+    from chipwise.present.blocks import Block
 
 EXAMPLES = """\b
 Examples:
@@ -82,10 +82,10 @@ def bench(
     from chipwise.bench.file import read
     from chipwise.calibrate.bench import learn
     from chipwise.catalog.measured import user_folder, write
-    from chipwise.cli.progress import progress
     from chipwise.cli.records import head
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
 
     formats(output, "table", "json")
     names = [path.name for path in files]
@@ -127,7 +127,7 @@ def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
 
 
 def _blocks(learnt: Learnt, path: Path, strong: bool) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
+    from chipwise.present.blocks import Table, Text
 
     found = {
         **{name: (t.points, t.error) for name, t in learnt.tables.items()},

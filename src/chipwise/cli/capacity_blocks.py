@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 
 from chipwise.catalog import Accelerators
-from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.replicas import words_of
 from chipwise.cli.serving_words import (
     cache_of,
@@ -20,6 +19,7 @@ from chipwise.cli.serving_words import (
     settings_of,
 )
 from chipwise.cli.words import interval, plural
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.serving.capacity import COUNT, LONG, Capacity, Search, Tried, front, trial_requests
 from chipwise.serving.flags import flags
 from chipwise.serving.service import Served
@@ -32,7 +32,7 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
     work, best = found.place.workload, found.best
     unit = load_unit(work.serve.arrival)
     out: list[Block] = [
-        Text(f"{work.name} on {acc}: {_promise(found)}; {requests_of(work.serve)}"),
+        Text(f"{work.name} on {acc}: {_slo(found)}; {requests_of(work.serve)}"),
         Text(_most(best, unit)),
     ]
     if job is not None:
@@ -56,7 +56,7 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
 
 def _most(best: Capacity, unit: str) -> str:
     """The largest load; where any number of users would hold, the largest output."""
-    serve, of = best.service.place.workload.serve, best.service
+    serve, of = best.service.target.workload.serve, best.service
     if serve.arrival.kind == "closed" and not serve.slo:
         output = best.served.token_rate.scaled(of.replicas)
         return (
@@ -66,11 +66,11 @@ def _most(best: Capacity, unit: str) -> str:
     return f"The most it carries is {rate(best.load)} {unit}, with {words_of(of)} ({best.load.evidence})"
 
 
-def _promise(found: Search) -> str:
+def _slo(found: Search) -> str:
     serve = found.place.workload.serve
     if serve.arrival.kind == "offline":
         return "as fast as it goes"
-    return "within " + ", ".join(str(bound) for bound in serve.slo) if serve.slo else "nothing promised"
+    return "within " + ", ".join(str(bound) for bound in serve.slo) if serve.slo else "no SLO"
 
 
 def asked_load(found: Search) -> float:
@@ -138,7 +138,7 @@ def _best(best: Capacity) -> Table:
     of, m = best.service, best.served.measures
     rows = [
         ["replicas", words_of(of)],
-        ["stack", of.place.stack.name],
+        ["stack", of.target.stack.name],
         ["settings", settings_of(of)],
         ["cache", cache_of(of)],
         [
@@ -171,7 +171,7 @@ def per_chip(c: Capacity, t: Tried) -> float:
 
 def replica_load(c: Capacity, t: Tried) -> float:
     """The load of all replicas together when each has the one that was tried."""
-    offline = c.service.place.workload.serve.arrival.kind == "offline"
+    offline = c.service.target.workload.serve.arrival.kind == "offline"
     return c.load.value if offline else t.load * c.service.replicas
 
 

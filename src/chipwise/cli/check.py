@@ -21,7 +21,7 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.cli.asking import Asked
+    from chipwise.cli.asking import CheckRequest
     from chipwise.compiled.cache import Cache
     from chipwise.compiled.check import Question, Report, Row
     from chipwise.compiled.process import Limits
@@ -159,9 +159,9 @@ def check(
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import asking, check_records
     from chipwise.cli.check_blocks import blocks, tuning_blocks
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.compiled.check import answer
     from chipwise.compiled.check import check as run
+    from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
     asked = asking.read(program, on, option or [], axes, choose or [], size or [], torch, layout, mode, flags)
@@ -218,7 +218,7 @@ def _cache(none: bool) -> Iterator[Cache]:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
-    from chipwise.cli.progress import progress
+    from chipwise.present.progress import progress
 
     seen: list[str] = []
     with progress("checking") as line:
@@ -232,7 +232,7 @@ def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
         yield shown
 
 
-def _tuned(asked: Asked, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
+def _tuned(asked: CheckRequest, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
     from dataclasses import replace
 
     from chipwise.compiled.job import Compiled, Job
@@ -254,10 +254,10 @@ def _tuned(asked: Asked, found: Report, ask: Callable[[Question], Row], limit: i
 
 
 def _dump(found: Report, folder: Path, cache: Cache) -> None:
-    from chipwise.cli.render import write
     from chipwise.compiled.compiler import module_text
     from chipwise.compiled.job import Compiled, Job
     from chipwise.errors import InputError
+    from chipwise.present.output import write
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.cli.blocks import Block, Table, Text
-from chipwise.cli.render import bar
 from chipwise.cli.words import interval, plural
+from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.text import bar
 from chipwise.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:

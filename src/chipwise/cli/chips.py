@@ -11,7 +11,7 @@ from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv, comple
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Figure, Offer
-    from chipwise.cli.blocks import Block
+    from chipwise.present.blocks import Block
     from chipwise.prices import PriceBook
 
 EXAMPLES = """\b
@@ -72,7 +72,7 @@ def chips(
     from chipwise.catalog import find_chip, load
     from chipwise.cli import records
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
 
     formats(output, "table", "json", "csv")
     book = book_of(prices, fx)
@@ -144,8 +144,8 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
 
 
 def _list(known: list[Chip], book: PriceBook) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
+    from chipwise.present.blocks import Table, Text
 
     headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
     rows = [
@@ -183,15 +183,15 @@ def _list(known: list[Chip], book: PriceBook) -> list[Block]:
 
 
 def _own(book: PriceBook) -> list[Block]:
-    from chipwise.cli.blocks import Text
+    from chipwise.present.blocks import Text
 
     return [Text(f"Prices: {book.origin}.")] if book.own else []
 
 
 def _detail(c: Chip, book: PriceBook) -> list[Block]:
     from chipwise.catalog import load
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
+    from chipwise.present.blocks import Table, Text
 
     words = frozenset({"figure", "unit", "source", "note", "date"})
     out: list[Block] = [
@@ -253,8 +253,8 @@ def _shown(f: Figure) -> str:
 
 def _offers(c: Chip, book: PriceBook) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import price
+    from chipwise.present.blocks import Table, Text
     from chipwise.prices import is_stale
 
     today = date.today()

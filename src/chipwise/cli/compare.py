@@ -22,8 +22,8 @@ from chipwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block, Table
-    from chipwise.compare import Candidate, Comparison, Row, Terms
+    from chipwise.compare import Candidate, Comparison, Terms, TrainingRow
+    from chipwise.present.blocks import Block, Table
     from chipwise.prices import Quote
 
 EXAMPLES = """\b
@@ -56,17 +56,17 @@ def compare(
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
     why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
-    the promise, and what they cost an hour and a million tokens.
+    the SLO, and what they cost an hour and a million tokens.
     """
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import compare_serving, records
     from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
     from chipwise.compare import compare as run
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.workload import Workload
 
     formats(output, "table", "json", "csv")
@@ -128,8 +128,8 @@ def terms_of(chips: str | None, deadline: str | None, budget: str | None, by: st
 
 def blocks(c: Comparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
+    from chipwise.present.blocks import Text
     from chipwise.units import format_count
     from chipwise.workload import metrics_that_matter
 
@@ -153,7 +153,7 @@ def blocks(c: Comparison) -> list[Block]:
 
 
 def _table(c: Comparison) -> Table:
-    from chipwise.cli.blocks import Table
+    from chipwise.present.blocks import Table
 
     rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
     headers = ["#", "chips", "layout", "step", "90 %", rate, "MFU", "time", "kWh", "on demand", "spot", "evidence"]
@@ -169,7 +169,7 @@ def _table(c: Comparison) -> Table:
     )
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TrainingRow) -> list[str]:
     from chipwise.units import format_seconds
 
     p, rate = row.prediction, row.tokens_per_s_per_chip.value

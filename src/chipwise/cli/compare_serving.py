@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block, Table
     from chipwise.compare import Candidate, Terms
-    from chipwise.compare.serving import ServingComparison
-    from chipwise.compare.serving_rows import Rent, ServingRow
+    from chipwise.compare.serving.comparer import Rent, ServingRow
+    from chipwise.compare.serving_comparison import ServingComparison
     from chipwise.predict.estimate import Estimate
+    from chipwise.present.blocks import Block, Table
     from chipwise.prices import PriceBook
     from chipwise.workload.serve import ServingWorkload
 
@@ -28,9 +28,9 @@ def show(
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli import records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json
-    from chipwise.compare.serving import compare_serving
+    from chipwise.compare.serving_comparison import compare_serving
+    from chipwise.present.output import emit, emit_csv, emit_json
+    from chipwise.present.progress import progress
 
     with progress("comparing") as shown:
         found = compare_serving(work, candidates, in_use(), taught(), terms, progress=shown, book=book)
@@ -44,8 +44,8 @@ def show(
 
 def blocks(c: ServingComparison) -> list[Block]:
     """A comparison for people."""
-    from chipwise.cli.blocks import Text
     from chipwise.cli.words import refusals
+    from chipwise.present.blocks import Text
     from chipwise.workload.serve_criteria import what_decides_serving
 
     out: list[Block] = [Text(_head(c)), _table(c)]
@@ -67,8 +67,8 @@ def _head(c: ServingComparison) -> str:
     else:
         work = str(demand)
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if _writes(c) else ""
-    promise = f", {', '.join(map(str, s.slo))}" if s.slo else ", no promise"
-    return f"{c.workload.name}: {work}{lengths}, {s.precision}{promise}; by {c.terms.objective}"
+    slo = f", {', '.join(map(str, s.slo))}" if s.slo else ", no SLO"
+    return f"{c.workload.name}: {work}{lengths}, {s.precision}{slo}; by {c.terms.objective}"
 
 
 def _writes(c: ServingComparison) -> bool:
@@ -76,11 +76,11 @@ def _writes(c: ServingComparison) -> bool:
 
 
 def _table(c: ServingComparison) -> Table:
-    from chipwise.cli.blocks import Table
-    from chipwise.compare.serving_rows import promised
+    from chipwise.compare.serving.comparer import slo_latencies
+    from chipwise.present.blocks import Table
 
     job, unit = c.market.demand.kind == "job", _unit(c)
-    latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in promised(c.rows[0])))
+    latencies = ["time"] if job else list(dict.fromkeys(name for name, _ in slo_latencies(c.rows[0])))
     each = "token" if _writes(c) else unit.removesuffix("s")
     headers = [
         "#",
@@ -114,10 +114,10 @@ def _unit(c: ServingComparison) -> str:
 
 
 def _cells(row: ServingRow, job: bool) -> list[str]:
-    from chipwise.compare.serving_rows import promised
+    from chipwise.compare.serving.comparer import slo_latencies
     from chipwise.units import format_seconds
 
-    times = [row.seconds] if job else [e for _, e in promised(row)]
+    times = [row.seconds] if job else [e for _, e in slo_latencies(row)]
     room = row.headroom
     return [
         str(row.accelerators),

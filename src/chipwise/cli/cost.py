@@ -182,12 +182,12 @@ def cost(
     from chipwise.cli.compare import terms_of
     from chipwise.cli.evidence import known_evidence, mixing
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_any
-    from chipwise.cost import Asked, chosen, cost_of
+    from chipwise.cost import CostAssumptions, chosen, cost_of
     from chipwise.cost.choose import read_kinds
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.workload import Workload
 
     formats(output, *BILL_FORMATS)
@@ -197,7 +197,9 @@ def cost(
     know, place = known_of(set_), place_of(site, energy_price, pue)
     utilisation = use_of(know, utilisation)
     program = program_of(framework, custom_kernels, now_on, check)
-    asked = Asked(book, place, know, years, utilisation, program, runs, epochs, draws, seed, kinds=read_kinds(terms))
+    asked = CostAssumptions(
+        book, place, know, years, utilisation, program, runs, epochs, draws, seed, kinds=read_kinds(terms)
+    )
     work = read_any(workload, flags)
     trained = isinstance(work, Workload)
     if evidence == "compiled" and not trained:

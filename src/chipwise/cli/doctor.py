@@ -9,9 +9,9 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block
     from chipwise.compiled.cache import Cache
     from chipwise.compiled.versions import Installed
+    from chipwise.present.blocks import Block
 
 EXAMPLES = """\b
 Examples:
@@ -42,9 +42,9 @@ def doctor(
     For a missing one, the command that installs it, and under which licence it comes; where this platform can't have
     it, the ways out.
     """
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.compiled.cache import default_cache
     from chipwise.compiled.versions import installed
+    from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
     found = installed()
@@ -113,8 +113,8 @@ def _install(each: Installed) -> str:
 
 
 def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
+    from chipwise.present.blocks import Table, Text
     from chipwise.units import format_bytes
 
     rows = [

@@ -24,8 +24,8 @@ def with_evidence(found: Prediction, evidence: str, calibration: Calibration) ->
     """The prediction by the evidence asked for: ``compiled`` refuses what can't be compiled, ``auto`` says so."""
     if evidence == "modelled":
         return found
-    from chipwise.cli.progress import stages
     from chipwise.compiled.prediction import compile_prediction, compiled_prediction, kept_prediction
+    from chipwise.present.progress import stages
 
     if evidence == "auto":
         made = kept_prediction(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from chipwise.catalog.calibration import Calibration
-from chipwise.cli.blocks import Block, Table, Text
-from chipwise.cli.render import bar
 from chipwise.cli.words import interval, plural
 from chipwise.predict.prediction import Prediction, collectives
+from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.text import bar
 from chipwise.prices import PriceBook, Quote, own_in_words
 from chipwise.units import format_bytes, format_count, format_money, format_seconds
 

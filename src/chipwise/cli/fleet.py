@@ -103,12 +103,12 @@ def plan(
     from chipwise.catalog.taught import taught
     from chipwise.cli import fleet_blocks, fleet_plot, fleet_records
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
     from chipwise.present import plots
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
 
     formats(output, *BILL_FORMATS)
     if plot is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.cli.blocks import Block, Table, Text
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.fleet.options import Asked
+    from chipwise.fleet.options import DemandRequest
     from chipwise.fleet.plan import FleetAnswer, FleetPlan
     from chipwise.fleet.planned import Wanted
 
@@ -22,7 +22,7 @@ def money(usd: float) -> str:
     return f"-{format_money(-usd)}" if usd < 0 else format_money(usd)
 
 
-def blocks(asked: Asked, found: FleetAnswer, wanted: Wanted) -> list[Block]:
+def blocks(asked: DemandRequest, found: FleetAnswer, wanted: Wanted) -> list[Block]:
     """The whole answer."""
     if found.plan is None:
         return [*_infeasible(asked, found), *_refused(found), *_assumptions(found)]
@@ -42,7 +42,7 @@ def blocks(asked: Asked, found: FleetAnswer, wanted: Wanted) -> list[Block]:
     ]
 
 
-def _head(asked: Asked, plan: FleetPlan, wanted: Wanted) -> list[Block]:
+def _head(asked: DemandRequest, plan: FleetPlan, wanted: Wanted) -> list[Block]:
     periods = plan.problem.periods
     proved = f"no plan is cheaper by more than {plan.gap:.2%}"
     late = f" (the time limit of {format_seconds(wanted.time_limit)} was reached)" if plan.timed_out else ""
@@ -64,7 +64,7 @@ def _groups(plan: FleetPlan) -> list[tuple[str, range]]:
     ]
 
 
-def _holdings(asked: Asked, plan: FleetPlan) -> list[Block]:
+def _holdings(asked: DemandRequest, plan: FleetPlan) -> list[Block]:
     groups = _groups(plan)
     rows = []
     for name in plan.used():
@@ -89,7 +89,7 @@ def _holdings(asked: Asked, plan: FleetPlan) -> list[Block]:
     return out
 
 
-def _work(asked: Asked, plan: FleetPlan) -> list[Block]:
+def _work(asked: DemandRequest, plan: FleetPlan) -> list[Block]:
     rows: list[list[str]] = []
     periods = plan.problem.periods
     for work in dict.fromkeys(asked.works.values()):
@@ -235,7 +235,7 @@ def _advice(found: FleetAnswer) -> list[Block]:
     return out
 
 
-def _infeasible(asked: Asked, found: FleetAnswer) -> list[Block]:
+def _infeasible(asked: DemandRequest, found: FleetAnswer) -> list[Block]:
     many = len(found.relax)
     fewest = (
         "The fewest constraints"

@@ -9,7 +9,7 @@ from chipwise.cli.records import accelerators, estimate, head
 
 if TYPE_CHECKING:
     from chipwise.fleet.advice import Advice
-    from chipwise.fleet.options import Asked, Placed
+    from chipwise.fleet.options import DemandRequest, Placed
     from chipwise.fleet.plan import FleetAnswer, FleetPlan
     from chipwise.fleet.planned import Wanted
     from chipwise.prices.focus import Charge
@@ -25,7 +25,7 @@ PRICING = {
 SERVICES = {"energy": "energy", "space, upkeep, staff, interest": "other", "capex": "compute"}
 
 
-def record(asked: Asked, found: FleetAnswer, wanted: Wanted) -> dict[str, Any]:
+def record(asked: DemandRequest, found: FleetAnswer, wanted: Wanted) -> dict[str, Any]:
     """The whole answer."""
     p = asked.problem
     return {
@@ -91,7 +91,7 @@ def _advice(a: Advice) -> dict[str, Any]:
     }
 
 
-def _supply(asked: Asked, name: str) -> dict[str, Any]:
+def _supply(asked: DemandRequest, name: str) -> dict[str, Any]:
     p, o = asked.problem, asked.origins[name]
     s = p.supply(name)
     pool = p.pool(s.pool)
@@ -130,7 +130,7 @@ def _summary(plan: FleetPlan | None) -> dict[str, Any] | None:
     }
 
 
-def _plan(asked: Asked, plan: FleetPlan) -> dict[str, Any]:
+def _plan(asked: DemandRequest, plan: FleetPlan) -> dict[str, Any]:
     names = [x.name for x in plan.problem.periods]
     blocks = [b.name for b in plan.problem.blocks]
     chips = {p.id: p.chips for p in plan.problem.pools}
@@ -214,7 +214,7 @@ def _relax(found: FleetAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def rows(asked: Asked, found: FleetAnswer) -> list[dict[str, Any]]:
+def rows(asked: DemandRequest, found: FleetAnswer) -> list[dict[str, Any]]:
     """A row for each supply and period of the plan, for CSV; what gives way where there is none."""
     plan = found.plan
     if plan is None:
@@ -241,7 +241,7 @@ def rows(asked: Asked, found: FleetAnswer) -> list[dict[str, Any]]:
     return out
 
 
-def focus(asked: Asked, found: FleetAnswer) -> list[dict[str, str]]:
+def focus(asked: DemandRequest, found: FleetAnswer) -> list[dict[str, str]]:
     """Rows of a FOCUS 1.1 bill: what is paid in each period of the plan, by supply and kind of cost."""
     from chipwise.errors import Refusal
     from chipwise.prices.focus import focus_rows
@@ -259,7 +259,7 @@ def focus(asked: Asked, found: FleetAnswer) -> list[dict[str, str]]:
     )
 
 
-def _charge(asked: Asked, plan: FleetPlan, t: int, kind: str, name: str, usd: float) -> Charge:
+def _charge(asked: DemandRequest, plan: FleetPlan, t: int, kind: str, name: str, usd: float) -> Charge:
     from chipwise.prices.focus import CHIP_HOURS, Charge
 
     calendar = asked.demand.calendar

@@ -124,9 +124,9 @@ def submit(
 
     from chipwise.cli import jobs_blocks, jobs_records
     from chipwise.cli.pricing import read_pools
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.io.atomic import check_writable
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.route.estimates import admit, estimator
     from chipwise.route.ledger import Submission, open_ledger
     from chipwise.route.policies import policy_named
@@ -186,8 +186,8 @@ def list_(
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json", "csv")
@@ -211,7 +211,7 @@ def show(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutF
     import time
 
     from chipwise.cli import jobs_blocks, jobs_output, jobs_records
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")
@@ -230,7 +230,7 @@ def explain(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: O
     import time
 
     from chipwise.cli import jobs_records, jobs_story
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")
@@ -269,8 +269,8 @@ def wait(
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.route.ledger import open_ledger
     from chipwise.units import parse_duration
 
@@ -324,8 +324,8 @@ def _change(what: str, ids: list[str], ledger: str, output: str, out: Path | Non
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.io.atomic import check_writable
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from chipwise.cli.blocks import Block, Table, Text
 from chipwise.cli.words import interval, plural
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.cli.blocks import Block, Text
 from chipwise.cli.jobs_blocks import safe
+from chipwise.present.blocks import Block, Text
 
 if TYPE_CHECKING:
     from chipwise.route.ledger import Ledger

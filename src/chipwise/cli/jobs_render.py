@@ -83,10 +83,10 @@ def render(
     import time
 
     from chipwise.cli.pricing import read_pools
-    from chipwise.cli.progress import progress
     from chipwise.cli.records import head
-    from chipwise.cli.render import emit_json, formats, write
     from chipwise.errors import Refusal, UnknownName
+    from chipwise.present.output import emit_json, formats, write
+    from chipwise.present.progress import progress
     from chipwise.route.estimates import admit, estimator
     from chipwise.route.load import load_jobs
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from chipwise.cli.blocks import Block, Text
 from chipwise.cli.jobs_blocks import asked, headed, lasted, options, safe, unable
 from chipwise.cli.jobs_output import Output, outputs
 from chipwise.cli.jobs_output import blocks as printed
 from chipwise.cli.words import plural
+from chipwise.present.blocks import Block, Text
 from chipwise.route.ledger.records import ACTIVE, CANCELLED, DONE, PARKED, WAITING
 from chipwise.units import format_money
 

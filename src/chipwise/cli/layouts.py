@@ -18,8 +18,8 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
-    from chipwise.cli.blocks import Block, Table
     from chipwise.layout import Found, SearchResult
+    from chipwise.present.blocks import Block, Table
     from chipwise.workload import Workload
 
 EXAMPLES = """\b
@@ -54,10 +54,10 @@ def layouts(
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import in_use
     from chipwise.cli import records
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.workloads import read_workload
     from chipwise.layout import search
     from chipwise.predict.setup import named_stack
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
 
     formats(output, "table", "json", "csv")
     acc = parse(on)
@@ -74,9 +74,9 @@ def layouts(
 
 def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
     """A search for people."""
-    from chipwise.cli.blocks import Text
     from chipwise.cli.words import plural
     from chipwise.layout import in_words
+    from chipwise.present.blocks import Text
     from chipwise.units import format_bytes, format_seconds
 
     fits = r.evaluated - r.too_large
@@ -104,7 +104,7 @@ def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
 
 
 def _table(found: tuple[Found, ...], r: SearchResult, title: str) -> Table:
-    from chipwise.cli.blocks import Table
+    from chipwise.present.blocks import Table
     from chipwise.units import format_bytes, format_seconds
 
     rows = [

@@ -38,8 +38,8 @@ from chipwise.cli import (
     simulate,
     validate,
 )
-from chipwise.cli.render import PipeClosed
 from chipwise.errors import ChipwiseError
+from chipwise.present.output import PipeClosed
 
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
 VERBS: dict[str, Any] = {

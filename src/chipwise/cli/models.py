@@ -9,7 +9,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJsonCsv, complete_models
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block
+    from chipwise.present.blocks import Block
     from chipwise.workload.presets import Preset
 
 EXAMPLES = """\b
@@ -39,7 +39,7 @@ def models(
     Any of these names is a WORKLOAD for compare, predict and layouts, together with flags such as --batch.
     """
     from chipwise.cli import records
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
 
     formats(output, "table", "json", "csv")
     found = _found(name)
@@ -75,8 +75,8 @@ def _flat(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(found: list[Preset]) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
+    from chipwise.present.blocks import Table, Text
     from chipwise.units import format_count
     from chipwise.workload.params import count
 

@@ -11,11 +11,11 @@ import typer
 from chipwise.cli.options import OutFile, TableJson, one_of
 
 if TYPE_CHECKING:
-    from chipwise.cli.blocks import Block
     from chipwise.numerics.compare import Compared
     from chipwise.numerics.runs import Count, Run
     from chipwise.numerics.statistics import Paired
     from chipwise.numerics.study import Study
+    from chipwise.present.blocks import Block
 
 EXAMPLES = """\b
 Examples:
@@ -85,13 +85,13 @@ def numerics(
     without fp32 master weights; final losses and curves are compared by a paired test. Without an accelerator, low
     precision is emulated by rounding.
     """
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.numerics.plot import draw
     from chipwise.numerics.programs import load
     from chipwise.numerics.recipes import chosen
     from chipwise.numerics.study import SEEDS, study
     from chipwise.present import plots
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
 
     formats(output, "table", "json")
     recipes = chosen(precisions)
@@ -119,9 +119,9 @@ def _foldered(out: Path | None) -> None:
 
 
 def _blocks(found: Study) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.words import plural
     from chipwise.numerics.compare import RULE
+    from chipwise.present.blocks import Table, Text
 
     m, optimizer = found.margins, found.program.optimizer
     title = (
@@ -158,7 +158,7 @@ def _blocks(found: Study) -> list[Block]:
 
 
 def _table(found: Study) -> Block:
-    from chipwise.cli.blocks import Table
+    from chipwise.present.blocks import Table
 
     m = found.margins
     rows = [["fp32", f"{m.final_mean:.4g}", "-", "-", "-", "-", "-", "0", "reference"]]

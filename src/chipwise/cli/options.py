@@ -260,7 +260,7 @@ TtftOpt = Annotated[
     typer.Option(
         "--ttft",
         metavar="TIME",
-        help="Promise: time to the first token, p99 unless written p90:500ms.",
+        help="SLO: time to the first token, p99 unless written p90:500ms.",
         show_default=False,
     ),
 ]
@@ -269,17 +269,17 @@ TpotOpt = Annotated[
     typer.Option(
         "--tpot",
         metavar="TIME",
-        help="Promise: time per later token, such as 50ms or p90:40ms,p99:60ms.",
+        help="SLO: time per later token, such as 50ms or p90:40ms,p99:60ms.",
         show_default=False,
     ),
 ]
 ItlOpt = Annotated[
     str | None,
-    typer.Option("--itl", metavar="TIME", help="Promise: every gap between two tokens.", show_default=False),
+    typer.Option("--itl", metavar="TIME", help="SLO: every gap between two tokens.", show_default=False),
 ]
 E2eOpt = Annotated[
     str | None,
-    typer.Option("--e2e", metavar="TIME", help="Promise: time to the whole answer.", show_default=False),
+    typer.Option("--e2e", metavar="TIME", help="SLO: time to the whole answer.", show_default=False),
 ]
 DenoiseStepsOpt = Annotated[
     str | None,

@@ -14,7 +14,7 @@ from chipwise.cli.router import LedgerOpt, complete_yaml
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.cli.blocks import Block
+    from chipwise.present.blocks import Block
     from chipwise.route.backend import Capacity
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import BackendRow
@@ -98,8 +98,8 @@ def pools(
     """List the pools of a file: chip, room where the backend answers, price, terms, whether they are drained."""
     if context.invoked_subcommand is not None:
         return
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
 
     formats(output, "table", "json", "csv")
     read = _read(pools)
@@ -203,9 +203,9 @@ def _read(pools: Path | None) -> Pools:
 def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, output: str, out: Path | None) -> None:
     import time
 
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
 
     formats(output, "table", "json")
@@ -224,8 +224,8 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
 
 
 def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool) -> list[Block]:
-    from chipwise.cli.blocks import Table, Text
     from chipwise.cli.jobs_blocks import safe
+    from chipwise.present.blocks import Table, Text
 
     rows = []
     for s in found:

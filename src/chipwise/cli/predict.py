@@ -75,10 +75,10 @@ def predict(
     from chipwise.cli.evidence import known_evidence, with_evidence
     from chipwise.cli.explain import explanation, price_words, summary
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.render import emit, emit_json, formats
     from chipwise.cli.workloads import read_workload
     from chipwise.predict.prediction import collectives
     from chipwise.predict.setup import named_stack
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.prices import quote
 
     formats(output, "table", "json")

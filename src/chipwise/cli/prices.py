@@ -127,8 +127,8 @@ def prices(
     """
     from chipwise.cli import prices_blocks
     from chipwise.cli.pricing import book_of
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.errors import InputError
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
     from chipwise.prices.lines import cheapest_of_each, price_lines
 
     if context.invoked_subcommand is not None:
@@ -219,7 +219,7 @@ def skypilot(
     used are counted by reason.
     """
     from chipwise.cli.pricing import day_of
-    from chipwise.cli.render import formats
+    from chipwise.present.output import formats
     from chipwise.prices.skypilot import read_skypilot
 
     formats(output, "table", "json")
@@ -247,9 +247,9 @@ def focus(
     commitments and lines without an accelerator are left out, counted with what they cost.
     """
     from chipwise.cli.pricing import rates_of
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import formats
     from chipwise.errors import InputError
+    from chipwise.present.output import formats
+    from chipwise.present.progress import progress
     from chipwise.prices.focus_import import read_focus
 
     formats(output, "table", "json")
@@ -263,7 +263,7 @@ def focus(
 def _write(found: Imported, kind: str, files: Sequence[Path], out: Path, output: str) -> None:
     """The file of own prices, and on stdout what is in it."""
     from chipwise.cli import prices_blocks
-    from chipwise.cli.render import emit, emit_json, write
+    from chipwise.present.output import emit, emit_json, write
     from chipwise.prices.own import own_csv
 
     write(own_csv(found.rows), out)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators, Chip, Offer
-    from chipwise.compare import Comparison, Refused, Row
-    from chipwise.compare.serving import ServingComparison
-    from chipwise.compare.serving_rows import Rent, ServingRow
+    from chipwise.compare import Comparison, Refused, TrainingRow
+    from chipwise.compare.serving.comparer import Rent, ServingRow
+    from chipwise.compare.serving_comparison import ServingComparison
     from chipwise.layout import Found, SearchResult
     from chipwise.predict.estimate import Estimate
     from chipwise.predict.prediction import Prediction
@@ -104,7 +104,7 @@ def prediction(p: Prediction) -> dict[str, Any]:
     }
 
 
-def row(r: Row, rank: int) -> dict[str, Any]:
+def row(r: TrainingRow, rank: int) -> dict[str, Any]:
     """One row of a comparison."""
     return {
         "rank": rank,
@@ -262,7 +262,7 @@ def rent(row: ServingRow, r: Rent | None) -> dict[str, Any] | None:
 
 def serving_row(r: ServingRow, rank: int) -> dict[str, Any]:
     """One row of a comparison of services."""
-    from chipwise.compare.serving_rows import promised
+    from chipwise.compare.serving.comparer import slo_latencies
 
     s, m = r.served, r.served.measures
     return {
@@ -271,8 +271,8 @@ def serving_row(r: ServingRow, rank: int) -> dict[str, Any]:
         "split": str(r.split),
         "chips_per_replica": r.split.chips,
         "replicas": r.fleet.replicas,
-        "stack": s.service.place.stack.id,
-        "latencies_seconds": {name: estimate(e) for name, e in promised(r)},
+        "stack": s.service.target.stack.id,
+        "latencies_seconds": {name: estimate(e) for name, e in slo_latencies(r)},
         "alone_seconds": estimate(r.alone),
         "units_per_second": estimate(r.unit_rate),
         "requests_per_second": estimate(r.request_rate),
@@ -333,11 +333,11 @@ def serving_comparison(c: ServingComparison) -> dict[str, Any]:
 
 def serving_rows(c: ServingComparison) -> list[dict[str, Any]]:
     """A comparison of services as flat rows, for CSV."""
-    from chipwise.compare.serving_rows import promised
+    from chipwise.compare.serving.comparer import slo_latencies
 
     out: list[dict[str, Any]] = []
     for i, r in enumerate(c.rows):
-        latencies = {f"{name.replace(' ', '_')}_s": e.value for name, e in promised(r)}
+        latencies = {f"{name.replace(' ', '_')}_s": e.value for name, e in slo_latencies(r)}
         million = [r.per_million(rented) for rented in (r.ondemand, r.spot)]
         out.append(
             {
@@ -347,7 +347,7 @@ def serving_rows(c: ServingComparison) -> list[dict[str, Any]]:
                 "chips": r.accelerators.count,
                 "split": str(r.split),
                 "replicas": r.fleet.replicas,
-                "stack": r.served.service.place.stack.id,
+                "stack": r.served.service.target.stack.id,
                 **latencies,
                 "alone_s": r.alone.value,
                 "units_per_s": r.unit_rate.value,

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from chipwise.cli.words import plural
 from chipwise.errors import InputError, NoLayout, Refusal
 from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
-from chipwise.serving.pace import EngineConfig
-from chipwise.serving.service import Place, Served, Service, service
+from chipwise.serving.service import Served, Service, ServingTarget, service
 from chipwise.serving.setup import engine_config
 from chipwise.serving.split import Split
+from chipwise.serving.step_times import EngineConfig
 
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServiceRequest:
     """What the options say; None: not said."""
 
     split: Split | None = None
@@ -66,7 +66,9 @@ def check_chips(split: Split, replicas: int | None, chips: int) -> None:
         raise NoLayout(f"{equation} = {need} is more than chips({chips})", "a smaller split or more chips would do")
 
 
-def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Progress | None = None) -> Service:
+def service_of(
+    at: ServingTarget, chips: int, asked: ServiceRequest, seed: int = 0, progress: Progress | None = None
+) -> Service:
     """The service that was asked for; a split that is not named is the one that carries most."""
     check_chips(asked.split or Split(), asked.total_replicas, chips)
     split = asked.split or best_split(at, chips, asked.total_replicas, seed, progress)
@@ -74,7 +76,7 @@ def service_of(at: Place, chips: int, asked: Asked, seed: int = 0, progress: Pro
     return service(at, split, count, asked.router, config(at, asked), asked.pools)
 
 
-def config(at: Place, asked: Asked) -> EngineConfig:
+def config(at: ServingTarget, asked: ServiceRequest) -> EngineConfig:
     """The stack's own settings but for those named."""
     own = engine_config(at.stack)
     return replace(
@@ -82,46 +84,46 @@ def config(at: Place, asked: Asked) -> EngineConfig:
     )
 
 
-def best_split(at: Place, chips: int, replicas: int | None, seed: int, progress: Progress | None) -> Split:
-    """The split with the largest load over the chips, or of so many replicas; an impossible promise doesn't count."""
+def best_split(at: ServingTarget, chips: int, replicas: int | None, seed: int, progress: Progress | None) -> Split:
+    """The split with the largest load over the chips, or of so many replicas; an impossible SLO doesn't count."""
     room = chips // replicas if replicas else chips
     try:
         found = _search(at, room, seed, progress)
     except Refusal as refusal:
-        if type(refusal) is not Refusal:  # nothing fits or is legal: no promise changes that
+        if type(refusal) is not Refusal:  # nothing fits or is legal: no SLO changes that
             raise
-        found = _search(without_promise(at), room, seed, progress)
+        found = _search(without_slo(at), room, seed, progress)
     if not replicas:
         return found.best.service.replica.split
     return max(found.found, key=lambda c: c.worth / c.service.replicas).service.replica.split
 
 
-def _search(at: Place, chips: int, seed: int, progress: Progress | None) -> Search:
+def _search(at: ServingTarget, chips: int, seed: int, progress: Progress | None) -> Search:
     return search(at, chips, seed, tune=False, progress=progress)
 
 
-def without_promise(at: Place) -> Place:
-    """The same requests with nothing promised."""
+def without_slo(at: ServingTarget) -> ServingTarget:
+    """The same requests with no SLO."""
     return replace(at, workload=replace(at.workload, serve=replace(at.workload.serve, slo=())))
 
 
 def carried(of: Service, seed: int) -> float:
-    """The largest load of a service before its queue grows, whatever was promised."""
-    return capacity_of(replace(of, place=without_promise(of.place)), trial_requests(of.place, seed)).load.value
+    """The largest load of a service before its queue grows, whatever the SLO."""
+    return capacity_of(replace(of, target=without_slo(of.target)), trial_requests(of.target, seed)).load.value
 
 
 def overloaded(served: Served, field: str, seed: int) -> InputError:
-    """That more arrives than a service carries: how much it carries, and how much within the promise."""
+    """That more arrives than a service carries: how much it carries, and how much within the SLO."""
     of = served.service
     asked, most = served.simulation.requests.rate, carried(of, seed)
     most = most if most < asked else served.measures.request_rate.value  # so near that a short run can't tell
-    words = f"at most the {most:.3g} requests/s that {of.place.chip.id}:{of.chips} carries as {words_of(of)}"
-    if of.place.workload.serve.slo:
-        kept = capacity_of(of, trial_requests(of.place, seed))
+    words = f"at most the {most:.3g} requests/s that {of.target.chip.id}:{of.chips} carries as {words_of(of)}"
+    if of.target.workload.serve.slo:
+        kept = capacity_of(of, trial_requests(of.target, seed))
         words += (
-            f", {min(kept.load.value, most):.3g} within the promise"
+            f", {min(kept.load.value, most):.3g} within the SLO"
             if kept.load.value > 0
-            else f", none within the promise ({kept.limit})"
+            else f", none within the SLO ({kept.limit})"
         )
     return InputError(field, f"{asked:.4g}", f"{words}: {served.measures.saturated}")
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from chipwise.catalog.economics import Economics
-    from chipwise.cli.progress import Progress
-    from chipwise.compare import Candidate, Row, Terms
-    from chipwise.compare.serving_rows import Rent, ServingRow
-    from chipwise.cost import Asked, Statement
+    from chipwise.compare import Candidate, Terms, TrainingRow
+    from chipwise.compare.serving.comparer import Rent, ServingRow
+    from chipwise.cost import CostAssumptions, Statement
+    from chipwise.present.progress import Progress
     from chipwise.prices import PriceBook, Quote
     from chipwise.report.parts import Report
 
@@ -106,7 +106,7 @@ def report(
     from chipwise.cli.cost import known_of, place_of, program_of, use_of
     from chipwise.cli.evidence import known_evidence
     from chipwise.cli.pricing import book_of
-    from chipwise.cost import Asked
+    from chipwise.cost import CostAssumptions
     from chipwise.errors import InputError
 
     printer = _ready(output)
@@ -132,7 +132,7 @@ def report(
         raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
     terms = terms_of(chips, deadline, budget, by)
     know = known_of(set_)
-    asked = Asked(
+    asked = CostAssumptions(
         book_of(prices, fx),
         place_of(site),
         know,
@@ -145,9 +145,9 @@ def report(
 
 def _write(made: Report, output: Path, printer: str | None) -> None:
     """The report into its file, and what it says first."""
-    from chipwise.cli.blocks import Text
-    from chipwise.cli.render import emit
     from chipwise.io.atomic import atomic_write
+    from chipwise.present.blocks import Text
+    from chipwise.present.output import emit
     from chipwise.report.page import page
 
     html = page(made)
@@ -214,11 +214,11 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
 
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
-    from chipwise.cli.progress import progress
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
     from chipwise.fleet.planner import TIME_LIMIT_S
+    from chipwise.present.progress import progress
     from chipwise.report.fleet import fleet_report
     from chipwise.units import DAY, parse_duration
 
@@ -243,17 +243,17 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
 
 
 def _compared(
-    text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str, asked: Asked
+    text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str, asked: CostAssumptions
 ) -> Report:
     """The report of a workload of either kind."""
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli.evidence import mixing
-    from chipwise.cli.progress import progress
     from chipwise.cli.workloads import read_any
     from chipwise.compare import compare
-    from chipwise.compare.serving import compare_serving
+    from chipwise.compare.serving_comparison import compare_serving
     from chipwise.errors import InputError
+    from chipwise.present.progress import progress
     from chipwise.report.service import service_report
     from chipwise.report.training import training_report
     from chipwise.workload import Workload
@@ -288,14 +288,20 @@ def _usd(price: Quote | Rent | None) -> float:
 
 
 def _billed(
-    rows: Sequence[Row] | Sequence[ServingRow], pick: Row | ServingRow | None, asked: Asked, shown: Progress
+    rows: Sequence[TrainingRow] | Sequence[ServingRow],
+    pick: TrainingRow | ServingRow | None,
+    asked: CostAssumptions,
+    shown: Progress,
 ) -> list[Statement]:
     """What the pick and those that rank next cost on every kind of terms, the pick first."""
     from chipwise.cost import state_cost
 
     if pick is None:
         return []
-    leading: list[Row | ServingRow] = [pick, *[row for row in rows if row is not pick and row.ondemand][: BILLED - 1]]
+    leading: list[TrainingRow | ServingRow] = [
+        pick,
+        *[row for row in rows if row is not pick and row.ondemand][: BILLED - 1],
+    ]
     by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
     leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]
     bills = []

@@ -161,9 +161,9 @@ def run(
     hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
     """
     from chipwise.cli.pricing import read_pools
-    from chipwise.cli.render import formats
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
+    from chipwise.present.output import formats
     from chipwise.route.ledger import open_ledger
     from chipwise.route.policies import check_weights, policy_named
     from chipwise.route.router.endpoint import read_token
@@ -203,9 +203,9 @@ def _run(
 ) -> None:
     import socket
 
-    from chipwise.cli.progress import waiting
-    from chipwise.cli.render import emit, emit_json
     from chipwise.cli.router_lines import Told
+    from chipwise.present.output import emit, emit_json
+    from chipwise.present.progress import waiting
     from chipwise.route.backends.named import backend_name, backends_of
     from chipwise.route.router import Router, identity
     from chipwise.route.router.endpoint import Endpoint
@@ -333,7 +333,7 @@ def status(
     import time
 
     from chipwise.cli import router_lines
-    from chipwise.cli.render import emit, emit_json, formats
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
     from chipwise.route.router.status import router_status
 

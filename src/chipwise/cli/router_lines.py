@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from chipwise.cli.blocks import ASCII, Block, Table, Text
-from chipwise.cli.render import PipeClosed
+from chipwise.present.blocks import ASCII, Block, Table, Text
+from chipwise.present.output import PipeClosed
 from chipwise.route.load import Pools
 from chipwise.route.router import Router, TickReport
 from chipwise.route.router.status import Status

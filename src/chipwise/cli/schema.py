@@ -34,8 +34,8 @@ def schema(
     """Print the JSON Schema of a kind of file."""
     import json
 
-    from chipwise.cli.render import write
     from chipwise.errors import InputError
+    from chipwise.present.output import write
 
     if file not in FILES:
         raise InputError("FILE", file, f"one of {', '.join(FILES)}")

@@ -21,7 +21,7 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
-    from chipwise.serving.service import Place
+    from chipwise.serving.service import ServingTarget
 
 EXAMPLES = """\b
 Examples:
@@ -171,16 +171,16 @@ def simulate(
 ) -> None:
     """Serve a stream of requests on chips, iteration by iteration.
 
-    Time to first token, time per token and end to end by percentile with 90 % intervals, rates, whether the promise
+    Time to first token, time per token and end to end by percentile with 90 % intervals, rates, whether the SLO
     is kept, use of cache and compute, power, and the stack's own flags.
     """
     from chipwise.cli import serving_plot, serving_records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_json, formats
-    from chipwise.cli.replicas import Asked, named_split, overloaded, read_pools, service_of
+    from chipwise.cli.replicas import ServiceRequest, named_split, overloaded, read_pools, service_of
     from chipwise.cli.serving_blocks import served_blocks
     from chipwise.errors import InputError
     from chipwise.present import plots
+    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.serving.service import run
 
     formats(output, "table", "json")
@@ -189,7 +189,7 @@ def simulate(
     if disaggregate is not None and replicas is not None:
         raise InputError("--replicas", replicas, "no such option beside --disaggregate, which says both numbers")
     pools = None if disaggregate is None else read_pools(disaggregate)
-    asked = Asked(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
+    asked = ServiceRequest(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
     if plot is not None:
         plots.ready(plot)
     acc, at = _place(workload, on, flags)
@@ -223,16 +223,16 @@ def capacity(
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Find the largest load that chips carry within a promise.
+    """Find the largest load that chips carry within an SLO.
 
     Every split of the replicas, the best one's interval, settings and flags, and the Pareto front of speed for a user
     against the output of a chip. The rate of the workload is not the load tried; it says how many chips it takes.
     """
     from chipwise.cli import serving_records
     from chipwise.cli.capacity_blocks import capacity_blocks
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
     from chipwise.cli.replicas import check_chips, named_split
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.serving.capacity import search
     from chipwise.serving.service import run
 
@@ -253,19 +253,19 @@ def capacity(
         emit(capacity_blocks(found, acc, seed, job), out)
 
 
-def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, Place]:
+def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, ServingTarget]:
     """The chips, and the workload on them."""
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
     from chipwise.cli.workloads import read_serving
-    from chipwise.serving.service import place
+    from chipwise.serving.service import serving_target
 
     acc = parse(on)
-    return acc, place(read_serving(workload, flags), acc.chip, in_use(), taught())
+    return acc, serving_target(read_serving(workload, flags), acc.chip, in_use(), taught())
 
 
-def _rate_field(at: Place, flags: Flags) -> str:
+def _rate_field(at: ServingTarget, flags: Flags) -> str:
     """Where the rate of the requests was said."""
     if flags.get("rate"):
         return "--rate"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from chipwise.catalog import Accelerators
-from chipwise.cli.blocks import Block, Table, Text
-from chipwise.cli.replicas import Asked, words_of
+from chipwise.cli.replicas import ServiceRequest, words_of
 from chipwise.cli.serving_words import (
     METRICS,
     arrival_of,
@@ -19,31 +18,32 @@ from chipwise.cli.serving_words import (
 )
 from chipwise.cli.words import interval, plural
 from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.serving.flags import flags
-from chipwise.serving.measures import Kept, Spread
+from chipwise.serving.measures import SloCheck, Spread
 from chipwise.serving.service import Served
 from chipwise.units import format_seconds
 
 PERCENTILES = ("p50", "p90", "p99")
 
 
-def served_blocks(served: Served, acc: Accelerators, asked: Asked, seed: int) -> list[Block]:
-    """The service, latencies, rates, the promise, use, flags and assumptions, in that order."""
+def served_blocks(served: Served, acc: Accelerators, asked: ServiceRequest, seed: int) -> list[Block]:
+    """The service, latencies, rates, the SLO, use, flags and assumptions, in that order."""
     of = served.service
-    work = of.place.workload
+    work = of.target.workload
     out: list[Block] = [
         Text(f"{work.name} on {acc}: {arrival_of(served)}; {requests_of(work.serve)}"),
         _service(served, acc, asked),
         _latency(served),
         _rates(served),
     ]
-    if served.measures.kept:
+    if served.measures.slo_checks:
         out.append(
             Table(
                 ["bound", "has", "90 %", "answer"],
-                [_kept(k, served) for k in served.measures.kept],
+                [_kept(k, served) for k in served.measures.slo_checks],
                 frozenset({"bound", "answer"}),
-                title="Promise",
+                title="SLO",
             )
         )
     if said := flags(of):
@@ -51,7 +51,7 @@ def served_blocks(served: Served, acc: Accelerators, asked: Asked, seed: int) ->
     return [*out, Text("Assumptions", True), *(Text(f"  {line}") for line in assumptions(served, acc, seed))]
 
 
-def _service(served: Served, acc: Accelerators, asked: Asked) -> Table:
+def _service(served: Served, acc: Accelerators, asked: ServiceRequest) -> Table:
     of = served.service
     how = "named" if asked.split else "chosen: it carries most of the splits that fit"
     replicas = f"{words_of(of)} ({how})"
@@ -60,7 +60,7 @@ def _service(served: Served, acc: Accelerators, asked: Asked) -> Table:
         [
             ["replicas", replicas],
             ["router", of.router if of.prefill is None else "least_loaded, in both pools"],
-            ["stack", of.place.stack.name],
+            ["stack", of.target.stack.name],
             ["settings", settings_of(of)],
             ["cache", cache_of(of)],
         ],
@@ -74,7 +74,7 @@ def spreads(served: Served) -> list[tuple[str, Spread]]:
     """Every latency there is; an offline job's requests all wait from the start, so only gaps mean something."""
     every = (("ttft", served.ttft), ("tpot", served.tpot), ("itl", served.itl), ("e2e", served.e2e))
     left: tuple[str, ...] = ()
-    if served.service.place.workload.serve.unit != "tokens":
+    if served.service.target.workload.serve.unit != "tokens":
         left = ("ttft",)  # the first token is the whole answer
     elif served.simulation.requests.kind == "offline":
         left = ("ttft", "e2e")
@@ -101,7 +101,7 @@ def _time(e: Estimate) -> str:
 
 
 def _rates(served: Served) -> Table:
-    of, m, unit = served.service, served.measures, served.service.place.workload.serve.unit
+    of, m, unit = served.service, served.measures, served.service.target.workload.serve.unit
     rows = [["answered", f"{rate(served.request_rate)} requests/s"]]
     if served.simulation.requests.kind == "offline":
         ends = deadline_of(served)
@@ -110,13 +110,13 @@ def _rates(served: Served) -> Table:
             [
                 "job",
                 f"{_time(duration_of(served))} for "
-                f"{plural(of.place.workload.serve.requests or m.requests, 'request')}" + (f"; {ends}" if ends else ""),
+                f"{plural(of.target.workload.serve.requests or m.requests, 'request')}" + (f"; {ends}" if ends else ""),
             ],
         )
     if unit == "tokens":
         each = number(served.token_rate.value / of.chips)
         rows.append(["output", f"{rate(served.token_rate)} tokens/s, {each} a chip"])
-    if m.kept:
+    if m.slo_checks:
         rows.append(["goodput", f"{number(m.goodput)} requests/s within every bound, {m.good:.1%} of them"])
     pools = f"; replicas for prompts {m.busy_prefill:.0%}" if of.prefill is not None else ""
     rows.append(["compute", f"{m.busy:.0%} of the time busy with {number(m.batch)} sequences an iteration{pools}"])
@@ -139,7 +139,7 @@ def _rates(served: Served) -> Table:
     return Table(["", " "], rows, frozenset({"", " "}), title="Rates and use", bare=True)
 
 
-def _kept(k: Kept, served: Served) -> list[str]:
+def _kept(k: SloCheck, served: Served) -> list[str]:
     spread = getattr(served, k.bound.metric)
     name = f"p{k.bound.percentile:g}"
     of_run = getattr(spread, name, None) if spread is not None else None
@@ -162,7 +162,7 @@ def assumptions(served: Served, acc: Accelerators, seed: int) -> list[str]:
         out.append("the requests in the system still rose at the end: more of them (--requests) would tell if for good")
     if of.chips < acc.count:
         out.append(f"{acc.count - of.chips} of {acc.count} chips are not used")
-    out += common_assumptions(of.place)
+    out += common_assumptions(of.target)
     out += [
         f"{METRICS[name]}: {spread.p50.evidence}, {spread.p50.because}"
         for name, spread in spreads(served)
@@ -172,7 +172,7 @@ def assumptions(served: Served, acc: Accelerators, seed: int) -> list[str]:
         "p50, p90 and p99 are over requests (of gaps between tokens: over gaps); intervals hold the model's "
         "error and the chance of the run"
     )
-    if of.place.workload.serve.unit == "tokens" and run.requests.kind != "offline":
+    if of.target.workload.serve.unit == "tokens" and run.requests.kind != "offline":
         out.append(f"first tokens include {format_seconds(of.shown_s)} on the way in and until they are streamed")
     out.append("power: chips at full power while a replica is busy, idle power else")
     if of.prefill is not None:

@@ -1,4 +1,4 @@
-"""Latency against load, as a picture: percentiles with their intervals, and what was promised."""
+"""Latency against load, as a picture: percentiles with their intervals, and the SLO."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Curve:
     """A service at loads from light to nearly all it carries."""
 
     service: Service
-    within: float  # the largest load that keeps the promise; 0: none
+    within: float  # the largest load that keeps the SLO; 0: none
     points: tuple[Point, ...]
 
 
 def curve(of: Service, seed: int, progress: Callable[[int, int, str], None]) -> Curve:
-    """The service at shares of what it carries: of what the queue bears, or in a closed loop of what was promised."""
+    """The service at shares of what it carries: of what the queue bears, or in a closed loop of what the SLO allows."""
     from chipwise.cli.replicas import carried
     from chipwise.serving.capacity import capacity_of, trial_requests
     from chipwise.serving.service import run
 
-    serve = of.place.workload.serve
-    within = capacity_of(of, trial_requests(of.place, seed)).load.value
+    serve = of.target.workload.serve
+    within = capacity_of(of, trial_requests(of.target, seed)).load.value
     closed = serve.arrival.kind == "closed"
     most = max(within if serve.slo else 0.0, float(serve.arrival.users)) if closed else carried(of, seed)
     loads = [share * most for share in SHARES]
@@ -71,10 +71,10 @@ def draw(found: Curve, target: Path) -> None:
         for each, metric in zip(axes[:, 0], metrics, strict=True):
             _panel(each, found, metric)
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        work = found.service.place.workload
+        work = found.service.target.workload
         axes[0, 0].set_title(
-            f"{work.name} on {found.service.chips} {found.service.place.chip.id}: "
-            f"{words_of(found.service)}, {found.service.place.stack.name}"
+            f"{work.name} on {found.service.chips} {found.service.target.chip.id}: "
+            f"{words_of(found.service)}, {found.service.target.stack.name}"
         )
         axes[-1, 0].set_xlabel("users" if work.serve.arrival.kind == "closed" else "requests/s")
         plots.save(figure, target)
@@ -93,18 +93,18 @@ def _panel(axes: Any, found: Curve, metric: str) -> None:
             loads, [v.low * 1e3 for v in values], [v.high * 1e3 for v in values], color=colour, alpha=0.15, linewidth=0
         )
         axes.plot(loads, [v.value * 1e3 for v in values], "o-", color=colour, markersize=3, label=name)
-    for bound in found.service.place.workload.serve.slo:
+    for bound in found.service.target.workload.serve.slo:
         if bound.metric == metric:
             axes.axhline(bound.seconds * 1e3, color=plots.FAINT, linestyle="--", linewidth=1)
             axes.annotate(
-                f"promised: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
+                f"SLO: p{bound.percentile:g} <= {bound.seconds * 1e3:g} ms",
                 (loads[0], bound.seconds * 1e3),
                 xytext=(0, 3),
                 textcoords="offset points",
                 fontsize=8,
             )
     if found.within:
-        axes.axvline(found.within, color=plots.GREEN, linestyle=":", linewidth=1.2, label="the most within the promise")
+        axes.axvline(found.within, color=plots.GREEN, linestyle=":", linewidth=1.2, label="the most within the SLO")
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")

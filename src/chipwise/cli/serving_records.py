@@ -13,12 +13,12 @@ from chipwise.serving.flags import flags
 
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
-    from chipwise.cli.replicas import Asked
+    from chipwise.cli.replicas import ServiceRequest
     from chipwise.cli.serving_plot import Curve
-    from chipwise.serving.measures import Kept, Spread
-    from chipwise.serving.pace import EngineConfig
+    from chipwise.serving.measures import SloCheck, Spread
     from chipwise.serving.service import Served, Service
     from chipwise.serving.split import Split
+    from chipwise.serving.step_times import EngineConfig
     from chipwise.workload.serve import ServingWorkload
 
 
@@ -72,7 +72,7 @@ def service(of: Service) -> dict[str, Any]:
         "prefill_replicas": of.prefill_replicas,
         "chips": of.chips,
         "router": of.router,
-        "stack": of.place.stack.id,
+        "stack": of.target.stack.id,
         "settings": settings(r.config),
         "cache_blocks": of.blocks(r) if r.room.caches else None,
         "cache_sequences": fitting(of),
@@ -87,8 +87,8 @@ def spread(s: Spread | None) -> dict[str, Any] | None:
     return None if s is None else {name: estimate(getattr(s, name)) for name in ("mean", "p50", "p90", "p99")}
 
 
-def kept(k: Kept) -> dict[str, Any]:
-    """A bound of the promise and what the run had."""
+def kept(k: SloCheck) -> dict[str, Any]:
+    """A bound of the SLO and what the run had."""
     return {
         "metric": k.bound.metric,
         "percentile": k.bound.percentile,
@@ -98,12 +98,12 @@ def kept(k: Kept) -> dict[str, Any]:
     }
 
 
-def served(s: Served, acc: Accelerators, asked: Asked, seed: int, curve: Curve | None) -> dict[str, Any]:
+def served(s: Served, acc: Accelerators, asked: ServiceRequest, seed: int, curve: Curve | None) -> dict[str, Any]:
     """A simulated service."""
     m, of = s.measures, s.service
     return {
         **head("serving simulate"),
-        "workload": workload(of.place.workload),
+        "workload": workload(of.target.workload),
         "accelerators": accelerators(acc),
         "service": service(of),
         "split_chosen": asked.split is None,
@@ -118,8 +118,8 @@ def served(s: Served, acc: Accelerators, asked: Asked, seed: int, curve: Curve |
         "units_per_second": estimate(s.token_rate),
         "goodput_per_second": m.goodput,
         "good_share": m.good,
-        "promise": [kept(k) for k in m.kept],
-        "promise_kept": m.holds,
+        "slo": [kept(k) for k in m.slo_checks],
+        "slo_met": m.holds,
         "use": {
             "busy": m.busy,
             "busy_prefill": m.busy_prefill if of.prefill else None,
@@ -151,7 +151,7 @@ def served(s: Served, acc: Accelerators, asked: Asked, seed: int, curve: Curve |
 
 def job(s: Served) -> dict[str, Any]:
     """An offline job's end."""
-    took, limit = duration_of(s), s.service.place.workload.serve.deadline_s
+    took, limit = duration_of(s), s.service.target.workload.serve.deadline_s
     return {
         "duration_seconds": estimate(took),
         "deadline_seconds": limit or None,

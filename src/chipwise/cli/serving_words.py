@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.cli.words import plural
 from chipwise.predict.estimate import Estimate
 from chipwise.serving.formats import in_words
-from chipwise.serving.service import Place, Served, Service
+from chipwise.serving.service import Served, Service, ServingTarget
 from chipwise.units import format_seconds
 from chipwise.workload.serve import Arrival, Serve
 
@@ -43,7 +43,7 @@ def requests_of(serve: Serve) -> str:
 
 def arrival_of(served: Served) -> str:
     """How the requests came."""
-    r, serve = served.simulation.requests, served.service.place.workload.serve
+    r, serve = served.simulation.requests, served.service.target.workload.serve
     if r.kind == "offline":
         return f"{plural(len(r), 'request')} at once"
     if r.kind == "closed":
@@ -56,7 +56,7 @@ def arrival_of(served: Served) -> str:
 
 def settings_of(of: Service) -> str:
     """What a replica's operator sets."""
-    config, unit = of.replica.config, of.place.workload.serve.unit
+    config, unit = of.replica.config, of.target.workload.serve.unit
     if unit == "images":
         return f"at most {config.most_sequences:,} images at once"
     if unit == "sequences":
@@ -68,7 +68,7 @@ def settings_of(of: Service) -> str:
 
 def mean_tokens(of: Service) -> float:
     """Tokens of cache that a request of mean length has at its end."""
-    serve = of.place.workload.serve
+    serve = of.target.workload.serve
     return serve.input.mean + serve.output.mean
 
 
@@ -91,13 +91,13 @@ def cache_of(of: Service) -> str:
 
 def duration_of(served: Served) -> Estimate:
     """Seconds that an offline job takes."""
-    count = served.service.place.workload.serve.requests or len(served.simulation.requests)
+    count = served.service.target.workload.serve.requests or len(served.simulation.requests)
     return served.request_rate.inverted(count)
 
 
 def deadline_of(served: Served) -> str:
     """What the job's deadline says to that; empty without one."""
-    limit, took = served.service.place.workload.serve.deadline_s, duration_of(served)
+    limit, took = served.service.target.workload.serve.deadline_s, duration_of(served)
     if not limit:
         return ""
     if took.value > limit:
@@ -105,7 +105,7 @@ def deadline_of(served: Served) -> str:
     return f"deadline {format_seconds(limit)}: kept{'' if took.high <= limit else ', but its interval ends after it'}"
 
 
-def common_assumptions(at: Place) -> list[str]:
+def common_assumptions(at: ServingTarget) -> list[str]:
     """What is taken for granted of a place."""
     serve = at.workload.serve
     software = "named" if serve.stack else "assumed: none was named"
@@ -114,7 +114,7 @@ def common_assumptions(at: Place) -> list[str]:
     if note := in_words(at.chip, at.workload.model, serve.precision):
         out.append(note)
     if serve.slo:
-        out.append("a time promised without a percentile is promised for p99")
+        out.append("an SLO without a percentile is one for p99")
     if at.taught.date:
         out.append(
             f"calibration of {at.taught.date} on {at.taught.rows:,} published serving rows; kernels and wires "

@@ -14,7 +14,7 @@ from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
 from chipwise.cli.simulate_records import Replayed
 
 if TYPE_CHECKING:
-    from chipwise.cli.progress import Progress
+    from chipwise.present.progress import Progress
     from chipwise.route.simulate.arrivals import Trace
     from chipwise.route.simulate.outcome import Outcome
     from chipwise.route.simulate.random_events import RandomEvents
@@ -157,8 +157,8 @@ def simulate(
     printed.
     """
     from chipwise.cli import simulate_blocks, simulate_records
-    from chipwise.cli.progress import progress
-    from chipwise.cli.render import emit, emit_csv, emit_json, formats
+    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.progress import progress
     from chipwise.route.policies import check_weights
 
     formats(output, "table", "json", "csv")
@@ -288,7 +288,7 @@ def _by_events(
     line: Progress,
 ) -> Replayed:
     from chipwise.cli.pricing import read_pools
-    from chipwise.cli.progress import waiting
+    from chipwise.present.progress import waiting
     from chipwise.route.policies import policy_named
     from chipwise.route.simulate.events import ReplayOptions, replay
     from chipwise.route.simulate.measures import measure
@@ -367,7 +367,7 @@ def _assumed(
 
 
 def _in_rounds(folder: Path, names: Sequence[str], recompute: float, line: Progress) -> Replayed:
-    from chipwise.cli.progress import waiting
+    from chipwise.present.progress import waiting
     from chipwise.route.simulate import neutral, rounds
     from chipwise.route.simulate.measures import of_rounds
     from chipwise.units import format_seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from chipwise.cli.blocks import Block, Table, Text
+from chipwise.present.blocks import Block, Table, Text
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:

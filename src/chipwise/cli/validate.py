@@ -69,10 +69,10 @@ def validate(
 
     Error, bias and how often the 90 % intervals held, over all rows, by chip and by source.
     """
-    from chipwise.cli.progress import progress
     from chipwise.cli.records import head
-    from chipwise.cli.render import emit_json, formats, write
     from chipwise.errors import BrokenFile, InputError
+    from chipwise.present.output import emit_json, formats, write
+    from chipwise.present.progress import progress
     from chipwise.validate import report, score
     from chipwise.validate.compiled import compile_now
     from chipwise.validate.report import points_report

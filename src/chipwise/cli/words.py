@@ -56,7 +56,7 @@ def refusals(refused: tuple[Refused, ...]) -> list[str]:
         name = str(r.accelerators or r.chip.id)
         missing = r.kind == "precision" or r.reason.endswith("has no public price")
         reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
-        if r.kind == "promise":  # the name is said already
+        if r.kind == "slo":  # the name is said already
             reason = reason.removeprefix(f"on {r.chip.id} ").removeprefix(f"{name} ")
         unlock = f"; {r.unlock}" if r.unlock else ""
         groups.setdefault(reason + unlock, []).append(r.chip.id if missing else name)

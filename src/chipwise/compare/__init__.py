@@ -1,10 +1,10 @@
 """Chips side by side on one workload."""
 
 from chipwise.compare.comparison import Comparison, compare
-from chipwise.compare.flips import Flip
-from chipwise.compare.rows import Refused, Row
 from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, every_chip
-from chipwise.compare.words import Words
+from chipwise.compare.training.comparer import Refused, TrainingRow
+from chipwise.compare.training.flips import Flip
+from chipwise.compare.training.sentences import Words
 
 __all__ = [
     "DEFAULT_CHIPS",
@@ -13,8 +13,8 @@ __all__ = [
     "Comparison",
     "Flip",
     "Refused",
-    "Row",
     "Terms",
+    "TrainingRow",
     "Words",
     "compare",
     "every_chip",

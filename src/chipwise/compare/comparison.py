@@ -8,10 +8,10 @@ from datetime import date
 
 from chipwise.catalog import Stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.compare.flips import Flip, flips, pick_of
-from chipwise.compare.rows import Change, Place, Refused, Row
 from chipwise.compare.terms import Candidate, Terms, every_chip
-from chipwise.compare.words import Words, in_words
+from chipwise.compare.training.comparer import Change, Refused, TrainingComparer, TrainingRow
+from chipwise.compare.training.flips import Flip, flips, pick_of
+from chipwise.compare.training.sentences import Words, in_words
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.prediction import lora_in_words
 from chipwise.predict.setup import named_stack
@@ -29,9 +29,9 @@ class Comparison:
 
     workload: Workload
     terms: Terms
-    rows: tuple[Row, ...]
+    rows: tuple[TrainingRow, ...]
     refused: tuple[Refused, ...]
-    pick: Row | None
+    pick: TrainingRow | None
     flips: tuple[Flip, ...]
     words: Words
     assumptions: tuple[str, ...]
@@ -54,16 +54,18 @@ def compare(
     """
     terms = terms or Terms()
     chips = list(candidates) if candidates is not None else every_chip()
-    place = Place(workload, terms, calibration, stack or named_stack(workload), today or date.today(), book or listed())
-    rows: list[Row] = []
+    place = TrainingComparer(
+        workload, terms, calibration, stack or named_stack(workload), today or date.today(), book or listed()
+    )
+    rows: list[TrainingRow] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):
         if progress:
             progress(i, len(chips), candidate.chip.id)
         got = place.evaluate(candidate)
-        if change and isinstance(got, Row):
+        if change and isinstance(got, TrainingRow):
             got = place.changed(got, change)
-        if isinstance(got, Row):
+        if isinstance(got, TrainingRow):
             rows.append(got)
         else:
             refused.append(got)
@@ -86,13 +88,13 @@ def compare(
     )
 
 
-def _rank(row: Row, objective: str) -> tuple[bool, float, str]:
+def _rank(row: TrainingRow, objective: str) -> tuple[bool, float, str]:
     by = row.by(objective)
     value = by.value if by else row.prediction.duration.value
     return by is None, value, str(row.accelerators)
 
 
-def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, ...]:
+def _assumptions(place: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
     t = place.workload.train
     stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
     said = [
@@ -115,7 +117,7 @@ def _assumptions(place: Place, rows: Sequence[Row], fixed: bool) -> tuple[str, .
     return (*said, *prices_in_words(place.book, used))
 
 
-def _on_spot(rows: Sequence[Row]) -> str:
+def _on_spot(rows: Sequence[TrainingRow]) -> str:
     """The cheapest row on spot, in words."""
     priced = [(r.spot.usd.value, r) for r in rows if r.spot]
     if not priced:

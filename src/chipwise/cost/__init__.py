@@ -1,6 +1,6 @@
 """What a run or a service really costs: on demand, committed, on spot and owned, with the range of each."""
 
-from chipwise.cost.answer import Asked, state_cost
+from chipwise.cost.answer import CostAssumptions, state_cost
 from chipwise.cost.choose import chosen
 from chipwise.cost.costs import Costs, cost_of
 from chipwise.cost.onprem import Owned, owned
@@ -11,7 +11,7 @@ from chipwise.cost.statement import KINDS, PARTS, Split, Spread, Statement, Term
 __all__ = [
     "KINDS",
     "PARTS",
-    "Asked",
+    "CostAssumptions",
     "Costs",
     "Hazard",
     "Owned",

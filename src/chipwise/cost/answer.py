@@ -12,9 +12,9 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
 from chipwise.catalog.instances import squashed
-from chipwise.compare.rows import Row
-from chipwise.compare.serving_fleet import rent as fleet_of
-from chipwise.compare.serving_rows import ServingRow
+from chipwise.compare.serving.comparer import ServingRow
+from chipwise.compare.serving.fleet import rent as fleet_of
+from chipwise.compare.training.comparer import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
 from chipwise.cost.commitment import BreakEven, break_even, checked
@@ -47,7 +47,7 @@ NO_CHEAPER = "no spot price is listed below the price on demand"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CostAssumptions:
     """What holds for every chip: prices, place, years, program, and how ranges are drawn."""
 
     book: PriceBook
@@ -70,9 +70,9 @@ class Asked:
             checked(self.utilisation, "--utilisation")
 
 
-def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
+def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Statement:
     """What a row of a comparison costs on every kind of terms."""
-    case = of_training(row, asked.epochs) if isinstance(row, Row) else of_service(row)
+    case = of_training(row, asked.epochs) if isinstance(row, TrainingRow) else of_service(row)
     chip = row.accelerators.chip
     effort = port(asked.program, chip, asked.know, asked.runs)
     offered: list[Deal] = []
@@ -86,8 +86,8 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     missing += [gone for gone, _ in made if isinstance(gone, Missing)]
     terms_cost = tuple(term for term, _ in made if isinstance(term, TermCost))
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
-    answer = row.prediction if isinstance(row, Row) else row
-    workload = row.prediction.workload if isinstance(row, Row) else row.served.service.place.workload
+    answer = row.prediction if isinstance(row, TrainingRow) else row
+    workload = row.prediction.workload if isinstance(row, TrainingRow) else row.served.service.target.workload
     spare = [
         f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
         f"uses {case.chips:,}; all are paid for, the others idle"
@@ -120,7 +120,7 @@ def state_cost(row: Row | ServingRow, asked: Asked) -> Statement:
     )
 
 
-def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
+def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssumptions) -> Deal:
     """The chips on one kind of terms; a `Refusal` where nobody offers it."""
     chip, chips = row.accelerators.chip, case.chips
     if kind == OWNED:
@@ -164,9 +164,9 @@ def _deal(kind: str, row: Row | ServingRow, case: Case, asked: Asked) -> Deal:
     return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 
 
-def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None, int]:
+def _price(kind: str, row: TrainingRow | ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
     """The price of a chip-hour, and how many chips are rented for it."""
-    if isinstance(row, Row):
+    if isinstance(row, TrainingRow):
         return _of_instances(kind, row.accelerators, asked)
     if not row.accelerators.shape:
         return _of_replicas(kind, row, asked)
@@ -178,7 +178,7 @@ def _price(kind: str, row: Row | ServingRow, asked: Asked) -> tuple[Price | None
     return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
 
 
-def _of_replicas(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None, int]:
+def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these replicas for least: replicas answer apart, so small ones do."""
     now, spot = (
         fleet_of(row.accelerators.chip, row.split.chips, row.fleet.replicas, each, asked.today, asked.book)
@@ -191,7 +191,7 @@ def _of_replicas(kind: str, row: ServingRow, asked: Asked) -> tuple[Price | None
     return spot.price, spot.accelerators.count
 
 
-def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | None, int]:
+def _of_instances(kind: str, acc: Accelerators, asked: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
     prices = [price_of(acc.chip, acc.count, spot, asked.today, asked.book, True) for spot in (False, True)]
     (now, now_chips), (spot, spot_chips) = (
@@ -204,7 +204,7 @@ def _of_instances(kind: str, acc: Accelerators, asked: Asked) -> tuple[Price | N
     return spot, spot_chips
 
 
-def _instances(row: Row | ServingRow, chips: int, each: float) -> float:
+def _instances(row: TrainingRow | ServingRow, chips: int, each: float) -> float:
     """What can be taken away one by one: instances; of TPUs, slices."""
     acc = row.accelerators
     if acc.shape:
@@ -250,14 +250,16 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
     )
 
 
-def _use(case: Case, asked: Asked, know: Economics) -> float:
+def _use(case: Case, asked: CostAssumptions, know: Economics) -> float:
     """The share of paid hours that are used: of a service that is always on, all."""
     if asked.utilisation is not None:
         return asked.utilisation
     return 1.0 if case.basis == "month" else know.value("utilisation")
 
 
-def _billed(deal: Deal, case: Case, effort: Port, asked: Asked) -> tuple[TermCost | Missing, tuple[Assumption, ...]]:
+def _billed(
+    deal: Deal, case: Case, effort: Port, asked: CostAssumptions
+) -> tuple[TermCost | Missing, tuple[Assumption, ...]]:
     """The bill on these terms with its range, or why there is none; and what was assumed for it."""
     given = 1.0 if asked.utilisation is None and case.basis == "month" else asked.utilisation
     unknown = uncertain(case, deal, effort, asked.know, given)
@@ -310,7 +312,7 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
     return chip_hours * used * case.watts(know) / 1e3 * deal.site.pue.value
 
 
-def _commitments(chip: Chip, chips: int, asked: Asked) -> tuple[BreakEven, ...]:
+def _commitments(chip: Chip, chips: int, asked: CostAssumptions) -> tuple[BreakEven, ...]:
     """Every commitment for the chip against the price on demand of its source, else the cheapest that fits."""
     now = price_of(chip, chips, False, asked.today, asked.book)
     out = []
@@ -326,7 +328,7 @@ def _commitments(chip: Chip, chips: int, asked: Asked) -> tuple[BreakEven, ...]:
     return tuple(out)
 
 
-def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> Purchase | None:
+def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: CostAssumptions) -> Purchase | None:
     """Owning over the share of hours used, and against the cheapest of every cloud; None where none is sold."""
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
     if mine is None:
@@ -341,7 +343,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: Asked) -> 
     return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(best.values()), tuple(offers))
 
 
-def _sources(chip: Chip, chips: int, asked: Asked) -> list[tuple[str, Source]]:
+def _sources(chip: Chip, chips: int, asked: CostAssumptions) -> list[tuple[str, Source]]:
     """Every recent offer that could hold a replica or a run, and every commitment, by kind of terms, cheapest first."""
     out = [
         (kind, _offer(o, spot, asked.today))
@@ -372,7 +374,7 @@ def _offer(o: Offer, spot: bool, today: date) -> Source:
     )
 
 
-def _notes(case: Case, asked: Asked) -> list[str]:
+def _notes(case: Case, asked: CostAssumptions) -> list[str]:
     """What is taken for granted beside the assumptions."""
     place = asked.site
     said = [
@@ -396,8 +398,7 @@ def _notes(case: Case, asked: Asked) -> list[str]:
         )
     else:
         said.append(
-            "replicas that are away are paid for again (restart) or made up for later; the promise is not kept "
-            "meanwhile"
+            "replicas that are away are paid for again (restart) or made up for later; the SLO is not kept meanwhile"
         )
     said.append(f"ranges: {asked.draws:,} draws with seed {asked.seed}; a range holds its input nine times in ten")
     return said

@@ -7,8 +7,8 @@ from math import ceil, inf
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Economics, servers
-from chipwise.compare.rows import Row
-from chipwise.compare.serving_rows import ServingRow
+from chipwise.compare.serving.comparer import ServingRow
+from chipwise.compare.training.comparer import TrainingRow
 from chipwise.cost.checkpoint import state
 from chipwise.cost.onprem import HOURS_MONTH, overhead_w
 from chipwise.cost.sampling import Input
@@ -58,7 +58,7 @@ class Case:
         return self.chip_w + overhead_w(self.accelerators.chip, server) / server.chips
 
 
-def of_training(row: Row, epochs: float | None = None) -> Case:
+def of_training(row: TrainingRow, epochs: float | None = None) -> Case:
     """A training run."""
     if epochs is not None and not 0 < epochs < inf:
         raise InputError("--epochs", epochs, "more than 0")
@@ -103,7 +103,7 @@ def of_training(row: Row, epochs: float | None = None) -> Case:
 
 def of_service(row: ServingRow) -> Case:
     """A service over a month, or an offline job."""
-    work = row.served.service.place.workload
+    work = row.served.service.target.workload
     job, serve = row.demand.kind == "job", work.serve
     seconds = row.seconds.value if job else MONTH
     units, requests = row.unit_rate.value * seconds, row.request_rate.value * seconds
@@ -142,7 +142,7 @@ def of_service(row: ServingRow) -> Case:
 
 
 def _sent(row: ServingRow, units: float, requests: float) -> tuple[tuple[str, float], list[str]]:
-    family = row.served.service.place.workload.model.family
+    family = row.served.service.target.workload.model.family
     if row.writes:
         return ("response_bytes_token", units), []
     if family == "dit":

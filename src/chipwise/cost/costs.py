@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
 from chipwise.compare import Candidate, Refused, Terms
-from chipwise.compare.rows import Change, Place, Row
-from chipwise.compare.serving import within
-from chipwise.compare.serving_rows import Market, ServingRow, demand_of
-from chipwise.cost.answer import Asked, state_cost
+from chipwise.compare.serving.comparer import ServingComparer, ServingRow, demand_of
+from chipwise.compare.serving_comparison import within
+from chipwise.compare.training.comparer import Change, TrainingComparer, TrainingRow
+from chipwise.cost.answer import CostAssumptions, state_cost
 from chipwise.cost.statement import Statement
 from chipwise.errors import Refusal
 from chipwise.predict.setup import named_stack
@@ -26,7 +26,7 @@ class Costs:
     """A statement for each set of chips that can do the work, in the order asked for, and those that can't."""
 
     workload: Workload | ServingWorkload
-    asked: Asked
+    asked: CostAssumptions
     statements: tuple[Statement, ...]
     refused: tuple[Refused, ...]
 
@@ -34,7 +34,7 @@ class Costs:
 def cost_of(
     workload: Workload | ServingWorkload,
     candidates: Sequence[Candidate],
-    asked: Asked,
+    asked: CostAssumptions,
     calibration: Calibration,
     taught: Callable[[], Taught],
     terms: Terms | None = None,
@@ -62,12 +62,12 @@ def cost_of(
     return Costs(work, asked, tuple(statements), tuple(refused))
 
 
-RowOf = Callable[[Candidate], Row | ServingRow | Refused]
+RowOf = Callable[[Candidate], TrainingRow | ServingRow | Refused]
 
 
 def _rows(
     workload: Workload | ServingWorkload,
-    asked: Asked,
+    asked: CostAssumptions,
     calibration: Calibration,
     taught: Callable[[], Taught],
     terms: Terms,
@@ -75,13 +75,15 @@ def _rows(
 ) -> tuple[Workload | ServingWorkload, RowOf]:
     """The workload as it is costed, and what finds the row of a candidate."""
     if isinstance(workload, Workload):
-        place = Place(workload, terms, calibration, named_stack(workload), asked.today, asked.book)
+        place = TrainingComparer(workload, terms, calibration, named_stack(workload), asked.today, asked.book)
 
-        def trained(candidate: Candidate) -> Row | Refused:
+        def trained(candidate: Candidate) -> TrainingRow | Refused:
             row = place.evaluate(candidate)
-            return place.changed(row, change) if change and isinstance(row, Row) else row
+            return place.changed(row, change) if change and isinstance(row, TrainingRow) else row
 
         return workload, trained
     work = within(workload, terms)
-    market = Market(work, terms, calibration, taught(), work.serve.stack, asked.today, demand_of(work), asked.book)
+    market = ServingComparer(
+        work, terms, calibration, taught(), work.serve.stack, asked.today, demand_of(work), asked.book
+    )
     return work, market.evaluate

@@ -13,7 +13,7 @@ from chipwise.cost.onprem import Owned
 from chipwise.cost.spot import Expected
 
 if TYPE_CHECKING:
-    from chipwise.compare.serving_rows import ServingRow
+    from chipwise.compare.serving.comparer import ServingRow
     from chipwise.cost.port import Port
     from chipwise.predict.prediction import Prediction
     from chipwise.workload.model import Workload

@@ -47,7 +47,7 @@ def advise_training(
 
 def advise_serving(service: Service, requests_per_s: float, instance: str = "") -> Advice:
     """Advice for a service whose every replica answers so many requests a second."""
-    place = service.place
+    place = service.target
     network = serving_need(service, requests_per_s, instance)
     storage = serving_storage(service)
     words = (

@@ -101,7 +101,7 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
     prompts may take TOLERANCE of a stage's time. Other replicas need no network between nodes, unless prefill and
     decode are split: `needed` is then what the caches of their prompts take.
     """
-    r, chip = service.replica, service.place.chip
+    r, chip = service.replica, service.target.chip
     node, has, name, source = _there(chip, instance)
     if r.split.pp > 1 and r.split.chips > chip.fabric.domain:
         tokens = r.config.most_tokens
@@ -118,7 +118,7 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
             source,
             sent / has / stage_s,
         )
-    each = r.room.sequence(service.place.workload.serve.input.mean) * r.split.chips
+    each = r.room.sequence(service.target.workload.serve.input.mean) * r.split.chips
     caches = each * requests_per_s * max(1.0, node / r.split.chips)
     return NetworkNeed(
         False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has, name, source, 0.0

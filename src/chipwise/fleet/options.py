@@ -14,11 +14,11 @@ from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.catalog.taught import Taught
-from chipwise.compare.rows import Place as Training
-from chipwise.compare.rows import Refused, Row
-from chipwise.compare.serving_replicas import with_interval
-from chipwise.compare.serving_rows import Market, demand_of
+from chipwise.compare.serving.comparer import ServingComparer, demand_of
+from chipwise.compare.serving.replicas import with_interval
 from chipwise.compare.terms import Candidate, Terms, at_least, ladder
+from chipwise.compare.training.comparer import Refused, TrainingRow
+from chipwise.compare.training.comparer import TrainingComparer as Training
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.spot import Hazard, expected
 from chipwise.errors import InputError, Refusal
@@ -61,7 +61,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemandRequest:
     """A problem with what it came from."""
 
     demand: Demand
@@ -112,7 +112,7 @@ def ask(
     cautious: bool = False,
     today: date | None = None,
     progress: Progress | None = None,
-) -> Asked:
+) -> DemandRequest:
     """The planning problem of a demand. Every chip is sized for every workload; what can't be is listed with why."""
     buying = Buying(demand, book, know, today or date.today())
     sizing = _Sizing(buying, calibration, taught, cautious, stock(buying))
@@ -144,7 +144,7 @@ def ask(
         spec.beyond == "prorated",
         730.5 * calendar.each,
     )
-    return Asked(
+    return DemandRequest(
         demand,
         problem,
         s.origins,
@@ -277,7 +277,7 @@ def _shut(work: str, shut: dict[tuple[str, int], Pool]) -> InputError:
 
 def _rows(
     sizing: _Sizing, work: WorkSpec, train: RunSpec, workload: Workload, chip: Chip, window_h: float
-) -> list[Row]:
+) -> list[TrainingRow]:
     """The counts named, or the fewest chips that meet the deadline and twice as many."""
     each = window_h * HOUR / train.runs / SLACK
     terms = Terms() if train.chips else Terms(deadline_s=each)
@@ -286,7 +286,7 @@ def _rows(
     )
     place = replace(fixed, terms=terms)
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
-    rows: list[Row] = []
+    rows: list[TrainingRow] = []
     while counts:
         got = place.evaluate(Candidate(chip, counts.pop(0)))
         if isinstance(got, Refused):
@@ -310,7 +310,7 @@ def _why(reason: str, unlock: str) -> str:
     return f"{reason}; {unlock}" if unlock else reason
 
 
-def _options(sizing: _Sizing, train: RunSpec, row: Row, pool: Pool) -> list[Option]:
+def _options(sizing: _Sizing, train: RunSpec, row: TrainingRow, pool: Pool) -> list[Option]:
     """A row in a pool: on held units, and on each supply by the hour."""
     name = row.prediction.workload.name
     units = ceil(row.accelerators.count / pool.chips)
@@ -332,7 +332,7 @@ def _options(sizing: _Sizing, train: RunSpec, row: Row, pool: Pool) -> list[Opti
     return out
 
 
-def _expected(sizing: _Sizing, row: Row, pool: Pool, units: int, spot: bool) -> tuple[float, float]:
+def _expected(sizing: _Sizing, row: TrainingRow, pool: Pool, units: int, spot: bool) -> tuple[float, float]:
     """Seconds of a run with checkpoints, failures and interruptions: from beginning to end, and those billed."""
     know, cloud = sizing.buying.know, sizing.stock.clouds[pool.id] or "owned"
     chip, chips = row.accelerators.chip, row.accelerators.count
@@ -372,7 +372,7 @@ def _service(
         raise _within(i, e) from None
     sizing.workloads[work.name] = workload
     seed = 0
-    market = Market(
+    market = ServingComparer(
         workload,
         Terms(),
         sizing.calibration,
@@ -415,7 +415,9 @@ def _service(
     return Service(work.name, loads, tuple(carries), head.serving, head.serving_replicas, tuple(spans))
 
 
-def _replica(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacity], pool: Pool) -> tuple[float, int]:
+def _replica(
+    sizing: _Sizing, market: ServingComparer, work: str, found: Sequence[Capacity], pool: Pool
+) -> tuple[float, int]:
     """Requests a second that a unit carries with its best split, or a replica over several units, and how many."""
 
     def per_unit(c: Capacity) -> float:
@@ -423,9 +425,9 @@ def _replica(sizing: _Sizing, market: Market, work: str, found: Sequence[Capacit
         return c.load.value * (pool.chips // each) if each <= pool.chips else c.load.value / ceil(each / pool.chips)
 
     best = max(found, key=per_unit)
-    exact = with_interval(best, market.requests(best.service.place))
+    exact = with_interval(best, market.requests(best.service.target))
     each = best.service.replica.split.chips
-    chip = best.service.place.chip
+    chip = best.service.target.chip
     sizing.placed[work, pool.chip, 0] = Placed(
         work, at_least(chip, each), str(best.service.replica.split), exact.load, None, exact
     )

@@ -14,7 +14,7 @@ from chipwise.errors import InputError
 from chipwise.fleet.advice import Advice, advise_serving, advise_training
 from chipwise.fleet.answers import again, answer
 from chipwise.fleet.demand import Demand
-from chipwise.fleet.options import Asked, ask
+from chipwise.fleet.options import DemandRequest, ask
 from chipwise.fleet.plan import FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
 from chipwise.fleet.problem import Option
@@ -42,7 +42,7 @@ def plan_demand(
     wanted: Wanted | None = None,
     today: date | None = None,
     say: Callable[[str], None] | None = None,
-) -> tuple[Asked, FleetAnswer]:
+) -> tuple[DemandRequest, FleetAnswer]:
     """The problem of a demand and the answer to it; `say` is told what is being worked on."""
     how = wanted or Wanted()
     tell = say or (lambda _: None)
@@ -71,7 +71,7 @@ def plan_demand(
     )
 
 
-def _prices(asked: Asked, found: FleetAnswer) -> list[str]:
+def _prices(asked: DemandRequest, found: FleetAnswer) -> list[str]:
     """The prices that the plan uses, each with its date; old ones are marked."""
     if found.plan is None:
         return []
@@ -84,7 +84,7 @@ def _prices(asked: Asked, found: FleetAnswer) -> list[str]:
     return out
 
 
-def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
+def advise(asked: DemandRequest, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
     """Advice for every workload of a plan on every kind of chips that it runs on there."""
     problem, found = plan.problem, {}
     for running in plan.running:
@@ -110,14 +110,14 @@ def advise(asked: Asked, plan: FleetPlan, calibration: Calibration, know: Econom
     return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
 
 
-def _taken(asked: Asked, option: Option, acc: Accelerators, know: Economics) -> float:
+def _taken(asked: DemandRequest, option: Option, acc: Accelerators, know: Economics) -> float:
     """How often an hour spot takes units of a run away; a TPU slice goes as a whole."""
     if not option.supply or asked.problem.supply(option.supply).terms != "spot":
         return 0.0
     return know.value("spot_per_hour", asked.origins[option.supply].cloud) * (acc.slices if acc.shape else option.units)
 
 
-def _instance(asked: Asked, pool: str) -> str:
+def _instance(asked: DemandRequest, pool: str) -> str:
     """The instance of a pool's offers, where they have one."""
     names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
     return next((name for name in names if name), "")

@@ -65,7 +65,7 @@ def sample_bytes(workload: Workload, know: Economics) -> float:
 
 def serving_storage(service: Service) -> StorageNeed:
     """What new replicas of a service ask of storage."""
-    split, node = service.replica.split, service.place.chip.fabric.host_chips
+    split, node = service.replica.split, service.target.chip.fabric.host_chips
     weights = service.replica.room.weights * split.chips
     together = max(1, node // split.chips)  # replicas of a node start at once, from one copy each
     nodes = max(1, -(-split.chips * service.replicas // node))

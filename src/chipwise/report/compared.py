@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.compare import Comparison, Flip, Refused
-from chipwise.compare.serving import ServingComparison
+from chipwise.compare.serving_comparison import ServingComparison
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import STALE_DAYS, Price

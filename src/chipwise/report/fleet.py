@@ -7,7 +7,7 @@ from datetime import date
 
 from chipwise.catalog.calibration import in_use
 from chipwise.catalog.taught import taught
-from chipwise.fleet.options import Asked, Placed
+from chipwise.fleet.options import DemandRequest, Placed
 from chipwise.fleet.plan import COSTS, Alternative, FleetAnswer, FleetPlan, Running
 from chipwise.prices import STALE_DAYS
 from chipwise.report import charts
@@ -27,7 +27,7 @@ TERMS = {
 MOST_LAYERS = 8  # supplies with a colour of their own
 
 
-def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | None = None) -> Report:
+def fleet_report(title: str, answer: FleetAnswer, made: date, asked: DemandRequest | None = None) -> Report:
     """The report of what `fleet plan` found for a demand; `asked` is what the problem was made from."""
     if answer.plan is None:
         return _infeasible(title, answer, made, asked)
@@ -51,7 +51,7 @@ def fleet_report(title: str, answer: FleetAnswer, made: date, asked: Asked | Non
     return Report(title, about, made, _decision(answer, plan), tuple(s for s in sections if s.parts))
 
 
-def _infeasible(title: str, answer: FleetAnswer, made: date, asked: Asked | None) -> Report:
+def _infeasible(title: str, answer: FleetAnswer, made: date, asked: DemandRequest | None) -> Report:
     relax = tuple(r.words for r in answer.relax)
     proved = all(r.proved for r in answer.relax)
     which = (
@@ -480,7 +480,7 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
     return Section("sensitivity", "Sensitivity", tuple(parts))
 
 
-def _evidence(asked: Asked | None) -> Section:
+def _evidence(asked: DemandRequest | None) -> Section:
     """How fast the work is taken to be on every chip, and how sure that is."""
     if asked is None or not asked.placed:
         return Section("evidence", "Evidence and error bars", ())
@@ -516,7 +516,7 @@ def _pace(p: Placed) -> tuple[str, str]:
     return f"{number(p.estimate.value)} requests/s", spread(p.estimate)
 
 
-def _price_rows(asked: Asked) -> Table:
+def _price_rows(asked: DemandRequest) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for s in asked.problem.supplies:
         o = asked.origins[s.id]
@@ -544,7 +544,7 @@ def _price_rows(asked: Asked) -> Table:
     )
 
 
-def _assumptions(answer: FleetAnswer, asked: Asked | None) -> Section:
+def _assumptions(answer: FleetAnswer, asked: DemandRequest | None) -> Section:
     parts: list[Part] = [Points("Assumed in this plan", answer.assumptions)] if answer.assumptions else []
     if answer.refused:
         rows = tuple((work or "all", on, why) for work, on, why in answer.refused)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.compare.serving import ServingComparison
-from chipwise.compare.serving_rows import Rent, ServingRow, promised
+from chipwise.compare.serving.comparer import Rent, ServingRow, slo_latencies
+from chipwise.compare.serving_comparison import ServingComparison
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
 from chipwise.report.compared import (
@@ -52,9 +52,9 @@ def about(c: ServingComparison) -> str:
         work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
         work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else " without a deadline"
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if c.rows[0].writes else ""
-    promise = f"; promised: {', '.join(map(str, s.slo))}" if s.slo else "; no promise of latency"
+    slo = f"; SLO: {', '.join(map(str, s.slo))}" if s.slo else "; no SLO"
     return (
-        f"Serving of {c.workload.model.name}: {work}{lengths}, {s.precision}{promise}; "
+        f"Serving of {c.workload.model.name}: {work}{lengths}, {s.precision}{slo}; "
         f"{plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}"
     )
 
@@ -75,17 +75,17 @@ def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
             "Chips",
             f"{r.accelerators.count:,} × {r.accelerators.chip.id}",
             r.accelerators.chip.name,
-            f"{r.fleet.replicas:,} replicas of {r.split}; {r.served.service.place.stack.name}",
+            f"{r.fleet.replicas:,} replicas of {r.split}; {r.served.service.target.stack.name}",
         )
     )
-    tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in promised(r)[:2]]
+    tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in slo_latencies(r)[:2]]
     if r.headroom is not None:
         tiles.append(Tile("Room above the demand", percent(r.headroom.value), _room(r.headroom), f"until {r.limit}"))
     return [*tiles, Tile("Evidence", r.evidence, "", r.load.because)]
 
 
 def _unit(r: ServingRow) -> str:
-    return "tokens" if r.writes else r.served.service.place.workload.serve.unit
+    return "tokens" if r.writes else r.served.service.target.workload.serve.unit
 
 
 def _room(e: Estimate) -> str:
@@ -109,7 +109,7 @@ def _bars(c: ServingComparison) -> Figure:
 
 def _comparison(c: ServingComparison) -> Section:
     first = c.rows[0]
-    names = [name for name, _ in promised(first)]
+    names = [name for name, _ in slo_latencies(first)]
     headers = (
         "chips",
         "replicas",
@@ -139,7 +139,7 @@ def _comparison(c: ServingComparison) -> Section:
 
 
 def _cells(r: ServingRow, names: list[str]) -> tuple[str, ...]:
-    by = dict(promised(r))
+    by = dict(slo_latencies(r))
     times = [f"{format_seconds(by[n].value)} ({spread(by[n])})" if n in by and by[n].value else "–" for n in names]
     million = r.per_million(r.ondemand)
     rate = r.unit_rate.value

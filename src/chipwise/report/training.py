@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.compare import Comparison, Row
+from chipwise.compare import Comparison, TrainingRow
 from chipwise.cost.statement import Statement
 from chipwise.prices import Quote
 from chipwise.report.compared import (
@@ -68,7 +68,7 @@ def about(c: Comparison) -> str:
     )
 
 
-def _tiles(row: Row, statements: Sequence[Statement]) -> list[Tile]:
+def _tiles(row: TrainingRow, statements: Sequence[Statement]) -> list[Tile]:
     p, acc = row.prediction, row.accelerators
     cheapest = cost_tile(statements[0]) if statements else None
     cost = (
@@ -125,7 +125,7 @@ def _comparison(c: Comparison) -> Section:
     return Section("comparison", "Comparison", tuple(parts))
 
 
-def _cells(r: Row) -> tuple[str, ...]:
+def _cells(r: TrainingRow) -> tuple[str, ...]:
     p, rate = r.prediction, r.tokens_per_s_per_chip.value
     return (
         str(r.accelerators),

@@ -1,1 +1,1 @@
-"""Serving: the steps of a replica, continuous batching under load, and the largest rate within a promise."""
+"""Serving: the steps of a replica, continuous batching under load, and the largest rate within an SLO."""

@@ -1,4 +1,4 @@
-"""The largest load within a promise: over the ways to split the replica and the settings it has."""
+"""The largest load within an SLO: over the ways to split the replica and the settings it has."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
-from chipwise.serving.pace import EngineConfig
 from chipwise.serving.requests import OPEN, Requests, draw
-from chipwise.serving.service import Place, Served, Service, run, service, settled
+from chipwise.serving.service import Served, Service, ServingTarget, run, service, settled
 from chipwise.serving.split import Split
+from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.model import Model
 from chipwise.workload.serve import Bound
 
@@ -43,7 +43,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capacity:
-    """The largest load of a service within its promise."""
+    """The largest load of a service within its SLO."""
 
     service: Service  # all replicas that the chips hold
     load: Estimate  # requests/s, or users, of all replicas
@@ -59,7 +59,7 @@ class Capacity:
     @property
     def worth(self) -> float:
         """What splits are ranked by: the load, or the output where any number of users would hold."""
-        serve = self.service.place.workload.serve
+        serve = self.service.target.workload.serve
         endless = serve.arrival.kind == "closed" and not serve.slo
         return self.served.token_rate.value * self.service.replicas if endless else self.load.value
 
@@ -68,7 +68,7 @@ class Capacity:
 class Search:
     """Capacities of every split, best first, and those that can't be."""
 
-    place: Place
+    place: ServingTarget
     chips: int
     found: tuple[Capacity, ...]
     refused: tuple[tuple[Split, str], ...] = field(default=())
@@ -98,7 +98,7 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(int(log2(most)) + 1)] if most >= 1 else []
 
 
-def trial_requests(at: Place, seed: int = 0, count: int = COUNT) -> Requests:
+def trial_requests(at: ServingTarget, seed: int = 0, count: int = COUNT) -> Requests:
     """The requests every load is tried with: the same ones, closer together or further apart."""
     serve = at.workload.serve
     if serve.arrival.kind == "offline":
@@ -118,14 +118,14 @@ def at_load(of: Service, requests: Requests, load: float) -> Served:
 
 
 def holds(served: Served) -> bool:
-    """Whether the promise is kept and the queue has an end."""
+    """Whether the SLO is kept and the queue has an end."""
     m = served.measures
     return m.holds and (m.settled or served.simulation.requests.kind not in OPEN)
 
 
 def limit_of(served: Served) -> str:
     """What a load runs into, in words."""
-    broken = [str(kept.bound) for kept in served.measures.kept if not kept.holds]
+    broken = [str(kept.bound) for kept in served.measures.slo_checks if not kept.holds]
     return broken[0] if broken else "the queue grows" if not holds(served) else ""
 
 
@@ -210,7 +210,7 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
 
 
 def search(
-    at: Place,
+    at: ServingTarget,
     chips: int,
     seed: int = 0,
     tune: bool = True,
@@ -253,7 +253,7 @@ def search(
 
 def confirmed(found: Capacity, seed: int = 0) -> Capacity:
     """The same searched anew with a longer run, at what published rows say of its load, with an interval."""
-    requests = trial_requests(found.service.place, seed, LONG)
+    requests = trial_requests(found.service.target, seed, LONG)
     return capacity_of(settled(found.service, found.served), requests, interval=True)
 
 
@@ -269,7 +269,7 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
         if config == now:
             continue
         try:
-            made = service(best.service.place, r.split, best.service.replicas, config=config)
+            made = service(best.service.target, r.split, best.service.replicas, config=config)
         except DoesNotFit:
             continue
         more = best.load.value / best.service.replicas * BETTER
@@ -289,16 +289,16 @@ def _batch(size: int, config: EngineConfig) -> EngineConfig:
     return replace(config, most_sequences=size)
 
 
-def impossible(at: Place, tried: Iterable[Capacity]) -> Refusal:
-    """No load holds the promise: which part can't be met, and the nearest that can."""
+def impossible(at: ServingTarget, tried: Iterable[Capacity]) -> Refusal:
+    """No load holds the SLO: which part can't be met, and the nearest that can."""
     parts: dict[Bound, float] = {}
     for capacity in tried:
-        for kept in capacity.served.measures.kept:
+        for kept in capacity.served.measures.slo_checks:
             shown = kept.seconds
             parts[kept.bound] = min(parts.get(kept.bound, inf), shown)
     broken = [(bound, best) for bound, best in parts.items() if best > bound.seconds]
     if not broken:
-        return Refusal(f"no load on {at.chip.id} keeps every part of the promise at once", "relax one of them")
+        return Refusal(f"no load on {at.chip.id} keeps every bound of the SLO at once", "relax one of them")
     words = ", ".join(
         f"{bound.metric} p{bound.percentile:g} of {bound.seconds * 1e3:g} ms can't be met: the nearest "
         f"is {_up(best) * 1e3:g} ms"

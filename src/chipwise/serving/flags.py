@@ -16,7 +16,7 @@ def flags(of: Service) -> str:
 
 
 def _fields(of: Service) -> dict[str, str | int]:
-    r, s, k, serve = of.replica, of.replica.split, of.replica.config, of.place.workload.serve
+    r, s, k, serve = of.replica, of.replica.split, of.replica.config, of.target.workload.serve
     return {
         "tp": s.tp,
         "pp": s.pp,

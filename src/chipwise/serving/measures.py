@@ -1,4 +1,4 @@
-"""What a simulated run says: latencies with intervals, rates, whether a promise holds, use and energy.
+"""What a simulated run says: latencies with intervals, rates, whether the SLO is met, use and energy.
 
 Where requests keep coming the first tenth of them is warm-up (in a closed loop at least the first request of every
 user), and rates and uses are taken between the arrivals of the first request after it and of the last one; an offline
@@ -38,7 +38,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SloCheck:
     """A bound and what the run had."""
 
     bound: Bound
@@ -64,7 +64,7 @@ class Measures:
     token_rate: Estimate  # output tokens/s
     goodput: float  # answered within every bound, 1/s
     good: float  # share of the requests
-    kept: tuple[Kept, ...]  # each bound at its percentile
+    slo_checks: tuple[SloCheck, ...]  # each bound at its percentile
     saturated: str  # in words, that the queue grows without end; empty: it doesn't
     settled: bool  # False: ever more requests in the system up to the end; a longer run would tell whether for good
     busy: float  # share of time, of the replicas that decode
@@ -81,7 +81,7 @@ class Measures:
     @property
     def holds(self) -> bool:
         """Whether every bound is kept and the queue has an end."""
-        return not self.saturated and all(each.holds for each in self.kept)
+        return not self.saturated and all(each.holds for each in self.slo_checks)
 
 
 def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
@@ -112,7 +112,7 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
         token_rate=_rate(tokens, spans),
         goodput=float((inside & good).sum()) / seconds,
         good=float(good[after].mean()),
-        kept=tuple(Kept(bound, _at(run, bound, ttft, tpot[after], e2e)) for bound in slo),
+        slo_checks=tuple(SloCheck(bound, _at(run, bound, ttft, tpot[after], e2e)) for bound in slo),
         saturated=_saturated(run),
         settled=_settled(run),
         busy=min(float(busy[prefills:].mean()) / seconds, 1.0),

@@ -33,7 +33,7 @@ WHOLE_CHIP = MemoryShare(0.90)  # vLLM's default: its documentation, 2026-11
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class KvCacheBudget:
     """Bytes on the fullest chip of a replica, and the tokens of cache that the replica holds."""
 
     weights: float
@@ -117,7 +117,7 @@ def room(
     kv_precision: str,
     most_tokens: int = 8192,
     share: MemoryShare = WHOLE_CHIP,
-) -> Room:
+) -> KvCacheBudget:
     """What fits on each chip; a `DoesNotFit` where the weights alone don't."""
     fmt = formats(chip, model, precision, kv_precision)
     weights = weight_bytes(model, fmt, split)
@@ -138,4 +138,4 @@ def room(
             "more chips per replica, or a smaller precision, would hold it",
         )
     state = model.mixer == "linear"
-    return Room(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))
+    return KvCacheBudget(weights, activations, per_token, per_window, float(model.window), state, free, float(split.dp))

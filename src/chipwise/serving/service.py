@@ -19,13 +19,13 @@ from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
 from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
-from chipwise.serving.measures import Kept, Measures, Spread, measure
+from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
-from chipwise.serving.pace import EngineConfig
 from chipwise.serving.requests import Requests
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.split import Split
+from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.serve import Bound, ServingWorkload
 
 PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
@@ -34,7 +34,7 @@ OFFLINE = 3_000.0  # requests of an offline job at which they are (most publishe
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServingTarget:
     """What every service of a workload on one kind of chip shares."""
 
     workload: ServingWorkload
@@ -48,7 +48,7 @@ class Place:
 class Service:
     """Equal replicas of a model behind a router."""
 
-    place: Place
+    target: ServingTarget
     replica: Replica
     replicas: int
     router: str
@@ -65,7 +65,7 @@ class Service:
     @property
     def accelerators(self) -> Accelerators:
         """All chips, in their most cubic slice where they are TPUs."""
-        return slice_for(self.place.chip, self.chips)
+        return slice_for(self.target.chip, self.chips)
 
     def fleet(self) -> Fleet:
         """What is simulated."""
@@ -80,7 +80,7 @@ class Service:
         """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
         assert self.prefill is not None
         r = self.replica
-        links = wires(slice_for(r.chip, max(self.chips, 2)), self.place.calibration)
+        links = wires(slice_for(r.chip, max(self.chips, 2)), self.target.calibration)
         fmt = formats(r.chip, r.model, r.precision, r.kv_precision)
         each = cache_bytes(r.model, fmt, r.split)[0]  # every chip sends its part at once
         size, far = 1e6, np.asarray(float(self.prefill.split.chips))
@@ -90,7 +90,7 @@ class Service:
     @property
     def shown_s(self) -> float:
         """What comes on top of the replica's first token: the way in, and the iterations until it is streamed."""
-        r, serve = self.replica, self.place.workload.serve
+        r, serve = self.replica, self.target.workload.serve
         if r.model.family != "decoder":
             return PASS_S
         step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
@@ -111,7 +111,7 @@ class Service:
     @property
     def mean_tokens(self) -> float:
         """Tokens that a request stores, on average."""
-        serve = self.place.workload.serve
+        serve = self.target.workload.serve
         return max(serve.input.mean + serve.output.mean, 1.0)
 
     def blocks(self, r: Replica) -> int:
@@ -135,13 +135,15 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
     return plain_stack(chip, "serve")
 
 
-def place(workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = "") -> Place:
+def serving_target(
+    workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = ""
+) -> ServingTarget:
     """Where a workload is served, before it is split."""
-    return Place(workload, chip, stack_of(workload, chip, stack), calibration, taught)
+    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration, taught)
 
 
 def replica_with_corrections(
-    at: Place, split: Split, config: EngineConfig | None = None
+    at: ServingTarget, split: Split, config: EngineConfig | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
     w, serve = at.workload, at.workload.serve
@@ -171,7 +173,7 @@ def replica_with_corrections(
     return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
 
 
-def corrections(at: Place, split: Split, count: float) -> dict[str, Correction]:
+def corrections(at: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
     """What published rows say of a replica with so many sequences at once; an offline job has one answer to all."""
     serve, model = at.workload.serve, at.workload.model
     offline = serve.arrival.kind == "offline"
@@ -186,7 +188,7 @@ def corrections(at: Place, split: Split, count: float) -> dict[str, Correction]:
 
 
 def service(
-    at: Place,
+    at: ServingTarget,
     split: Split,
     replicas: int = 1,
     router: str = "least_loaded",
@@ -224,7 +226,7 @@ def settled(of: Service, served: Served) -> Service:
     """The service with what published rows say at the number of sequences that a run had at once."""
     if served.simulation.requests.kind == "offline":
         return of
-    found = corrections(of.place, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
+    found = corrections(of.target, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
     change = found["tpot"].factor / of.corrections["tpot"].factor
     return replace(of.slower(change), corrections=found)
 
@@ -243,7 +245,7 @@ def run(
     if settle:
         before = run(of, requests, count=count, seed=seed, rate=rate, users=users)
         return run(settled(of, before), requests, count=count, seed=seed, rate=rate, users=users)
-    serve = of.place.workload.serve
+    serve = of.target.workload.serve
     what = serve if requests is None else requests
     done = simulate(what, of.fleet(), count=count, seed=seed, rate=rate, users=users)
     tpot, ttft = of.corrections["tpot"], of.corrections["ttft"]
@@ -263,7 +265,7 @@ def run(
 
 
 def _inside(bound: Bound, of: Service) -> Bound:
-    """A promise to users as one on what the replica does by itself."""
+    """An SLO for users as one on what the replica does by itself."""
     if bound.metric == "ttft":
         scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
         return replace(bound, seconds=bound.seconds / scale - of.shown_s)
@@ -276,9 +278,9 @@ def _told(m: Measures, slo: tuple[Bound, ...], of: Service) -> Measures:
     shift = {"ttft": of.shown_s, "e2e": of.shown_s}
     return replace(
         m,
-        kept=tuple(
-            Kept(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
-            for bound, k in zip(slo, m.kept, strict=True)
+        slo_checks=tuple(
+            SloCheck(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
+            for bound, k in zip(slo, m.slo_checks, strict=True)
         ),
     )
 

@@ -15,9 +15,9 @@ from chipwise.catalog.taught import Taught
 from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
-from chipwise.serving.memory import MemoryShare, Room, room
-from chipwise.serving.pace import EngineConfig, Pace
+from chipwise.serving.memory import KvCacheBudget, MemoryShare, room
 from chipwise.serving.split import Split
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.serving.steps import Parts, parts
 from chipwise.workload.model import Model
 
@@ -41,14 +41,14 @@ class Replica:
     stack: Stack
     parts: Parts
     coefficients: Coefficients
-    room: Room
+    room: KvCacheBudget
     config: EngineConfig
     factor: float = 1.0  # on every time: what measurements near this one taught
     typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
 
-    def pace(self) -> Pace:
+    def pace(self) -> StepTimeTable:
         """Seconds of its iterations."""
         c, p = self.coefficients, self.parts
         scale = self.factor * self.passes
@@ -61,7 +61,7 @@ class Replica:
         read = 0.0 if self.slot else c.context * p.context_s
         sequence = c.sequence_s + c.context * (p.window_s + self.slot * p.context_s)
         pair = c.prompt * p.pair_s * (1.0 if self.model.causal else 2.0)  # the schedule counts masked pairs
-        return Pace(
+        return StepTimeTable(
             whole,
             read * self.factor,
             pair * self.factor,

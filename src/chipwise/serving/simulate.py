@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import DoesNotFit, InputError
-from chipwise.serving.pace import EngineConfig, Pace
 from chipwise.serving.requests import Requests, draw
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Serve
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SECTIONS = 20  # of what follows, for the intervals
 class Prefill:
     """Replicas of their own for the prompts; the cache then travels to those that decode."""
 
-    pace: Pace
+    pace: StepTimeTable
     kv_blocks: int  # of a replica; a prompt's are free again when it ends, the transfer has its own room
     replicas: int = 1
     config: EngineConfig | None = None  # None: those of the fleet
@@ -45,7 +45,7 @@ class Fleet:
     group unless it has over 32 requests more than the least loaded one and over 1.5 times as many.
     """
 
-    pace: Pace
+    pace: StepTimeTable
     kv_blocks: int  # of a replica
     config: EngineConfig = field(default_factory=EngineConfig)
     replicas: int = 1

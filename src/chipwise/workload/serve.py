@@ -1,4 +1,4 @@
-"""What must be served: requests of some lengths, arriving somehow, within a promise of latency."""
+"""What must be served: requests of some lengths, arriving somehow, within an SLO."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One part of a promise: this percentile of this metric stays within these seconds."""
+    """One bound of an SLO: this percentile of this metric stays within these seconds."""
 
     metric: str  # one of METRICS
     percentile: float  # 50, 90, 99...
@@ -117,7 +117,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """A stream of requests and what they were promised."""
+    """A stream of requests and their SLO."""
 
     input: Lengths
     output: Lengths  # 0 tokens for models that answer in one pass

@@ -128,7 +128,7 @@ def _slo(spec: ServeSpec, model: Model, taken: Lengths) -> tuple[Bound, ...]:
     bounds = tuple(Bound(metric, percentile, seconds) for metric in METRICS
                    for percentile, seconds in getattr(spec.slo, metric) or ())  # fmt: skip
     if bounds and spec.offline is not None:
-        raise InputError("serve.slo", str(bounds[0]), "nothing beside offline: its promise is offline.deadline")
+        raise InputError("serve.slo", str(bounds[0]), "nothing beside offline: its SLO is offline.deadline")
     for bound in bounds:
         if model.family != "decoder" and bound.metric != "e2e":
             raise InputError(f"serve.slo.{bound.metric}", str(bound), f"e2e: {model.name} answers in one pass")

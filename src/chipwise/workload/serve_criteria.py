@@ -89,14 +89,14 @@ def _one_pass(workload: ServingWorkload) -> list[str]:
 
 
 def _anyway(workload: ServingWorkload) -> list[str]:
-    """What the arrivals, the promise and the precision add."""
+    """What the arrivals, the SLO and the precision add."""
     s = workload.serve
     said = []
     if s.arrival.kind == "offline":
         by = f" within {format_seconds(s.deadline_s)}" if s.deadline_s else ""
         said.append(f"cost per {s.unit[:-1]} at full batches: {format_count(s.requests)} requests{by} bound no latency")
     elif s.slo:
-        said.append(f"requests/s within the promise ({', '.join(map(str, s.slo))}), not {s.unit}/s at any latency")
+        said.append(f"requests/s within the SLO ({', '.join(map(str, s.slo))}), not {s.unit}/s at any latency")
     if s.arrival.kind in ("bursty", "trace"):
         said.append("spare capacity: requests come in bursts, and the tail of the latencies is made in them")
     if s.precision in _WEIGHTS_ALONE:

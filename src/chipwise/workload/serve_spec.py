@@ -22,11 +22,11 @@ from chipwise.workload.fields import (
 )
 
 MOST_TOKENS = 10**9  # of one request
-USUAL_PERCENTILE = 99.0  # what a promise without a percentile means
+USUAL_PERCENTILE = 99.0  # what an SLO without a percentile means
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d{1,6})?)", re.ASCII)
 _P_PATTERN = r"^p[0-9]{1,3}(\.[0-9]{1,6})?$"
 _LENGTHS = "tokens such as 1000, percentiles such as {p50: 900, p99: 8000}, or {mean: 1000, cv: 0.5}"
-_PROMISE = "a duration such as 500ms, 0.5s or 2 (seconds), or percentiles such as {p90: 40ms, p99: 60ms}"
+_BOUND = "a duration such as 500ms, 0.5s or 2 (seconds), or percentiles such as {p90: 40ms, p99: 60ms}"
 _DURATION = "a duration such as 90s, 6h or 2d, below a century"
 _SHARE = "a share from 0 to 1"
 _RATE = "requests per second above 0, up to 1e9"
@@ -84,11 +84,11 @@ def _lengths(value: Any) -> Any:
     return Lengths(tuple((percent / 100, tokens) for percent, _, tokens in found))
 
 
-def _promise(value: Any) -> Any:
+def _slo_bound(value: Any) -> Any:
     """(percentile, seconds) of one metric."""
     if not isinstance(value, Mapping):
-        return ((USUAL_PERCENTILE, seconds_of(value, _PROMISE)),)
-    found = [(percent, key, seconds_of(inside, _PROMISE)) for percent, key, inside in _percentiles(value, _PROMISE)]
+        return ((USUAL_PERCENTILE, seconds_of(value, _BOUND)),)
+    found = [(percent, key, seconds_of(inside, _BOUND)) for percent, key, inside in _percentiles(value, _BOUND)]
     if found[0][0] <= 0 or found[-1][0] > 99.99:
         raise ValueError("percentiles above p0, up to p99.99")
     _rising(found)
@@ -121,9 +121,9 @@ _LENGTHS_JSON: dict[str, Any] = {"anyOf": [*COUNT_JSON, _by_percentile(COUNT_JSO
     },
 }]}  # fmt: skip
 LengthsField = Annotated[Any, BeforeValidator(_lengths), WithJsonSchema(_LENGTHS_JSON)]
-Promise = Annotated[
+SloBound = Annotated[
     tuple[tuple[float, float], ...],
-    BeforeValidator(_promise),
+    BeforeValidator(_slo_bound),
     WithJsonSchema({"anyOf": [*DURATION_JSON, _by_percentile(DURATION_JSON)]}),
 ]
 Duration = Annotated[
@@ -147,12 +147,12 @@ class ArrivalSpec(Strict):
 
 
 class SloSpec(Strict):
-    """The promise: a bound on each metric, of its 99th percentile unless percentiles are given."""
+    """The SLO: a bound on each metric, of its 99th percentile unless percentiles are given."""
 
-    ttft: Promise | None = Field(None, description="Time to the first token.")
-    tpot: Promise | None = Field(None, description="Time per later token, the mean over an answer.")
-    itl: Promise | None = Field(None, description="Every gap between two tokens.")
-    e2e: Promise | None = Field(None, description="Time to the whole answer.")
+    ttft: SloBound | None = Field(None, description="Time to the first token.")
+    tpot: SloBound | None = Field(None, description="Time per later token, the mean over an answer.")
+    itl: SloBound | None = Field(None, description="Every gap between two tokens.")
+    e2e: SloBound | None = Field(None, description="Time to the whole answer.")
 
 
 class OfflineSpec(Strict):
@@ -190,7 +190,9 @@ class ServeSpec(Strict):
     prefix_hit: Annotated[float, _between(_SHARE, 1, zero=True), Field(ge=0, le=1)] | None = Field(
         None, description="Share of input tokens found in the prefix cache, 0 to 1; 0 unless said."
     )
-    slo: SloSpec | None = Field(None, description="The promise of latency; a bare duration bounds the 99th percentile.")
+    slo: SloSpec | None = Field(
+        None, description="The SLO: bounds on latency; a bare duration bounds the 99th percentile."
+    )
     denoise_steps: Annotated[Count, Field(le=10**4)] | None = Field(
         None, description="Passes per image of a dit, which needs it."
     )

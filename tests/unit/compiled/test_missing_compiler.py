@@ -7,7 +7,6 @@ import pytest
 
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.names import parse
-from chipwise.cli.blocks import Text
 from chipwise.cli.check_blocks import blocks
 from chipwise.cli.check_records import report
 from chipwise.compiled import versions
@@ -17,6 +16,7 @@ from chipwise.compiled.job import Job, Spec
 from chipwise.compiled.targets import target_of
 from chipwise.cost.port_check import read_check
 from chipwise.errors import ChipwiseError, MissingCompiler
+from chipwise.present.blocks import Text
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "programs"
 

@@ -133,12 +133,12 @@ class Predictor:
 
     def _served(self, workload: ServingWorkload, acc: Accelerators) -> Predicted:
         """An offline job on as many backends as the chips hold."""
-        from chipwise.compare.rows import Refused
-        from chipwise.compare.serving_rows import Market, demand_of
+        from chipwise.compare.serving.comparer import ServingComparer, demand_of
         from chipwise.compare.terms import Candidate, Terms
+        from chipwise.compare.training.comparer import Refused
 
         endless = replace(workload, serve=replace(workload.serve, deadline_s=0.0))  # the job's own deadline counts
-        market = Market(
+        market = ServingComparer(
             endless,
             Terms(objective="time"),
             self.calibration,

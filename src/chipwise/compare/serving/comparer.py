@@ -10,17 +10,17 @@ from math import ceil, exp, inf
 from chipwise.catalog import Accelerators, Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
-from chipwise.compare.rows import Refused
-from chipwise.compare.serving_fleet import Fleet, held, rent
-from chipwise.compare.serving_replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
+from chipwise.compare.serving.fleet import Fleet, held, rent
+from chipwise.compare.serving.replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
+from chipwise.compare.training.comparer import Refused
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import Price, PriceBook
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import Requests, draw
-from chipwise.serving.service import Place, Served, Service, place, run
+from chipwise.serving.service import Served, Service, ServingTarget, run, serving_target
 from chipwise.serving.split import Split
 from chipwise.units import HOUR, format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
@@ -29,7 +29,7 @@ FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 a repl
 JOB = 4_000  # requests simulated of an offline job on one replica: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
 FINAL = 2  # splits that are sized to the last replica where time or energy decides
-AGAIN = 8  # times that replicas are added where the run does not hold what the capacities promised
+AGAIN = 8  # times that replicas are added where the run does not hold what the capacities said
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Rent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServingRow:
-    """A chip that carries the demand within the promise."""
+    """A chip that carries the demand within the SLO."""
 
     fleet: Fleet
     split: Split
@@ -114,7 +114,7 @@ class ServingRow:
     @property
     def writes(self) -> bool:
         """Whether the model answers token by token."""
-        return self.served.service.place.workload.model.family == "decoder"
+        return self.served.service.target.workload.model.family == "decoder"
 
     @property
     def headroom(self) -> Estimate | None:
@@ -134,7 +134,7 @@ class ServingRow:
     def seconds(self) -> Estimate:
         """To answer a request, the median; to finish an offline job."""
         if self.demand.kind == "job":
-            return self.request_rate.inverted(self.served.service.place.workload.serve.requests or 1e6)
+            return self.request_rate.inverted(self.served.service.target.workload.serve.requests or 1e6)
         return self.served.e2e.p50
 
     def per_million(self, rent: Rent | None) -> Estimate | None:
@@ -171,7 +171,7 @@ Sized = tuple[Capacity, Fleet]  # one replica with its largest load, and the chi
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class ServingComparer:
     """What every row of a comparison of services shares."""
 
     workload: ServingWorkload
@@ -186,18 +186,18 @@ class Market:
     known: dict[str, tuple[Capacity, ...]] = field(default_factory=dict, compare=False)
     missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
 
-    def times(self, factor: float) -> Market:
+    def times(self, factor: float) -> ServingComparer:
         """The same with another demand; what replicas carry stays known."""
         load = self.demand.load * factor
         if self.demand.kind == "users":
             load = max(1.0, round(load))
         return replace(self, demand=replace(self.demand, load=load))
 
-    def place(self, chip: Chip) -> Place:
+    def place(self, chip: Chip) -> ServingTarget:
         """Where the workload is served."""
-        return place(self.workload, chip, self.calibration, self.taught, self.stack)
+        return serving_target(self.workload, chip, self.calibration, self.taught, self.stack)
 
-    def requests(self, at: Place) -> Requests:
+    def requests(self, at: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
@@ -231,7 +231,7 @@ class Market:
         fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).replicas]
         if not fleets:
             least = min(_each(c) for c in carrying)
-            raise Refusal(f"{named} holds no replica within the promise", f"the smallest takes {least} chips")
+            raise Refusal(f"{named} holds no replica within the SLO", f"the smallest takes {least} chips")
         fleets = [(self._exact(c, fleet.replicas), fleet) for c, fleet in fleets]
         enough = [(c, fleet) for c, fleet in fleets if c.load.value * fleet.replicas >= self.demand.load]
         if not enough:
@@ -244,7 +244,7 @@ class Market:
         near = self.demand.load / replicas
         if self.demand.kind == "job" or not near / COARSE <= one.load.value < near:
             return one
-        return carried(one.service, self.requests(one.service.place), one.load.value)
+        return carried(one.service, self.requests(one.service.target), one.load.value)
 
     def _short(self, named: Accelerators, load: float, limit: str) -> Refusal:
         most = replace(self.demand, load=load)
@@ -266,7 +266,7 @@ class Market:
         try:
             row = self._best(candidate, self.sized(candidate))
         except Refusal as refusal:
-            kind = "promise" if refusal.kind == "refused" else refusal.kind
+            kind = "slo" if refusal.kind == "refused" else refusal.kind
             if isinstance(refusal, OutOfReach):
                 self.missed[candidate.chip.id] = refusal.times
             return Refused(candidate.chip, named, kind, refusal.reason, refusal.unlock)
@@ -315,7 +315,7 @@ class Market:
 
     def _row(self, one: Capacity, fleet: Fleet, fixed: bool) -> ServingRow:
         """A sized fleet run at the demand; replicas are added where it does not hold."""
-        at, each = one.service.place, _each(one)
+        at, each = one.service.target, _each(one)
         requests = self.requests(at)
         ends = with_interval(one, requests)
         load, served = ends.load, ends.served
@@ -339,7 +339,7 @@ class Market:
             else:
                 raise Refusal(
                     f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
-                    "a lower rate or a looser promise would do",
+                    "a lower rate or a looser SLO would do",
                 )
         return ServingRow(
             fleet,
@@ -362,7 +362,7 @@ class Market:
 
     def _rents(self, of: Service, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Rent | None, Rent | None]:
         """What the chips cost on demand and on spot, where that is cheaper."""
-        chip, each = of.place.chip, of.replica.split.chips
+        chip, each = of.target.chip, of.replica.split.chips
 
         def costs(spot: bool) -> Rent | None:
             if fixed:
@@ -388,7 +388,7 @@ class Market:
         if each <= 0:
             return inf
         needed = self.demand.replicas(each)
-        return rent(of.place.chip, of.replica.split.chips, needed, spot, self.today, self.book).usd_h or inf
+        return rent(of.target.chip, of.replica.split.chips, needed, spot, self.today, self.book).usd_h or inf
 
     def _within_budget(self, row: ServingRow) -> ServingRow | Refused:
         """Refuse what costs more than the budget: dollars an hour, or of the whole offline job."""
@@ -428,12 +428,12 @@ def _at_most(load: Estimate, most: float) -> Estimate:
     return replace(load, value=most, low=min(load.low, most))
 
 
-def promised(row: ServingRow) -> list[tuple[str, Estimate]]:
-    """What users see at the percentiles of the promise; at the 99th of the usual measures without one."""
+def slo_latencies(row: ServingRow) -> list[tuple[str, Estimate]]:
+    """What users see at the percentiles of the SLO; at the 99th of the usual measures without one."""
     served = row.served
     spreads = {"ttft": served.ttft, "tpot": served.tpot, "itl": served.itl, "e2e": served.e2e}
     out: list[tuple[str, Estimate]] = []
-    for kept in served.measures.kept:
+    for kept in served.measures.slo_checks:
         bound, spread = kept.bound, spreads[kept.bound.metric]
         name = f"{bound.metric} p{bound.percentile:g}"
         if spread is None:

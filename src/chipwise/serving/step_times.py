@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pace:
+class StepTimeTable:
     """Seconds of an iteration, by what is in it.
 
     An iteration with n tokens, decoding sequences whose contexts add up to C and chunks of q new tokens each after

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.flips import Flip
-from chipwise.compare.serving_flips import Relaxed, relaxed_in_words, runner_up
-from chipwise.compare.serving_rows import Market, ServingRow
-from chipwise.compare.words import Words
+from chipwise.compare.serving.comparer import ServingComparer, ServingRow
+from chipwise.compare.serving.flips import Relaxed, relaxed_in_words, runner_up
+from chipwise.compare.training.flips import Flip
+from chipwise.compare.training.sentences import Words
 from chipwise.predict.estimate import Estimate
 from chipwise.units import format_money, format_seconds
 
 
 def in_words(
-    market: Market, rows: Sequence[ServingRow], pick: ServingRow | None, flips: Sequence[Flip], looser: Relaxed | None
+    market: ServingComparer,
+    rows: Sequence[ServingRow],
+    pick: ServingRow | None,
+    flips: Sequence[Flip],
+    looser: Relaxed | None,
 ) -> Words:
     """The three sentences of a comparison."""
     objective = market.terms.objective
@@ -42,7 +46,7 @@ def _shown(row: ServingRow, objective: str) -> str:
     if by is None:
         return "no public price"
     if objective == "cost":
-        unit = "tokens" if row.writes else row.served.service.place.workload.serve.unit
+        unit = "tokens" if row.writes else row.served.service.target.workload.serve.unit
         return _interval(by, format_money) + (f" a million {unit}" if row.demand.kind == "job" else " an hour")
     if objective == "time":
         return _interval(by, format_seconds) + (" for the job" if row.demand.kind == "job" else " a request")
@@ -57,7 +61,7 @@ def _interval(e: Estimate, show: object) -> str:
     return f"{show(e.value)} ({show(e.low)} to {high})"
 
 
-def _pick(market: Market, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
+def _pick(market: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
     objective = market.terms.objective
     said = [_shown(pick, "cost") + (f" on demand at {pick.ondemand.price}" if pick.ondemand else "")]
     if objective != "cost":
@@ -90,7 +94,7 @@ def _holds(row: ServingRow) -> str:
     if room.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:
-        return f"{more}; at the low end of the interval no count would hold the promise: measure first."
+        return f"{more}; at the low end of the interval no count would hold the SLO: measure first."
     times = row.demand.load / row.load.low
     return f"{more}; at the low end of the interval it would take {times:.1f} times as many: measure first."
 
@@ -101,7 +105,7 @@ def _limit(row: ServingRow) -> str:
     return row.limit if row.limit.startswith("the ") else f"{row.limit} is broken"
 
 
-def _why(market: Market, pick: ServingRow, second: ServingRow | None) -> str:
+def _why(market: ServingComparer, pick: ServingRow, second: ServingRow | None) -> str:
     objective = market.terms.objective
     if second is None:
         priced = " and has a public price" if objective == "cost" else ""

@@ -10,13 +10,13 @@ from math import inf
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.taught import Taught
 from chipwise.compare.comparison import Progress
-from chipwise.compare.flips import Flip
-from chipwise.compare.rows import Refused
-from chipwise.compare.serving_flips import Relaxed, choose, flips, relaxed
-from chipwise.compare.serving_rows import FEW, MANY, Market, ServingRow, demand_of
-from chipwise.compare.serving_words import in_words
+from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer, ServingRow, demand_of
+from chipwise.compare.serving.flips import Relaxed, choose, flips, relaxed
+from chipwise.compare.serving.sentences import in_words
 from chipwise.compare.terms import Candidate, Terms, every_chip
-from chipwise.compare.words import Words
+from chipwise.compare.training.comparer import Refused
+from chipwise.compare.training.flips import Flip
+from chipwise.compare.training.sentences import Words
 from chipwise.errors import InputError, Refusal
 from chipwise.prices import PriceBook, listed, prices_in_words
 from chipwise.serving.capacity import COUNT
@@ -30,7 +30,7 @@ class ServingComparison:
 
     workload: ServingWorkload
     terms: Terms
-    market: Market
+    market: ServingComparer
     rows: tuple[ServingRow, ...]
     refused: tuple[Refused, ...]
     pick: ServingRow | None
@@ -55,7 +55,7 @@ def compare_serving(
     terms = terms or Terms()
     work = within(workload, terms)
     chips = list(candidates) if candidates is not None else every_chip()
-    market = Market(
+    market = ServingComparer(
         work,
         terms,
         calibration,
@@ -117,9 +117,9 @@ def _rank(row: ServingRow, objective: str) -> tuple[bool, float, str]:
     return by is None, by.value if by else float(row.accelerators.count), str(row.accelerators)
 
 
-def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tuple[str, ...]:
+def _assumptions(market: ServingComparer, rows: Sequence[ServingRow], fixed: bool) -> tuple[str, ...]:
     s, job = market.workload.serve, market.demand.kind == "job"
-    stacks = dict.fromkeys(f"{r.served.service.place.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
     first = rows[0].served.simulation.requests
     tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
     said = [
@@ -147,7 +147,7 @@ def _assumptions(market: Market, rows: Sequence[ServingRow], fixed: bool) -> tup
     return (*said, *prices_in_words(market.book, used))
 
 
-def _sizing(market: Market) -> str:
+def _sizing(market: ServingComparer) -> str:
     if market.demand.kind == "job":
         within = "finish in time" if market.demand.load else "hold one replica (no deadline was given)"
         return f"counts (where not named): the fewest chips of each kind that {within}"
@@ -166,11 +166,11 @@ def _on_spot(rows: Sequence[ServingRow]) -> str:
     return f"; the cheapest on spot is {row.accelerators.chip.id} at {format_money(usd)} an hour"
 
 
-def _nowhere(market: Market, refused: Sequence[Refused]) -> Refusal:
+def _nowhere(market: ServingComparer, refused: Sequence[Refused]) -> Refusal:
     """One refusal for all: that of the chip which comes nearest."""
     if len(refused) == 1:
         return Refusal(refused[0].reason, refused[0].unlock)
-    first = min(refused, key=lambda r: (market.missed.get(r.chip.id, inf), r.kind != "promise"))
+    first = min(refused, key=lambda r: (market.missed.get(r.chip.id, inf), r.kind != "slo"))
     why = f"{first.reason}; {first.unlock}" if first.unlock else first.reason
     near = "the nearest" if first.chip.id in market.missed else "for one"
     return Refusal(f"none of the {len(refused)} chips compared carries {market.workload.name}", f"{near}: {why}")

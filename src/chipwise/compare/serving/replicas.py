@@ -16,7 +16,7 @@ from chipwise.predict.site import slice_for
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import OPEN, Requests
-from chipwise.serving.service import Place, Served, Service, run, service
+from chipwise.serving.service import Served, Service, ServingTarget, run, service
 
 ALONE = 40  # requests of one user after another
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
@@ -27,23 +27,25 @@ WORSE = 2  # wider splits in a row that carry less a chip, after which no wider 
 
 
 class OutOfReach(Refusal):
-    """No load holds the promise; `times`: how much longer than the worst bound the nearest split takes."""
+    """No load holds the SLO; `times`: how much longer than the worst bound the nearest split takes."""
 
     def __init__(self, reason: str, unlock: str, times: float) -> None:
         super().__init__(reason, unlock)
         self.times = times
 
     @classmethod
-    def on(cls, at: Place, found: Sequence[Capacity]) -> OutOfReach:
+    def on(cls, at: ServingTarget, found: Sequence[Capacity]) -> OutOfReach:
         """The refusal of a chip whose splits were all tried."""
         said = capacity.impossible(at, found)
         times = (
-            max(k.seconds / k.bound.seconds for k in c.served.measures.kept) for c in found if c.served.measures.kept
+            max(k.seconds / k.bound.seconds for k in c.served.measures.slo_checks)
+            for c in found
+            if c.served.measures.slo_checks
         )
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
-def replicas(at: Place, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
+def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
     """One replica of every split, with the largest load it carries; a `Refusal` where none can be.
 
     `narrow`: coarse, without the widest where wider ones carry ever less a chip.

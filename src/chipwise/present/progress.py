@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chipwise.present.blocks import ASCII
+
 AFTER_S = 2.0
 
 
@@ -29,6 +31,24 @@ class Progress:
         sys.stderr.write("\r" + line.ljust(self.width))
         sys.stderr.flush()
         self.width = len(line)
+
+    def keep(self, line: str, style: str = "") -> None:
+        """Show a line that stays, above the one that moves."""
+        from chipwise.present.terminal import Terminal
+
+        self.clear()
+        self.width = 0
+        Terminal.of(sys.stderr).line(line, style)
+        sys.stderr.flush()
+
+    def bar(self, done: int, total: int, what: str) -> None:
+        """Show how far the work is, and when it will end at this pace."""
+        from chipwise.present.text import bar
+        from chipwise.units import format_seconds
+
+        spent = time.monotonic() - self.start
+        left = f", {format_seconds(spent / done * (total - done))} left" if done else ""
+        self.say(f"{done}/{total} {bar(done / total if total else 1.0)}{left}: {what}".translate(ASCII))
 
     def clear(self) -> None:
         """Take the line away."""

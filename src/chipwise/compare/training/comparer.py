@@ -25,7 +25,7 @@ USUAL_MFU = 0.4  # where the ladder of counts is entered; the count found does n
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrainingRow:
     """A chip that can run the workload."""
 
     accelerators: Accelerators
@@ -47,7 +47,7 @@ class Row:
             return self.prediction.kwh
         return self.ondemand.usd if self.ondemand else None
 
-    def slower(self, factor: float) -> Row:
+    def slower(self, factor: float) -> TrainingRow:
         """The row with every time multiplied, as if the chip were less efficient."""
         p = self.prediction
         parts = {name: seconds * factor for name, seconds in p.parts.items()}
@@ -58,7 +58,7 @@ class Row:
             spot=_scaled(self.spot, factor),
         )
 
-    def priced(self, usd_h: float) -> Row:
+    def priced(self, usd_h: float) -> TrainingRow:
         """The row at another on-demand price per chip-hour."""
         if self.ondemand is None:
             return self
@@ -78,7 +78,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrainingComparer:
     """What every row of a comparison shares."""
 
     workload: Workload
@@ -89,7 +89,7 @@ class Place:
     book: PriceBook
     legal: dict[object, Enumeration] = field(default_factory=dict, compare=False)  # chips share layouts
 
-    def row(self, acc: Accelerators) -> Row:
+    def row(self, acc: Accelerators) -> TrainingRow:
         """The best layout on these chips, timed and priced; a `Refusal` where there is none."""
         work = set_up(self.workload, acc, self.calibration, self.stack)
         legal = self._legal(acc)
@@ -98,15 +98,15 @@ class Place:
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
         return self._priced(acc, found, predict(self.workload, acc, found.best.layout, self.calibration, self.stack))
 
-    def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> Row:
+    def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> TrainingRow:
         ondemand, spot = (
             quote(acc.chip, acc.count, said.duration, spot, self.today, self.book) for spot in (False, True)
         )
         if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
             spot = None  # another cloud's spot, dearer than this on demand: no use
-        return Row(acc, found, said, ondemand, spot)
+        return TrainingRow(acc, found, said, ondemand, spot)
 
-    def changed(self, row: Row, change: Change) -> Row | Refused:
+    def changed(self, row: TrainingRow, change: Change) -> TrainingRow | Refused:
         """The row with its prediction changed, and priced anew."""
         try:
             return self._priced(row.accelerators, row.search, change(row.prediction))
@@ -121,7 +121,7 @@ class Place:
             self.legal[key] = enumerate_layouts(w.model, w.train, acc)
         return self.legal[key]
 
-    def evaluate(self, candidate: Candidate) -> Row | Refused:
+    def evaluate(self, candidate: Candidate) -> TrainingRow | Refused:
         """The row of a candidate at the count the terms ask for, or why there is none."""
         chip, stack = candidate.chip, self.stack
         if stack is not None and chip.family not in stack.families:
@@ -132,20 +132,20 @@ class Place:
         if self.terms.deadline_s is None and self.terms.budget_usd is None:
             acc = candidate.fixed or at_least(chip, self.terms.chips or DEFAULT_CHIPS)
             tried = self._try(acc)
-            return tried if isinstance(tried, Row) else self._why(acc, tried)
+            return tried if isinstance(tried, TrainingRow) else self._why(acc, tried)
         counts = (candidate.fixed,) if candidate.fixed else ladder(chip)
         if self.terms.deadline_s is not None:
             return self._fewest(chip, counts, self.terms.deadline_s)
         assert self.terms.budget_usd is not None
         return self._fastest(chip, counts, self.terms.budget_usd)
 
-    def _try(self, acc: Accelerators) -> Row | Refusal:
+    def _try(self, acc: Accelerators) -> TrainingRow | Refusal:
         try:
             return self.row(acc)
         except Refusal as refusal:
             return refusal
 
-    def _why(self, acc: Accelerators, refusal: Row | Refusal) -> Refused:
+    def _why(self, acc: Accelerators, refusal: TrainingRow | Refusal) -> Refused:
         """The refusal in full: where memory is short, with the smallest slice that holds the work."""
         if isinstance(refusal, DoesNotFit):
             try:
@@ -160,15 +160,15 @@ class Place:
         work = set_up(self.workload, acc, self.calibration, self.stack)
         return model_flops(work) * self.workload.train.samples / work.target.low.peak
 
-    def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> Row | Refused:
+    def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> TrainingRow | Refused:
         """The fewest chips that meet a deadline: up the ladder until it is met, down while it still is."""
-        tried: dict[int, Row | Refusal] = {}
+        tried: dict[int, TrainingRow | Refusal] = {}
 
         def meets(i: int) -> bool:
             if i not in tried:
                 tried[i] = self._try(counts[i])
             got = tried[i]
-            return isinstance(got, Row) and got.prediction.duration.high <= deadline_s
+            return isinstance(got, TrainingRow) and got.prediction.duration.high <= deadline_s
 
         try:
             need = self._peak_seconds(counts[0]) / (USUAL_MFU * deadline_s)
@@ -180,9 +180,9 @@ class Place:
         while i > 0 and meets(i) and meets(i - 1):
             i -= 1
         got = tried[i]
-        if meets(i) and isinstance(got, Row):
+        if meets(i) and isinstance(got, TrainingRow):
             return got
-        rows = [row for row in tried.values() if isinstance(row, Row)]
+        rows = [row for row in tried.values() if isinstance(row, TrainingRow)]
         if not rows:
             return self._why(counts[i], tried[i])
         best = min(rows, key=lambda row: row.prediction.duration.high)
@@ -197,7 +197,7 @@ class Place:
             "more chips may do" if fixed else f"no count up to {counts[-1].count:,} is faster",
         )
 
-    def _fastest(self, chip: Chip, counts: tuple[Accelerators, ...], budget: float) -> Row | Refused:
+    def _fastest(self, chip: Chip, counts: tuple[Accelerators, ...], budget: float) -> TrainingRow | Refused:
         """The count that finishes first within a budget: the largest that the budget allows, or near it."""
         price = price_of(chip, counts[0].count, today=self.today, book=self.book)
         if price is None:
@@ -214,18 +214,18 @@ class Place:
                 f"{chip.id} costs {format_money(least_usd)} at its peak rate",
                 f"the budget is {format_money(budget)}",
             )
-        tried: dict[int, Row | Refusal] = {}
+        tried: dict[int, TrainingRow | Refusal] = {}
 
         def within(i: int) -> bool:
             if i not in tried:
                 tried[i] = self._try(counts[i])
             got = tried[i]
-            return isinstance(got, Row) and got.ondemand is not None and got.ondemand.usd.high <= budget
+            return isinstance(got, TrainingRow) and got.ondemand is not None and got.ondemand.usd.high <= budget
 
         def usd(i: int) -> float:
             within(i)
             got = tried[i]
-            return got.ondemand.usd.high if isinstance(got, Row) and got.ondemand else inf
+            return got.ondemand.usd.high if isinstance(got, TrainingRow) and got.ondemand else inf
 
         # few chips recompute or don't fit, many wait for wires: the cost falls first and grows later
         i = next((i for i, acc in enumerate(counts) if acc.count >= DEFAULT_CHIPS), len(counts) - 1)
@@ -238,10 +238,10 @@ class Place:
             middle = (i + top + 1) // 2
             i, top = (middle, top) if within(middle) else (i, middle - 1)
         fitting = [tried[i] for i in tried if within(i)]
-        rows = [row for row in fitting if isinstance(row, Row)]
+        rows = [row for row in fitting if isinstance(row, TrainingRow)]
         if rows:
             return min(rows, key=lambda row: row.prediction.duration.value)
-        priced = [row for row in tried.values() if isinstance(row, Row) and row.ondemand]
+        priced = [row for row in tried.values() if isinstance(row, TrainingRow) and row.ondemand]
         if not priced:
             return self._why(counts[i], tried[i])
         least = min(priced, key=lambda row: row.ondemand.usd.high if row.ondemand else 0.0)

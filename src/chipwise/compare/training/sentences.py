@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.compare.flips import Flip, runner_up
-from chipwise.compare.rows import Place, Row
+from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.training.flips import Flip, runner_up
 from chipwise.predict.estimate import Estimate
 from chipwise.units import DAY, format_money, format_seconds
 
@@ -22,7 +22,9 @@ class Words:
     flip: str
 
 
-def in_words(place: Place, rows: Sequence[Row], pick: Row | None, flips: Sequence[Flip]) -> Words:
+def in_words(
+    place: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip]
+) -> Words:
     """The three sentences of a comparison."""
     objective = place.terms.objective
     if pick is None:
@@ -38,7 +40,7 @@ def in_words(place: Place, rows: Sequence[Row], pick: Row | None, flips: Sequenc
     )
 
 
-def _shown(row: Row, objective: str) -> str:
+def _shown(row: TrainingRow, objective: str) -> str:
     by = row.by(objective)
     return "no public price" if by is None else _interval(by, objective)
 
@@ -52,7 +54,7 @@ def _kwh(value: float) -> str:
     return f"{value / 1e3:,.1f} MWh" if value >= 1e4 else f"{value:,.1f} kWh"
 
 
-def _pick(pick: Row, rows: Sequence[Row], objective: str) -> str:
+def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], objective: str) -> str:
     takes = [_shown(pick, "time")]
     if pick.ondemand:
         takes.append(f"{_shown(pick, 'cost')} on demand at {pick.ondemand.price}")
@@ -71,7 +73,7 @@ def _pick(pick: Row, rows: Sequence[Row], objective: str) -> str:
     return text
 
 
-def _why(place: Place, pick: Row, second: Row | None, objective: str) -> str:
+def _why(place: TrainingComparer, pick: TrainingRow, second: TrainingRow | None, objective: str) -> str:
     if second is None:
         limits = " on these terms" if place.terms.deadline_s or place.terms.budget_usd else ""
         priced = " and has a public price" if objective == "cost" else ""
@@ -96,7 +98,7 @@ def _why(place: Place, pick: Row, second: Row | None, objective: str) -> str:
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
 
 
-def _cause(pick: Row, second: Row, objective: str) -> str:
+def _cause(pick: TrainingRow, second: TrainingRow, objective: str) -> str:
     """The two numbers whose ratio decides."""
     unit = "images" if pick.prediction.workload.train.samples_unit == "images" else "tokens"
     rate = pick.tokens_per_s_per_chip.value / second.tokens_per_s_per_chip.value
@@ -110,7 +112,7 @@ def _cause(pick: Row, second: Row, objective: str) -> str:
     return text
 
 
-def _flip(rows: Sequence[Row], pick: Row, flips: Sequence[Flip], objective: str) -> str:
+def _flip(rows: Sequence[TrainingRow], pick: TrainingRow, flips: Sequence[Flip], objective: str) -> str:
     if not flips:
         return "No change tried flips the decision: there is no other chip to turn to."
     first, rest = flips[0], flips[1:]
@@ -126,7 +128,7 @@ def _flip(rows: Sequence[Row], pick: Row, flips: Sequence[Flip], objective: str)
     return said + "."
 
 
-def _without_price(rows: Sequence[Row], pick: Row) -> str:
+def _without_price(rows: Sequence[TrainingRow], pick: TrainingRow) -> str:
     """The chip without a public price that would win at the highest price."""
     assert pick.ondemand is not None
     best = None

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from chipwise.compare.rows import Place, Row
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms
+from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -41,7 +41,7 @@ class Flip:
         return abs(log(self.after / self.before))
 
 
-def score(row: Row, objective: str) -> float | None:
+def score(row: TrainingRow, objective: str) -> float | None:
     """What the pick minimises: the estimate, or its high end where only a bound is known."""
     by = row.by(objective)
     if by is None:
@@ -49,18 +49,18 @@ def score(row: Row, objective: str) -> float | None:
     return by.high if by.evidence == "bounded" else by.value
 
 
-def pick_of(rows: Sequence[Row], objective: str) -> Row | None:
+def pick_of(rows: Sequence[TrainingRow], objective: str) -> TrainingRow | None:
     """The row to pick: the best score; None where no row has one."""
     scored = [(s, str(row.accelerators), row) for row in rows if (s := score(row, objective)) is not None]
     return min(scored, key=lambda each: each[:2])[2] if scored else None
 
 
-def runner_up(rows: Sequence[Row], pick: Row, objective: str) -> Row | None:
+def runner_up(rows: Sequence[TrainingRow], pick: TrainingRow, objective: str) -> TrainingRow | None:
     """The row that would be picked without `pick`."""
     return pick_of([row for row in rows if row is not pick], objective)
 
 
-def flips(place: Place, rows: Sequence[Row], pick: Row) -> tuple[Flip, ...]:
+def flips(place: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow) -> tuple[Flip, ...]:
     """Changes that flip the decision, smallest first."""
     found = [*_by_price(rows, pick, place.terms), *_by_efficiency(rows, pick, place.terms.objective)]
     leading = sorted(rows, key=lambda r: (s := score(r, place.terms.objective)) is None or s)
@@ -77,7 +77,7 @@ def flips(place: Place, rows: Sequence[Row], pick: Row) -> tuple[Flip, ...]:
     return tuple(sorted(found, key=lambda f: (round(f.size, 4), kinds.index(f.kind) if f.kind in kinds else 2)))
 
 
-def _by_price(rows: Sequence[Row], pick: Row, terms: Terms) -> Iterator[Flip]:
+def _by_price(rows: Sequence[TrainingRow], pick: TrainingRow, terms: Terms) -> Iterator[Flip]:
     """The smallest fall of a rival's price that makes it the pick."""
     second = runner_up(rows, pick, "cost")
     if terms.objective != "cost" or second is None or second.ondemand is None:
@@ -102,7 +102,7 @@ def _by_price(rows: Sequence[Row], pick: Row, terms: Terms) -> Iterator[Flip]:
     )
 
 
-def _by_efficiency(rows: Sequence[Row], pick: Row, objective: str) -> Iterator[Flip]:
+def _by_efficiency(rows: Sequence[TrainingRow], pick: TrainingRow, objective: str) -> Iterator[Flip]:
     """The smallest loss of efficiency of the pick that makes another row the pick."""
     second = runner_up(rows, pick, objective)
     if second is None:
@@ -125,7 +125,9 @@ def _by_efficiency(rows: Sequence[Row], pick: Row, objective: str) -> Iterator[F
     )
 
 
-def _other_batch(place: Place, rows: Sequence[Row], pick: Row, factor: float) -> Iterator[Flip]:
+def _other_batch(
+    place: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow, factor: float
+) -> Iterator[Flip]:
     """Evaluate the leading rows on the same chips with another batch."""
     before, objective = place.workload.train.global_batch, place.terms.objective
     batch = before * factor
@@ -145,7 +147,9 @@ def _other_batch(place: Place, rows: Sequence[Row], pick: Row, factor: float) ->
         )
 
 
-def _on_other_terms(place: Place, rows: Sequence[Row], pick: Row, factor: float) -> Iterator[Flip]:
+def _on_other_terms(
+    place: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow, factor: float
+) -> Iterator[Flip]:
     """Evaluate the leading rows with another count, deadline or budget."""
     changed = _other_terms(place.terms, factor)
     if changed is None:
@@ -158,8 +162,8 @@ def _on_other_terms(place: Place, rows: Sequence[Row], pick: Row, factor: float)
         )
 
 
-def _picked(place: Place, candidates: Sequence[Candidate]) -> Row | None:
-    rows = [row for c in candidates if isinstance(row := place.evaluate(c), Row)]
+def _picked(place: TrainingComparer, candidates: Sequence[Candidate]) -> TrainingRow | None:
+    rows = [row for c in candidates if isinstance(row := place.evaluate(c), TrainingRow)]
     return pick_of(rows, place.terms.objective)
 
 

@@ -1,6 +1,6 @@
-"""What would flip the choice of a chip to serve on: a price, the demand, or a looser promise.
+"""What would flip the choice of a chip to serve on: a price, the demand, or a looser SLO.
 
-Other demands are sized from what replicas are known to carry, without another run where cost decides; a looser promise
+Other demands are sized from what replicas are known to carry, without another run where cost decides; a looser SLO
 is searched anew for the leading rows.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from chipwise.compare.flips import HAIR, Flip
-from chipwise.compare.serving_rows import Market, ServingRow
+from chipwise.compare.serving.comparer import ServingComparer, ServingRow
 from chipwise.compare.terms import Candidate
+from chipwise.compare.training.flips import HAIR, Flip
 from chipwise.errors import Refusal
 from chipwise.units import format_money
 from chipwise.workload.serve import Bound
@@ -27,7 +27,7 @@ LOOSER = 2.0  # times the bound that limits the pick
 class Relaxed:
     """The pick, and the chip that would be picked, if the bound that limits the pick were looser."""
 
-    bound: Bound  # as promised
+    bound: Bound  # as the SLO has it
     looser: Bound
     same: ServingRow | None  # the picked chip sized again; None where that was not found
     winner: ServingRow
@@ -49,7 +49,7 @@ def runner_up(rows: Sequence[ServingRow], pick: ServingRow, objective: str) -> S
 
 
 def flips(
-    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
+    market: ServingComparer, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
 ) -> tuple[Flip, ...]:
     """Changes that flip the decision, smallest first."""
     found = list(_by_price(rows, pick)) if market.terms.objective == "cost" else []
@@ -85,7 +85,11 @@ def _by_price(rows: Sequence[ServingRow], pick: ServingRow) -> Iterator[Flip]:
 
 
 def _by_demand(
-    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow, factor: float
+    market: ServingComparer,
+    candidates: Sequence[Candidate],
+    rows: Sequence[ServingRow],
+    pick: ServingRow,
+    factor: float,
 ) -> Iterator[Flip]:
     """The pick at another demand."""
     other = market.times(factor)
@@ -104,7 +108,7 @@ def _by_demand(
     )
 
 
-def _cheapest(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow]) -> str | None:
+def _cheapest(market: ServingComparer, candidates: Sequence[Candidate], rows: Sequence[ServingRow]) -> str | None:
     """The chips with the least cost at this demand; of bounded rows as much is added as theirs have now."""
     found: list[tuple[float, str]] = []
     for row in rows:
@@ -120,7 +124,7 @@ def _cheapest(market: Market, candidates: Sequence[Candidate], rows: Sequence[Se
     return min(found)[1] if found else None
 
 
-def _best(market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow]) -> str | None:
+def _best(market: ServingComparer, candidates: Sequence[Candidate], rows: Sequence[ServingRow]) -> str | None:
     """The best of the leading rows, run again."""
     got = [market.evaluate(_candidate(candidates, row)) for row in rows[:LEADING]]
     best = choose([row for row in got if isinstance(row, ServingRow)], market.terms.objective)
@@ -128,7 +132,7 @@ def _best(market: Market, candidates: Sequence[Candidate], rows: Sequence[Servin
 
 
 def relaxed(
-    market: Market, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
+    market: ServingComparer, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow
 ) -> Relaxed | None:
     """The leading rows evaluated with twice the bound that limits the pick; None where no bound does."""
     serve = market.workload.serve

@@ -1,4 +1,4 @@
-"""Text and tables: rich on a terminal, plain aligned ASCII anywhere else."""
+"""Results on stdout or in a file: tables for people, JSON and CSV for programs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from chipwise.cli.blocks import ASCII, Block, Text
 from chipwise.errors import InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
+from chipwise.present.text import plain
 
 
 class PipeClosed(Exception):
@@ -26,14 +28,25 @@ def formats(output: str, *known: str) -> str:
     return output
 
 
+def show(result: Result, output: str = "table", out: Path | None = None) -> None:
+    """Print a result in a format, or write it to a file."""
+    if output == "json":
+        emit_json(result.to_dict(), out)
+    elif output == "csv":
+        emit_csv(result.flat_rows(), out)
+    else:
+        emit(result.blocks(), out)
+
+
 def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
     """Print blocks, or write them to a file."""
     if out is None and sys.stdout.isatty():
-        from rich.console import Console
+        from chipwise.present.terminal import Terminal, draw
 
-        from chipwise.cli.terminal import draw
-
-        draw(blocks, Console(highlight=False))
+        try:
+            draw(blocks, Terminal.of(sys.stdout))
+        except BrokenPipeError:
+            raise PipeClosed from None
     else:
         write("\n".join(plain(block) for block in blocks) + "\n", out)
 
@@ -62,42 +75,3 @@ def write(text: str, out: Path | None, field: str = "--out") -> None:
             raise PipeClosed from None
         return
     atomic_write(text.encode("utf-8"), out, field)
-
-
-def plain(block: Block) -> str:
-    """A block as aligned ASCII.
-
-    >>> from chipwise.cli.blocks import Table
-    >>> print(plain(Table(["chip", "GiB"], [["h100", "80"], ["v5e", "16"]], frozenset({"chip"}))))
-    chip  GiB
-    ----  ---
-    h100   80
-    v5e    16
-    """
-    if isinstance(block, Text):
-        return (f"\n{block.words}" if block.heading else block.words).translate(ASCII)
-    rows = block.rows if block.bare else [block.headers, *block.rows]
-    cells = [[str(c).translate(ASCII) for c in row] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(block.headers))]
-    if not block.bare:
-        cells.insert(1, ["-" * width for width in widths])
-    lines = []
-    for row in cells:
-        pairs = zip(row, widths, block.headers, strict=True)
-        lines.append(
-            "  ".join(
-                cell.ljust(width) if header in block.left else cell.rjust(width) for cell, width, header in pairs
-            ).rstrip()
-        )
-    title = [f"\n{block.title}".translate(ASCII)] if block.title else []
-    return "\n".join(title + lines)
-
-
-def bar(share: float, width: int = 24) -> str:
-    """A bar of `width` characters filled to `share`.
-
-    >>> bar(0.5, 8)
-    '████░░░░'
-    """
-    filled = min(width, round(max(share, 0.0) * width))
-    return "█" * filled + "░" * (width - filled)

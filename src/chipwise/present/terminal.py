@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TextIO
 
-from chipwise.cli.blocks import ASCII, Block, Table
+from chipwise.present.blocks import ASCII, Block, Table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
+STYLES = {"bold": "1", "dim": "2", "bold green": "1;32", "yellow": "33"}  # SGR codes, ECMA-48
 GAP = 2  # between columns
 HANG = 2  # more indent for the second line of a paragraph
 UNDER = 4  # indent of the line beneath a row
 LEAST = 24  # no column of words is wrapped to less
 
 
-def draw(blocks: Sequence[Block], console: Console) -> None:
-    """Blocks in colour, in the width of the console."""
-    from rich.text import Text as Line
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where people read: its width, and whether it shows colors and more than ASCII."""
 
+    stream: TextIO
+    width: int
+    color: bool
+    ascii: bool
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Terminal:
+        """The terminal behind a stream; NO_COLOR (no-color.org) and TERM=dumb ask for no colors."""
+        color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        unicode = (stream.encoding or "ascii").lower().startswith("utf")
+        return cls(stream, shutil.get_terminal_size().columns, color, not unicode)
+
+    def line(self, text: str, style: str = "") -> None:
+        """Print a line."""
+        text = text.translate(ASCII) if self.ascii else text
+        self.stream.write(f"\x1b[{STYLES[style]}m{text}\x1b[0m\n" if self.color and style and text else f"{text}\n")
+
+
+def draw(blocks: Sequence[Block], terminal: Terminal) -> None:
+    """Blocks in color, in the width of the terminal."""
     for block in blocks:
-        for words, style in styled(block, console.width):
-            plain = words.translate(ASCII) if console.options.ascii_only else words
-            console.print(Line(plain, style=style), soft_wrap=True)
+        for text, style in styled(block, terminal.width):
+            terminal.line(text, style)
+    terminal.stream.flush()
 
 
 def styled(block: Block, width: int) -> Iterator[tuple[str, str]]:

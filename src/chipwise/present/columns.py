@@ -1,0 +1,94 @@
+"""Columns declared once: what a result's rows hold, and how people see it.
+
+A room declares a tuple of `Column` for each kind of row. The terminal's table, JSON, CSV, HTML, pandas and the report
+are all drawn from that tuple, so that adding a column is adding one line to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from chipwise.present.blocks import Table
+from chipwise.present.data import flatten, to_data
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R]):
+    """One column: `key` and `value` for programs, `header` and `show` for people; `help` says what it holds.
+
+    A column without `header` is in the data alone, one without `key` in tables alone. `value` is in SI units, and may
+    be an estimate or a record (anything with `to_dict`). `nested` values stay out of flat rows (CSV, pandas).
+    On a narrow terminal a column `under` moves beneath its row; columns with a `drop` are left out, 1 first.
+    """
+
+    key: str = ""
+    value: Callable[[R], Any] | None = None
+    header: str | Callable[[Any], str] = ""
+    show: Callable[[R], str] | None = None
+    help: str = ""
+    words: bool = False
+    under: bool = False
+    drop: int = 0
+    nested: bool = False
+
+    def title(self, result: Any) -> str:
+        """The header in a table of that result."""
+        return self.header if isinstance(self.header, str) else self.header(result)
+
+    def cell(self, row: R) -> str:
+        """What people see of a row."""
+        if self.show is not None:
+            return self.show(row)
+        assert self.value is not None  # a column has one of them
+        value = self.value(row)
+        return "–" if value is None else str(value)
+
+
+def table(columns: Iterable[Column[R]], rows: Sequence[R], result: Any = None, **options: Any) -> Table:
+    """The rows as people see them; `options` as of `Table`.
+
+    >>> pair = (Column("name", lambda r: r[0], "chip", words=True), Column("gib", lambda r: r[1], "GiB"))
+    >>> table(pair, [("h100", 80)]).rows
+    (('h100', '80'),)
+    """
+    shown = [(column, title) for column in columns if (title := column.title(result))]
+    return Table(
+        tuple(title for _, title in shown),
+        tuple(tuple(column.cell(row) for column, _ in shown) for row in rows),
+        left=frozenset(title for column, title in shown if column.words),
+        under=tuple(title for column, title in shown if column.under),
+        drop=tuple(title for column, title in sorted(shown, key=lambda pair: pair[0].drop) if column.drop),
+        **options,
+    )
+
+
+def record(columns: Iterable[Column[R]], row: R) -> dict[str, Any]:
+    """A row as JSON has it.
+
+    >>> record((Column("name", lambda r: r[0]), Column("gib", lambda r: r[1])), ("h100", 80))
+    {'name': 'h100', 'gib': 80}
+    """
+    return {column.key: to_data(column.value(row)) for column in columns if column.value is not None and column.key}
+
+
+def flat(columns: Iterable[Column[R]], row: R) -> dict[str, Any]:
+    """A row as CSV and pandas have it: estimates take three columns, records one a field."""
+    out: dict[str, Any] = {}
+    for column in columns:
+        if column.value is not None and column.key and not column.nested:
+            out |= flatten(column.key, column.value(row))
+    return out
+
+
+def padded(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Flat rows with the same columns each: what a row doesn't have is empty.
+
+    >>> padded([{"a": 1}, {"b": 2}])
+    [{'a': 1, 'b': None}, {'a': None, 'b': 2}]
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name) for name in names} for row in rows]
