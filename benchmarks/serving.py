@@ -30,7 +30,7 @@ from chipwise.serving.capacity import search
 from chipwise.serving.measures import measure
 from chipwise.serving.service import serving_target
 from chipwise.serving.simulate import Fleet, Simulation, simulate
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.load import load_serving
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
@@ -47,7 +47,7 @@ PACE = StepTimeTable(
     watts_idle=4 * 120.0,
     watts_busy=4 * 650.0,
 )
-FLEET = Fleet(PACE, kv_blocks=40_000, knobs=Knobs(most_sequences=256), replicas=8)
+FLEET = Fleet(PACE, kv_blocks=40_000, config=EngineConfig(most_sequences=256), replicas=8)
 OFFLINE = Serve(
     Lengths(((0.01, 150.0), (0.5, 800.0), (0.99, 4000.0))),
     Lengths(((0.01, 30.0), (0.5, 250.0), (0.99, 1000.0))),

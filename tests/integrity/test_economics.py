@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.economics import ANYWHERE, DEFAULT_SITE, economics, servers, site, sites
-from chipwise.catalog.load import rows
+from chipwise.catalog.files import rows
 from chipwise.predict.energy import watts
 
 FILES = ("servers.csv", "sites.csv", "economics.csv")

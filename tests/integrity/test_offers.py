@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import pytest
 
 from chipwise.catalog import instances, load
-from chipwise.catalog.load import rows
+from chipwise.catalog.files import rows
 from chipwise.prices import listed
 
 CHIPS = load().chips

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chipwise.serving.requests import Requests, given
 from chipwise.serving.simulate import ROUTERS, Fleet, Prefill
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 TICK = 1 / 1024
 
@@ -27,8 +27,8 @@ def paces(draw: st.DrawFn) -> StepTimeTable:
 
 
 @st.composite
-def knobs(draw: st.DrawFn) -> Knobs:
-    return Knobs(
+def config(draw: st.DrawFn) -> EngineConfig:
+    return EngineConfig(
         most_sequences=draw(st.integers(1, 8)),
         most_tokens=draw(st.integers(1, 40)),
         block=draw(st.integers(1, 5)),
@@ -60,7 +60,7 @@ def streams(draw: st.DrawFn) -> Requests:
 @st.composite
 def cases(draw: st.DrawFn, split: bool | None = None) -> tuple[Requests, Fleet]:
     """A fleet whose cache holds any one of the requests, often little more."""
-    requests, set_to = draw(streams()), draw(knobs())
+    requests, set_to = draw(streams()), draw(config())
     longest = int((requests.input + requests.output).max())
     prefill = None
     if draw(st.booleans()) if split is None else split:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chipwise.serving.requests import Requests
 from chipwise.serving.simulate import Fleet
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Request:
 @dataclass
 class Replica:
     pace: StepTimeTable
-    knobs: Knobs
+    config: EngineConfig
     kv_blocks: int
     prefills: bool = False
     waiting: list[Request] = field(default_factory=list)
@@ -58,23 +58,23 @@ class Replica:
         return len(self.waiting) + len(self.admitted)
 
     def need(self, q: Request, tokens: int) -> int:
-        if self.knobs.reserve:
+        if self.config.reserve:
             tokens = q.input if self.prefills else q.input + q.output - 1
-        return math.ceil(tokens / self.knobs.block)
+        return math.ceil(tokens / self.config.block)
 
     def fits(self, q: Request, tokens: int) -> bool:
-        most = min(self.knobs.most_sequences, self.knobs.most_tokens, self.pace.most_tokens)
+        most = min(self.config.most_sequences, self.config.most_tokens, self.pace.most_tokens)
         return len(self.admitted) < most and self.used + self.need(q, tokens) <= self.kv_blocks
 
     def decoding(self) -> list[Request]:
         return [q for q in self.admitted if q.decodes]
 
     def begin(self, now: float) -> None:
-        knobs, most = self.knobs, min(self.knobs.most_tokens, self.pace.most_tokens)
+        config, most = self.config, min(self.config.most_tokens, self.pace.most_tokens)
         while self.waiting and self.waiting[0].ready:
             q = self.waiting[0]
             growth = sum(self.need(x, x.computed + 1) - x.blocks for x in self.decoding())
-            if len(self.admitted) >= min(knobs.most_sequences, most):
+            if len(self.admitted) >= min(config.most_sequences, most):
                 break
             if self.used + growth + self.need(q, q.input + 1) > self.kv_blocks:
                 break
@@ -87,7 +87,7 @@ class Replica:
         cut = [q for q in self.admitted if q not in decode]
         head = self.waiting[0] if self.waiting else None
         can = head is not None and not head.ready and self.fits(head, head.input + head.made)
-        if not knobs.mixed and (cut or can):
+        if not config.mixed and (cut or can):
             decode = []
         while (
             sum(q.blocks for q in self.admitted if q not in decode) + sum(self.need(q, q.computed + 1) for q in decode)
@@ -115,7 +115,7 @@ class Replica:
                 if not self.fits(q, length):
                     break
                 known = q.shared if q.group in self.groups else 0
-                if not knobs.chunked and new and tokens + length - known > most:
+                if not config.chunked and new and tokens + length - known > most:
                     break
                 self.waiting.pop(0)
                 q.blocks, q.computed = self.need(q, length), known
@@ -123,7 +123,7 @@ class Replica:
                 if math.isnan(q.start):
                     q.start = now
             left = q.input + q.made - q.computed
-            chunk = min(left, most - tokens) if knobs.chunked else left
+            chunk = min(left, most - tokens) if config.chunked else left
             pairs += chunk * (q.computed + chunk / 2)
             q.computed += chunk
             tokens, new = tokens + chunk, new + chunk
@@ -183,11 +183,13 @@ def reference(requests: Requests, fleet: Fleet) -> tuple[list[Request], list[Rep
         Request(i, *(int(x[i]) for x in (requests.input, requests.output, requests.shared, requests.group)))
         for i in range(len(requests))
     ]
-    decoders = [Replica(fleet.pace, fleet.knobs, fleet.kv_blocks) for _ in range(fleet.replicas)]
+    decoders = [Replica(fleet.pace, fleet.config, fleet.kv_blocks) for _ in range(fleet.replicas)]
     front, router, split = decoders, fleet.router, fleet.prefill
     if split is not None:
         router = "least_loaded"
-        front = [Replica(split.pace, split.knobs or fleet.knobs, split.kv_blocks, True) for _ in range(split.replicas)]
+        front = [
+            Replica(split.pace, split.config or fleet.config, split.kv_blocks, True) for _ in range(split.replicas)
+        ]
     every = front + decoders if split is not None else decoders
     closed = requests.kind == "closed"
     fixed = [

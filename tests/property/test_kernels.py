@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from chipwise.calibrate.kernel_fits import trial
 from chipwise.catalog import load, scaled
 from chipwise.predict.fabric import LinkCoefficients, Wires, exchange_seconds, gather_seconds, reduce_seconds
-from chipwise.predict.kernel import Kernel, predict_kernel
 from chipwise.predict.kernels import AT_ONCE, ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.microbenchmark import Kernel, predict_kernel
 
 BARE = trial({}, {}, {})
 CHIPS = st.sampled_from(sorted(c.id for c in load().chips.values() if "bf16" in c.peak))

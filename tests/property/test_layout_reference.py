@@ -26,7 +26,7 @@ def check(work, layouts, rows):
     breakdown, use = work.schedule(work.components(layouts)), work.memory(layouts)
     for i in rows:
         x = layouts.at(i)
-        seconds = plain.step(work.ops, work.site, x, work.global_batch, work.costs, work.coefficients)
+        seconds = plain.step(work.ops, work.target, x, work.global_batch, work.costs, work.coefficients)
         for name, value in seconds.items():
             # waiting is the small difference of two large numbers: it is held to the step it is part of
             assert float(getattr(breakdown, name)[i]) == pytest.approx(value, rel=1e-9, abs=1e-9 * seconds["total"]), (
@@ -34,7 +34,7 @@ def check(work, layouts, rows):
                 x,
             )
         assert float(breakdown.total[i]) == pytest.approx(seconds["total"], rel=1e-9)
-        needed = plain.memory(work.ops, work.site, x, work.global_batch, work.costs)
+        needed = plain.memory(work.ops, work.target, x, work.global_batch, work.costs)
         for name, value in needed.items():
             assert use.at(i)[name] == pytest.approx(value, rel=1e-9), (name, x)
 
@@ -44,7 +44,7 @@ def check(work, layouts, rows):
 def test_arrays_agree_with_the_scalar_reference(case, traits, calibration, rng):
     workload, acc = case[0], parse(case[1])
     work = set_up(workload, acc, calibration)
-    work = replace(work, site=replace(work.site, traits=traits))
+    work = replace(work, target=replace(work.target, traits=traits))
     layouts = enumerate_layouts(workload.model, workload.train, acc).layouts
     check(work, layouts, [rng.randrange(len(layouts)) for _ in range(12)])
 

@@ -21,7 +21,7 @@ from chipwise.serving.measures import measure
 from chipwise.serving.requests import draw
 from chipwise.serving.requests import given as requests_of
 from chipwise.serving.simulate import Fleet, Simulation, gap_edges, simulate
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Arrival, Lengths, Serve
 
 CHAT = Serve(
@@ -71,7 +71,7 @@ def test_no_request_is_lost_and_no_cache_overflows(case):
     assert np.all(run.peak_blocks[shift:] <= fleet.kv_blocks)
     if fleet.prefill:
         assert np.all(run.peak_blocks[:shift] <= fleet.prefill.kv_blocks)
-    if fleet.knobs.reserve:
+    if fleet.config.reserve:
         assert not run.preempted.any()
 
 
@@ -105,7 +105,7 @@ def test_more_replicas_never_delay_a_request_of_equal_ones_in_turn(requests, rep
     fleet = Fleet(
         StepTimeTable(np.full(2, 50 * TICK)),
         1,
-        Knobs(most_sequences=1, most_tokens=1, block=1),
+        EngineConfig(most_sequences=1, most_tokens=1, block=1),
         replicas,
         "round_robin",
     )
@@ -119,7 +119,7 @@ def test_more_replicas_never_delay_a_request_of_equal_ones_in_turn(requests, rep
 def test_twice_the_replicas_are_not_slower_on_the_mean(seed, rate, replicas):
     """Of the same requests. A batch can always fall unluckily for one of them; over 400 the mean may lose 2 %."""
     requests = draw(CHAT, 400, seed, rate=rate)
-    fleet = Fleet(ENGINE, 2000, Knobs(most_sequences=64, most_tokens=2048), replicas)
+    fleet = Fleet(ENGINE, 2000, EngineConfig(most_sequences=64, most_tokens=2048), replicas)
     fewer, more = simulate(requests, fleet), simulate(requests, replace(fleet, replicas=2 * replicas))
     for run in ("first_s", "finish_s"):
         before, after = (np.mean(getattr(x, run) - x.arrival_s) for x in (fewer, more))
@@ -131,7 +131,7 @@ def test_waiting_for_a_constant_service(load):
     """M/D/1: the mean wait is load x service / (2 (1 - load))."""
     service = 0.01
     serve = Serve(Lengths.fixed(1), Lengths.fixed(0), Arrival("poisson", rate=load / service))
-    fleet = Fleet(StepTimeTable(np.full(2, service)), 1, Knobs(most_sequences=1, most_tokens=1))
+    fleet = Fleet(StepTimeTable(np.full(2, service)), 1, EngineConfig(most_sequences=1, most_tokens=1))
     run = simulate(serve, fleet, count=2_000_000, seed=1)
     waited = float(np.mean((run.start_s - run.arrival_s)[run.counted]))
     assert waited == pytest.approx(load * service / (2 * (1 - load)), rel=0.02)
@@ -154,7 +154,7 @@ def digest(run: Simulation) -> str:
 
 
 def one_run() -> str:
-    fleet = Fleet(ENGINE, 300, Knobs(most_sequences=16, most_tokens=256), 3, "prefix")
+    fleet = Fleet(ENGINE, 300, EngineConfig(most_sequences=16, most_tokens=256), 3, "prefix")
     run = simulate(replace(CHAT, prefix_hit=0.4), fleet, count=800, seed=7, rate=25.0)
     assert run.preempted.any()
     return digest(run)

@@ -9,6 +9,7 @@ import jsonschema
 from kubernetes_validate.utils import schema_contents
 from referencing import Registry, Resource
 
+from chipwise.catalog import load
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import Launch
 from chipwise.route.backends.kubernetes.render import manifest
@@ -22,7 +23,8 @@ UID = "cw1"
 
 
 def a_pool(name="h100", family="gpu", count=64, unit=1, terms="ondemand", **address):
-    return Pool(name, "kubernetes", name, family, count, unit, terms=terms, address=tuple(address.items()))
+    chip = name if name in load().chips else {"gpu": "h100", "tpu": "v5e"}[family]
+    return Pool(name, "kubernetes", chip, family, count, unit, terms=terms, address=tuple(address.items()))
 
 
 def a_launch(

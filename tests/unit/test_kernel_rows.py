@@ -53,6 +53,34 @@ def test_every_eligible_published_row_is_read() -> None:
     assert all(isinstance(try_read(r), KernelRow) for r in wanted)
 
 
+def test_words_of_a_row_become_fields_of_its_kernel() -> None:
+    gathered = read(
+        row(
+            accelerator="TPU v7x",
+            op="all-gather (ICI)",
+            chips="8",
+            bytes="1e6",
+            variant="topology 2x2x2; f32[64,8,128] -> f32[256,8,128]",
+        )
+    ).kernel
+    assert (gathered.topology, gathered.group, gathered.over_slices) == ((2, 2, 2), 4.0, False)
+    off = read(reduce(gb_per_s="100", variant="algo NVLS off (Ring)", library="nccl-tests")).kernel
+    chosen = read(reduce(gb_per_s="100", variant="algo Ring", library="nccl-tests")).kernel
+    plain = read(reduce(gb_per_s="100", variant="algo NVLS", library="torch NCCL")).kernel
+    assert (off.in_switch, off.nvls_off, off.bench) == (False, True, "")
+    assert (chosen.in_switch, chosen.nvls_off) == (False, False)
+    assert (plain.in_switch, plain.nvls_off, plain.bench) == (True, False, "torch-nccl")
+
+
+@pytest.mark.parametrize(
+    ("variant", "implementation"),
+    [("FlashAttention-2", "fa2"), ("Standard attention (PyTorch)", "standard"), ("cuDNN 9", "cudnn"), ("", "")],
+)
+def test_the_attention_kernel_that_ran_is_read_from_the_variant(variant: str, implementation: str) -> None:
+    sizes = {"batch_or_groups": "16", "seq_len": "1024", "heads": "16", "head_dim": "128"}
+    assert read(row(op="attention", variant=variant, **sizes)).kernel.implementation == implementation
+
+
 def test_a_stated_time_wins() -> None:
     assert read(row(tflops="1")).observed_s == pytest.approx(2e-4)
 

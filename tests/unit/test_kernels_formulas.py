@@ -19,7 +19,6 @@ from chipwise.predict.fabric import (
     reduce_seconds,
     send_seconds,
 )
-from chipwise.predict.kernel import Kernel, attention_flops, predict_kernel
 from chipwise.predict.kernels import (
     ComputeSpec,
     KernelCoefficients,
@@ -27,6 +26,7 @@ from chipwise.predict.kernels import (
     head_factor,
     matmul_seconds,
 )
+from chipwise.predict.microbenchmark import Kernel, attention_flops, predict_kernel
 from chipwise.predict.residuals import LIMIT, correction
 
 BARE = trial({}, {}, {})
@@ -126,7 +126,7 @@ def test_an_operation_without_a_model_is_refused() -> None:
 
 
 def test_a_bench_adds_its_factor_and_its_host_work() -> None:
-    kernel = Kernel("gemm", m=4096, n=4096, k=4096, library="vidur profiler (PyTorch, cuBLAS)")
+    kernel = Kernel("gemm", m=4096, n=4096, k=4096, bench="vidur")
     plain = predict_kernel(kernel, H100, BARE)
     eager = with_residuals({"benches": {"gemm/vidur": {"factor": 1.1, "add_s": 3e-6}}})
     assert predict_kernel(kernel, H100, eager) == pytest.approx(1.1 * plain + 3e-6)
@@ -175,7 +175,7 @@ def test_low_latency_dispatch_matches_the_published_times() -> None:
             chips=chips,
             data=128 * 8 * 7168 * 1.03125,
             copies=8,
-            variant="low-latency kernels, pure RDMA",
+            low_latency=True,
         )
         assert predict_kernel(kernel, load().chips["h800"], BARE) == pytest.approx(published, rel=0.05)
 
@@ -188,5 +188,5 @@ def test_attention_flops_follow_flash_attention() -> None:
 
 def test_unfused_attention_is_slower_than_fused() -> None:
     fused = Kernel("attention", m=4096, batch=4, heads=16, head_dim=128)
-    unfused = fused.sized(variant="Standard attention (PyTorch)")
+    unfused = fused.sized(implementation="standard")
     assert predict_kernel(unfused, H100, BARE) > 2 * predict_kernel(fused, H100, BARE)

@@ -40,28 +40,33 @@ def test_a_job_on_gpus_tries_once_and_tells_disruption_from_failure():
 
 
 @pytest.mark.parametrize(
-    ("topology", "chips", "hosts", "each"),
+    ("chip", "label", "topology", "chips", "hosts", "each"),
     [
-        ("1x1", 1, 1, 1),
-        ("2x2", 4, 1, 4),
-        ("2x4", 8, 1, 8),
-        ("4x4", 16, 4, 4),
-        ("16x16", 256, 64, 4),
-        ("2x2x1", 4, 1, 4),
-        ("2x2x2", 8, 2, 4),
+        ("v5e", "tpu-v5-lite-podslice", "1x1", 1, 1, 1),
+        ("v5e", "tpu-v5-lite-podslice", "2x2", 4, 1, 4),
+        ("v5e", "tpu-v5-lite-podslice", "2x4", 8, 1, 8),
+        ("v5e", "tpu-v5-lite-podslice", "4x4", 16, 4, 4),
+        ("v6e", "tpu-v6e-slice", "16x16", 256, 64, 4),
+        ("v5p", "tpu-v5p-slice", "2x2x1", 4, 1, 4),
+        ("v7x", "tpu7x", "2x2x2", 8, 2, 4),
     ],
 )
-def test_a_slice_becomes_hosts_with_chips(topology, chips, hosts, each):
-    made = checked(a_launch(a_pool("v5e", "tpu", 256), chips, topology))
+def test_a_slice_becomes_hosts_with_chips(chip, label, topology, chips, hosts, each):
+    made = checked(a_launch(a_pool(chip, "tpu", 256), chips, topology))
     job = made["spec"] if hosts == 1 else made["spec"]["replicatedJobs"][0]["template"]["spec"]
     assert made["kind"] == ("Job" if hosts == 1 else "JobSet")
     assert (job["parallelism"], job["completions"], job["completionMode"]) == (hosts, hosts, "Indexed")
     pod = job["template"]["spec"]
     assert pod["nodeSelector"] == {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-accelerator": label,
         "cloud.google.com/gke-tpu-topology": topology,
     }
     assert pod["containers"][0]["resources"]["requests"] == {"google.com/tpu": str(each)}
+
+
+def test_chips_of_another_vendor_are_its_device_plugins_resource():
+    (container,) = containers(checked(a_launch(a_pool("mi300x"), 8)))
+    assert container["resources"]["limits"] == {"amd.com/gpu": "8"}
 
 
 def test_hosts_of_a_jobset_know_their_place_and_share_one_node_pool():

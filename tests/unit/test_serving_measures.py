@@ -4,7 +4,7 @@ import pytest
 from chipwise.serving.measures import measure, spread
 from chipwise.serving.requests import given
 from chipwise.serving.simulate import Fleet, simulate
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
 PACE = StepTimeTable(np.full(1025, 0.01), watts_idle=100.0, watts_busy=300.0)
@@ -34,7 +34,7 @@ def test_goodput_counts_requests_within_every_bound():
     # three at a time in one slot: they wait 0, 0.11 and 0.22 s
     at = np.repeat(np.arange(100.0), 3)
     requests = given(at, np.full(300, 100), np.full(300, 11))
-    run = simulate(requests, Fleet(PACE, 1000, Knobs(most_sequences=1)))
+    run = simulate(requests, Fleet(PACE, 1000, EngineConfig(most_sequences=1)))
     bounds = (Bound("ttft", 50, 0.13), Bound("tpot", 99, 0.0101))
     found = measure(run, bounds)
     assert found.good == pytest.approx(2 / 3, rel=0.01)
@@ -48,7 +48,7 @@ def test_goodput_counts_requests_within_every_bound():
 
 
 def test_more_than_leaves_is_said():
-    fleet = Fleet(PACE, 1000, Knobs(most_sequences=4))  # 4 / 0.11 s
+    fleet = Fleet(PACE, 1000, EngineConfig(most_sequences=4))  # 4 / 0.11 s
     over = measure(simulate(SERVE, fleet, count=5000, rate=45.0))
     assert "queue grows" in over.saturated and not over.holds
     assert over.request_rate.value == pytest.approx(4 / 0.11, rel=0.03)
@@ -59,7 +59,7 @@ def test_more_than_leaves_is_said():
 def test_a_run_too_short_to_fill_the_system_is_not_settled():
     """Nothing waits, but the first of the long answers is not yet out when the last request comes."""
     requests = given(np.arange(300.0) / 100, np.full(300, 10), np.full(300, 1000))
-    found = measure(simulate(requests, Fleet(PACE, 100_000, Knobs(most_sequences=1000))))
+    found = measure(simulate(requests, Fleet(PACE, 100_000, EngineConfig(most_sequences=1000))))
     assert found.saturated == "" and not found.settled
 
 
@@ -72,7 +72,7 @@ def test_one_token_has_no_gaps():
 
 def test_an_offline_job_counts_whole():
     requests = given(None, np.full(40, 100), np.full(40, 11))
-    run = simulate(requests, Fleet(PACE, 1000, Knobs(most_sequences=10)))
+    run = simulate(requests, Fleet(PACE, 1000, EngineConfig(most_sequences=10)))
     found = measure(run)
     assert found.requests == 40
     assert found.request_rate.value == pytest.approx(40 / run.end_s)

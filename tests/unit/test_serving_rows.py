@@ -119,4 +119,4 @@ def test_predictions_have_intervals_and_evidence():
     assert found.low < found.value < found.high and found.evidence == "modelled"
     bare = predict_serving_row(row, shipped(), Taught())["throughput"]
     assert bare.evidence == "bounded"
-    assert replica_of(row, shipped(), taught()).knobs.most_sequences
+    assert replica_of(row, shipped(), taught()).config.most_sequences

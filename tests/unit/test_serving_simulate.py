@@ -9,7 +9,7 @@ import pytest
 from chipwise.errors import DoesNotFit, InputError
 from chipwise.serving.requests import given
 from chipwise.serving.simulate import Fleet, Prefill, simulate
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 ONE = StepTimeTable(np.ones(101))  # every iteration a second
 
@@ -35,27 +35,27 @@ def test_a_prompt_rides_along_with_decoding():
 
 
 def test_prompts_first_and_alone():
-    one = run([0, 1.5], [10, 10], [5, 1], Fleet(ONE, 100, Knobs(mixed=False)))
+    one = run([0, 1.5], [10, 10], [5, 1], Fleet(ONE, 100, EngineConfig(mixed=False)))
     assert one.finish_s.tolist() == [6, 3]
     assert one.gap_s.sum() == 5  # the gap that the other prompt made longer counts
     assert one.gaps.sum() == 4
 
 
 def test_a_long_prompt_is_cut_or_waits():
-    cut = run([0, 0], [15, 5], [1, 1], Fleet(ONE, 100, Knobs(most_tokens=10)))
+    cut = run([0, 0], [15, 5], [1, 1], Fleet(ONE, 100, EngineConfig(most_tokens=10)))
     assert cut.first_s.tolist() == [2, 2]
-    whole = run([0, 0], [15, 5], [1, 1], Fleet(ONE, 100, Knobs(most_tokens=10, chunked=False)))
+    whole = run([0, 0], [15, 5], [1, 1], Fleet(ONE, 100, EngineConfig(most_tokens=10, chunked=False)))
     assert whole.first_s.tolist() == [1, 2]
 
 
 def test_a_prompt_beyond_the_table_takes_longer():
     pace = StepTimeTable(np.arange(11) * 1.0)
-    assert run([0], [30], [1], Fleet(pace, 100, Knobs(chunked=False))).first_s[0] == pytest.approx(30)
+    assert run([0], [30], [1], Fleet(pace, 100, EngineConfig(chunked=False))).first_s[0] == pytest.approx(30)
 
 
 def test_the_newest_is_thrown_out_and_done_again():
     # blocks of one token: 2 + 2 prompts and a step of both fit into 6, a second step does not
-    one = run([0, 0], [2, 2], [4, 4], Fleet(ONE, 6, Knobs(block=1)))
+    one = run([0, 0], [2, 2], [4, 4], Fleet(ONE, 6, EngineConfig(block=1)))
     assert one.preempted.tolist() == [0, 1]
     assert one.finish_s.tolist() == [4, 6]  # again with 4 tokens at 4: its third token at 5, the last at 6
     assert one.totals.prompt_tokens.sum() == 2 + 2 + 4
@@ -63,7 +63,7 @@ def test_the_newest_is_thrown_out_and_done_again():
 
 
 def test_reserving_never_throws_out():
-    one = run([0, 0], [2, 2], [4, 4], Fleet(ONE, 6, Knobs(block=1, reserve=True)))
+    one = run([0, 0], [2, 2], [4, 4], Fleet(ONE, 6, EngineConfig(block=1, reserve=True)))
     assert not one.preempted.any()
     assert one.finish_s.tolist() == [4, 8]
 
@@ -120,7 +120,7 @@ def test_a_cache_too_small_for_one_request():
         Fleet(ONE, 10, replicas=0),
         Fleet(ONE, 10, router="random"),
         Fleet(StepTimeTable(np.zeros(5)), 10),
-        Fleet(ONE, 10, Knobs(most_sequences=0)),
+        Fleet(ONE, 10, EngineConfig(most_sequences=0)),
         Fleet(ONE, 10, use=np.ones(3)),
     ],
 )

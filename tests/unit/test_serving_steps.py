@@ -15,7 +15,7 @@ from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.formats import formats, in_words, only_experts
 from chipwise.serving.loads import Load, outcome
 from chipwise.serving.memory import cache_bytes, room, weight_bytes
-from chipwise.serving.setup import GRID, check_split, knobs_of, old_kernels, set_up, terms
+from chipwise.serving.setup import GRID, check_split, engine_config, old_kernels, set_up, terms
 from chipwise.serving.split import Split
 from chipwise.serving.steps import experts_hit, most_loaded, parts
 from chipwise.workload import preset
@@ -167,7 +167,7 @@ def test_a_pipeline_holds_several_batches():
 def test_terms_add_up_to_the_pace():
     r = replica()
     c = r.coefficients
-    total = sum(getattr(c, name) * value for name, value in terms(r.parts).items()) * r.factor
+    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.stack).items()) * r.factor
     assert r.pace().tokens_s[GRID.astype(int)] == pytest.approx(total)
 
 
@@ -203,7 +203,7 @@ def test_replicas_of_one_shape_read_a_whole_slot():
     )
     assert one.slot == 2048 and one.pace().context_s == 0
     assert one.pace().sequence_s > 2000 * one.coefficients.context * one.parts.context_s
-    assert not knobs_of(STACKS["jetstream"]).mixed
+    assert not engine_config(STACKS["jetstream"]).mixed
 
 
 @pytest.mark.parametrize("kind", ["batch", "closed", "offline"])

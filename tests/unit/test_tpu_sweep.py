@@ -11,7 +11,7 @@ import pytest
 
 from chipwise.calibrate.compiled_file import compiled_path, merge
 from chipwise.calibrate.tpu_rows import FILE, Row, read_rows, write_rows
-from chipwise.calibrate.tpu_shapes import CHIPS, LARGEST_BYTES, design
+from chipwise.calibrate.tpu_shapes import LARGEST_BYTES, design, swept
 from chipwise.calibrate.tpu_sweep import complete, missing
 from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, told, usable
 from chipwise.catalog import load
@@ -30,7 +30,7 @@ def row(**changes: object) -> Row:
     return replace(one, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", swept())
 def test_the_design_is_the_same_every_time_and_fits(chip: str) -> None:
     asked = design(load().chips[chip])
     assert asked == design(load().chips[chip])
@@ -69,7 +69,7 @@ def test_a_row_without_numbers_is_refused(tmp_path: Path) -> None:
 def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     path = tmp_path / FILE
     whole = missing(path)
-    assert set(whole) == set(CHIPS)
+    assert set(whole) == set(swept())
     first = design(load().chips["v5e"])[0]
     write_rows(path, [row(**dict(zip(("kind", "dtype", "batch", "m", "n", "k", "order", "window"), first.key,
                                      strict=True)))])  # fmt: skip
@@ -105,7 +105,7 @@ def test_merging_into_something_else_is_refused(tmp_path: Path) -> None:
 def test_held_out_shapes_are_met_and_said() -> None:
     found = held_out(ROWS)
     assert found["median"] <= 0.05
-    assert set(found["chips"]) == set(CHIPS)
+    assert set(found["chips"]) == set(swept())
     assert found["shapes"] >= 80 and found["rows"] >= 450
     stored = shipped().compiled["tables"]
     assert stored["held_out"] == found
@@ -115,7 +115,7 @@ def test_held_out_shapes_are_met_and_said() -> None:
 def test_the_stored_tables_are_those_of_the_rows() -> None:
     stored = shipped().compiled["tables"]["chips"]
     made = tables(ROWS)["chips"]
-    assert set(stored) == set(made) == set(CHIPS)
+    assert set(stored) == set(made) == set(swept())
     for chip, entry in made.items():
         assert np.max(np.abs(np.subtract(entry["factors"], stored[chip]["factors"]))) <= 2
         assert all("libtpu" in version for version in entry["versions"])
@@ -151,7 +151,7 @@ def test_a_product_is_never_faster_than_the_peak() -> None:
 
 
 def test_two_devices_share_the_rows_of_a_product() -> None:
-    from chipwise.predict.kernel import Kernel, predict_kernel
+    from chipwise.predict.microbenchmark import Kernel, predict_kernel
 
     chip = load().chips["v7x"]
     both = predict_kernel(Kernel("gemm", m=8192, n=8192, k=8192, devices=2), chip, shipped())

@@ -26,7 +26,6 @@ SCHEMA = "chipwise.bench/1"
 FIELD = "bench file"
 MOST_BYTES = 256 * 2**20
 _SIZES = tuple(dict.fromkeys(size for sizes in KINDS.values() for size in sizes))
-_TPU_KINDS = {"tpu v5": "v5p", "tpu v6 lite": "v6e"}  # what JAX calls chips whose names say less than the catalog's
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +230,14 @@ def chip_named(platform: str, name: str) -> str:
     """
     if platform == "cpu":
         return ""
-    from chipwise.catalog.names import find_chip
+    from chipwise.catalog import find_chip, load
 
+    kind = name.strip().lower()
+    for chip in load().chips.values():
+        if kind in (each.lower() for each in chip.device_kinds):
+            return chip.id
     try:
-        return find_chip(_TPU_KINDS.get(name.strip().lower(), name)).id
+        return find_chip(name).id
     except InputError:
         return ""
 

@@ -11,8 +11,8 @@ import numpy as np
 from chipwise.calibrate.kernel_fits import Array, Entries, attention_times, least, row_weights, trial
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
-from chipwise.predict.kernel import predict_kernel, variant_of
 from chipwise.predict.kernels import KernelCoefficients
+from chipwise.predict.microbenchmark import predict_kernel
 from chipwise.predict.site import architecture
 
 NAMES = ("attention", "attention_head", "attention_ramp", "attention_back")
@@ -54,8 +54,8 @@ def fit_variants(kernels: Entries, measured: Sequence[Point]) -> dict[str, dict[
     """Coefficients of named attention kernels by design: FlashAttention-2 on Hopper and so on."""
     groups: dict[str, list[Point]] = defaultdict(list)
     for p in measured:
-        if p.kernel.op == "attention" and variant_of(p.kernel):
-            groups[f"{variant_of(p.kernel)}/{architecture(p.chip)}"].append(p)
+        if p.kernel.op == "attention" and p.kernel.implementation:
+            groups[f"{p.kernel.implementation}/{architecture(p.chip)}"].append(p)
     return {
         name: _standard(rows, kernels) if name.startswith("standard") else _named(rows, kernels)
         for name, rows in sorted(groups.items())

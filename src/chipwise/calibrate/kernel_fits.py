@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.kernel import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.kernels import KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.microbenchmark import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.systolic import Table
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.catalog import Chip, load
-from chipwise.predict.kernel import Kernel
+from chipwise.predict.microbenchmark import Kernel
 from chipwise.validate.kernel_rows import KernelRow, try_read
 
 TABLES = "ai-dynamo/aiconfigurator"  # the source of gemm, attention and collectives.csv (Apache-2.0)
@@ -84,7 +84,7 @@ def _gemm(root: Path) -> Iterator[Point]:
         quantise = float(r["quant_us"] or 0) * 1e-6
         if r["dtype"] == "nvfp4":
             quantise = 2.5625 * m * k / (chip.bandwidth * QUANTISE_SHARE) + QUANTISE_LAUNCH_S
-        kernel = Kernel("gemm", GEMM_TYPES[r["dtype"]], m=m, n=n, k=k, library="trtllm graph")
+        kernel = Kernel("gemm", GEMM_TYPES[r["dtype"]], m=m, n=n, k=k, bench="graph")
         rotated = 1.0 if r["dtype"] == "sq" else ROTATED
         yield _point(chip, kernel, max(seconds - quantise, 0.3 * seconds), 1.0, rotated)
 
@@ -102,7 +102,7 @@ def _attention(root: Path) -> Iterator[Point]:
             kv_heads=float(r["kv_heads"]),
             head_dim=float(r["head_dim"]),
             causal=True,
-            library="trtllm graph",
+            bench="graph",
         )
         yield _point(load().chips[SYSTEMS[r["system"]]], kernel, float(r["time_us"]) * 1e-6)
 
@@ -116,5 +116,5 @@ def _collectives(root: Path) -> Iterator[Point]:
             continue  # 4 and 8 reach 5 and 2 GB/s in every library: that machine's fault, not the chip's
         ranks, data = int(r["ranks"]), float(r["bytes"])
         received = data if ops[r["op"]] == "reduce" else data * (ranks - 1) / ranks
-        kernel = Kernel(ops[r["op"]], "fp16", chips=ranks, data=received, library="nccl-tests")
+        kernel = Kernel(ops[r["op"]], "fp16", chips=ranks, data=received)
         yield _point(load().chips[SYSTEMS[r["system"]]], kernel, float(r["time_us"]) * 1e-6)

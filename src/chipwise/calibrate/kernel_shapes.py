@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_fits import COUNTED_S, Array, Entries, bounded, trial
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import load
-from chipwise.predict.kernel import pool_of, predict_kernel, shape_of
+from chipwise.predict.microbenchmark import pool_of, predict_kernel, shape_of
 from chipwise.predict.residuals import LIMIT, covariance
 from chipwise.predict.site import architecture
 

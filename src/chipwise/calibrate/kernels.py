@@ -17,6 +17,7 @@ from chipwise.calibrate.kernel_shapes import fit_benches, fit_shapes
 from chipwise.calibrate.link_fits import fit_links
 from chipwise.catalog import Chip, load
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.compilers import tpu_compilers
 from chipwise.predict import systolic
 from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.site import architecture, table_of
@@ -34,16 +35,12 @@ PRIOR = np.array((0.5, 1.0, 0.7, 0.7, 0.12))  # standard deviations around the s
 TPU_MATMUL = 0.95
 TPU_MEMORY = 0.87  # AI-Hypercomputer/tpu-recipes: TPU7x copies at 6.4 of 7.38 TB/s, v6e at 1.36 of 1.64
 TRUSTED_FROM = 1024.0**3  # the compiler's cycles of smaller products are 1.2 to 1.9 times what they take
-# Where no product is published the compiler's cycles are taken at the datasheet's clock; on v7x at the 1.9 GHz that
-# its compiler counts with instead of the 2.2 GHz that its datasheet peak means (chipwise compiler runs, 2026-11)
-UNMEASURED = {"v7x": 2.2 / 1.9}
 TPU = KernelCoefficients(TPU_MATMUL, 0.0, 2e-6, 1.5e-6, TPU_MEMORY, 0.55, 0.80, 0.5, 256.0, 5e-6)
 # Chips that only have a best-of-shapes figure, or none: attention reaches this part of what products reach
 ATTENTION_OF_MATMUL = 0.65
 # Power holds vector units back: log of the share of peak against log of fp32 FLOP/s per watt (slope, level),
 # as found on the six cards of sitar-lab/NeuSight and DeepBench, 2026-11; used where too few of them are left
 VECTOR_LINE, VECTOR_LOW, VECTOR_TOP = (-0.5, 12.3), 0.45, 0.93
-DESIGN_OF = {"cdna2": 0.70, "cdna3": 0.60, "cdna4": 0.62}  # assumed share of peak where nothing was published
 
 
 def fit_kernels(
@@ -164,40 +161,43 @@ def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.T
 
 def _fill(table: Table) -> None:
     """Entries for every design and family, so that each chip of the catalog finds a relative."""
-    chips = load().chips
-    leaders = {
-        "hopper": "h100",
-        "blackwell": "b200",
-        "ampere": "a100-80gb",
-        "ada": "l40s",
-        "volta": "v100",
-        "turing": "t4",
-        "pascal": "p100",
-    }
+    chips, designs = load().chips, load().designs.values()
+    leaders = {design.id: design.leader for design in designs if design.leader}
     plain = _coefficients(np.array(START["half"]))
     vector = _coefficients(np.array(START["fp32"]))
     for entry in table.values():
         _complete(entry)
-    lead = next((table[c]["bf16"] for c in ("h100", "a100-80gb") if "bf16" in table.get(c, {})), plain)
-    for design, chip_id in leaders.items():
+    lead = next((table[c]["bf16"] for c in leaders.values() if "bf16" in table.get(c, {})), plain)
+    for name, chip_id in leaders.items():
         own = dict(table.get(chip_id, {}))
         if "bf16" not in own and "fp16" not in own:
             own["bf16"] = lead
-        table[f"arch:{design}"] = _complete(own)
-    for design, share in DESIGN_OF.items():
-        attention = ATTENTION_OF_MATMUL * share
-        entry = {"bf16": {**lead, "matmul": share, "attention": attention}, "fp32": {**vector, "matmul": share}}
-        table[f"arch:{design}"] = _complete(entry)
+        table[f"arch:{name}"] = _complete(own)
+    for design in designs:
+        if share := design.matmul_share:
+            attention = ATTENTION_OF_MATMUL * share
+            entry = {"bf16": {**lead, "matmul": share, "attention": attention}, "fp32": {**vector, "matmul": share}}
+            table[f"arch:{design.id}"] = _complete(entry)
     _vector_units(table, vector)
     for chip in chips.values():
         if chip.family == "tpu":
             own = table.setdefault(chip.id, {})
             for dtype in (*chip.peak, "fp32"):
-                own.setdefault(dtype, own.get("bf16", asdict(replace(TPU, cycles=UNMEASURED.get(chip.id, 1.0)))))
+                own.setdefault(dtype, own.get("bf16", asdict(replace(TPU, cycles=_clock_ratio(chip)))))
     table["family:tpu"] = {"any": asdict(TPU)}
     table["family:other"] = {"any": asdict(replace(TPU, matmul=0.80))}
     table["family:gpu"] = {"fp32": vector, "any": lead}
     table["any"] = {"any": lead}
+
+
+def _clock_ratio(chip: Chip) -> float:
+    """The data sheet's clock over the one that the compiler counts with; 1 where it counts with the same.
+
+    Where no product is published the compiler's cycles are taken at the data sheet's clock.
+    """
+    compiler = tpu_compilers().get(chip.id)
+    counted = compiler.sweep.clock_hz if compiler and compiler.sweep else 0.0
+    return chip.clock_hz / counted if counted else 1.0
 
 
 def _vector_units(table: Table, vector: dict[str, float]) -> None:
@@ -250,7 +250,8 @@ def _best_only(table: Table, measured: Sequence[Point], benches: Mapping[str, Ma
         entry = table.setdefault(chip.id, {})
         entry[dtype] = like
         _complete(entry)
-        if architecture(chip) in DESIGN_OF:  # what was measured speaks for its unmeasured siblings
+        shared = load().designs.get(chip.design)
+        if shared and shared.matmul_share:  # what was measured speaks for its unmeasured siblings
             table[design].update(entry)
 
 
@@ -266,23 +267,20 @@ def _add_attention(table: Table, measured: Sequence[Point]) -> None:
             for kin in {"bf16": ("bf16", "fp16", "tf32"), "fp8": ("fp8", "int8", "fp4")}.get(dtype, (dtype,)):
                 if kin in table[chip_id]:
                     table[chip_id][kin].update(found)
-    for design, chip_id in (
-        ("hopper", "h100"),
-        ("blackwell", "b200"),
-        ("ampere", "a100-80gb"),
-        ("ada", "l40s"),
-    ):
-        for dtype, entry in table[f"arch:{design}"].items():
-            entry.update({k: v for k, v in table.get(chip_id, {}).get(dtype, {}).items() if k.startswith("attention")})
+    for design in load().designs.values():
+        leader = table.get(design.leader, {})
+        for dtype, entry in table.get(f"arch:{design.id}", {}).items():
+            entry.update({k: v for k, v in leader.get(dtype, {}).items() if k.startswith("attention")})
 
 
 def _prefer_published(table: Table, variants: Mapping[str, Mapping[str, float]]) -> None:
-    """Training on Ampere runs FlashAttention-2, which is faster than the serving kernel of the tables."""
-    found = variants.get("fa2/ampere")
-    for chip_id in ("a100-80gb", "arch:ampere"):
-        for dtype in ("bf16", "fp16"):
-            if found and dtype in table.get(chip_id, {}):
-                table[chip_id][dtype].update(found)
+    """Where training runs a published kernel, it is faster than the serving kernel of the tables."""
+    for design in load().designs.values():
+        found = variants.get(f"{design.trains_with}/{design.id}")
+        for name in (design.leader, f"arch:{design.id}"):
+            for dtype in ("bf16", "fp16"):
+                if found and dtype in table.get(name, {}):
+                    table[name][dtype].update(found)
 
 
 def _rounded(table: Table) -> Table:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
 
 from chipwise.calibrate.kernel_fits import COUNTED_S, Array, bounded
 from chipwise.calibrate.kernel_points import Point
-from chipwise.catalog import Chip, load
+from chipwise.catalog import Chip, Design, load
 from chipwise.predict.fabric import LinkCoefficients, Wires, gather_seconds, reduce_seconds
 
-REDUCING = ("Hopper", "Blackwell")  # NVSwitch generations that add up in the switch (NVLink SHARP)
 # No multi-node measurement names its chips: assumed, 2026-11
 BEYOND = {"out": 0.80, "out_hop_s": 6e-6, "out_base_s": 20e-6}
-ASSUMED_UP = {"arch:cdna2": 0.70, "arch:cdna3": 0.70, "arch:cdna4": 0.70, "family:other": 0.75}
+OTHER_UP = 0.75  # of chips that are neither GPUs nor TPUs; assumed, 2026-11
 TORUS = LinkCoefficients(up=0.80, out=0.60, hop_s=1e-6, base_s=10e-6, out_hop_s=1e-5, out_base_s=5e-5, ramp_s=0.0)
-# a pair of V100s in a DGX-1 shares one or two of six links (hybrid cube mesh, NVIDIA DGX-1 white paper, 2017)
-CUBE = {"spread": 0.8, "up": 0.9, "in_switch": 0.0}
-LEADERS = {"hopper": "h100", "blackwell": "b200", "ampere": "a100-80gb", "volta": "v100"}
 
 
 def fit_links(measured: Sequence[Point]) -> dict[str, dict[str, float]]:
@@ -30,22 +26,27 @@ def fit_links(measured: Sequence[Point]) -> dict[str, dict[str, float]]:
         if p.kernel.op in ("reduce", "gather") and p.chip.family == "gpu" and _plain(p):
             groups[p.chip.id].append(p)
     out = {chip_id: _fit(load().chips[chip_id], rows) for chip_id, rows in sorted(groups.items()) if len(rows) >= 8}
-    found = next((out[c] for c in ("h100", "h200", "a100-80gb", "b200") if c in out), _dump(LinkCoefficients(**BEYOND)))
-    for design, leader in LEADERS.items():
-        if leader not in out and design == "hopper" and "h200" in out:
-            leader = "h200"
-        out[f"arch:{design}"] = dict(out.get(leader, {**found, **CUBE} if design == "volta" else found))
-    for name, up in ASSUMED_UP.items():
-        out[name] = {**found, "up": up, "in_switch": 0.0}
+    leaders = [chip for design in load().designs.values() for chip in design.leaders]
+    found = next((out[chip] for chip in leaders if chip in out), _dump(LinkCoefficients(**BEYOND)))
+    for design in load().designs.values():
+        if _switched(design) or design.links.values:
+            own = next((out[chip] for chip in design.leaders if chip in out), {**found, **design.links.values})
+            out[f"arch:{design.id}"] = dict(own)
+    out["family:other"] = {**found, "up": OTHER_UP, "in_switch": 0.0}
     out["family:gpu"] = {**found, "in_switch": 0.0}
-    _pcie(out, found)
+    _pcie(out, found, groups)
     _torus(out, measured)
     return {name: {k: float(f"{v:.4g}") for k, v in c.items()} for name, c in out.items()}
 
 
+def _switched(design: Design) -> bool:
+    """Whether the chips of a design are joined by a switch, as its leader is."""
+    return bool(design.leader) and load().chips[design.leader].fabric.kind == "switch"
+
+
 def _plain(p: Point) -> bool:
     """A benchmark of the library itself on a fully linked node."""
-    return not p.kernel.pairs and p.kernel.bench == "" and "nvls off" not in p.kernel.variant.lower()
+    return not p.kernel.pairs and p.kernel.bench == "" and not p.kernel.nvls_off
 
 
 def _dump(c: LinkCoefficients) -> dict[str, float]:
@@ -59,7 +60,8 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
     whole = np.where(reduces, data, data * size / (size - 1))
     observed = np.array([p.row.observed_s for p in rows])
     weight = np.where(observed >= COUNTED_S, 1.0, 0.3)
-    reducing = chip.fabric.kind == "switch" and chip.architecture.split()[0] in REDUCING
+    design = load().designs.get(chip.design)
+    reducing = chip.fabric.kind == "switch" and design is not None and design.switch_reduces
     switch = reducing and bool((size > 4).any())
     one = np.ones(len(rows))
     start = np.array((0.85, 7.0, 1.0, 10.0, 0.1, 0.55))
@@ -77,8 +79,8 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
         )
 
     def residual(x: Array) -> Array:
-        site = Wires(chip.fabric, 8, (), (), coefficients(x))
-        times = np.where(reduces, reduce_seconds(site, size, one, whole), gather_seconds(site, size, one, whole))
+        links = Wires(chip.fabric, 8, (), (), coefficients(x))
+        times = np.where(reduces, reduce_seconds(links, size, one, whole), gather_seconds(links, size, one, whole))
         return np.concatenate((weight * np.log(times / observed), 0.1 * (x - start) / spread))
 
     low, high = (0.05, 1.0, 0.05, 0.0, -0.6, 0.3), (1.1, 40.0, 10.0, 80.0, 1.1, 0.8)
@@ -88,9 +90,16 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
     return _dump(c)
 
 
-def _pcie(out: dict[str, dict[str, float]], found: dict[str, float]) -> None:
-    """Cards without fast links: as the one PCIe machine measured at 2, 4 and 8 ranks."""
-    model = out.get("rtx-pro-6000", {**found, "up": 0.4, "spread": -0.3, "in_switch": 0.0})
+def _pcie(out: dict[str, dict[str, float]], found: dict[str, float], groups: Mapping[str, Sequence[Point]]) -> None:
+    """Cards without fast links: as the PCIe machine that was measured at most numbers of ranks, two at least."""
+    counts = {
+        chip_id: len({p.kernel.chips for p in rows})
+        for chip_id, rows in groups.items()
+        if chip_id in out and load().chips[chip_id].fabric.kind == "pcie"
+    }
+    widest = max(counts, key=lambda chip_id: counts[chip_id], default="")
+    assumed = {**found, "up": 0.4, "spread": -0.3, "in_switch": 0.0}
+    model = dict(out[widest]) if counts.get(widest, 0) > 1 else assumed
     for chip in load().chips.values():
         if chip.fabric.kind == "pcie" and chip.id not in out:
             out[chip.id] = {**model, **BEYOND}
@@ -102,8 +111,8 @@ def _torus(out: dict[str, dict[str, float]], measured: Sequence[Point]) -> None:
     for chip in (c for c in load().chips.values() if c.family == "tpu"):
         mine = [p for p in measured if p.chip.id == chip.id and p.kernel.op in ("reduce", "gather")]
         gathers = [p for p in mine if p.kernel.op == "gather"]
-        rings = [p for p in mine if p.kernel.op == "reduce" and "dcn" not in p.kernel.variant]
-        slices = [p for p in mine if "dcn" in p.kernel.variant]
+        rings = [p for p in mine if p.kernel.op == "reduce" and not p.kernel.over_slices]
+        slices = [p for p in mine if p.kernel.over_slices]
         c = TORUS
         if gathers:
             c = _gathers(chip, gathers)

@@ -32,7 +32,7 @@ from chipwise.calibrate.tpu_tables import corrections, tables, told, usable
 from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
-from chipwise.predict.kernel import predict_kernel
+from chipwise.predict.microbenchmark import predict_kernel
 from chipwise.predict.site import architecture
 from chipwise.validate import kernel_rows, training_rows
 from chipwise.validate.kernel_rows import KernelRow

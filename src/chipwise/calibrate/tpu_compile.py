@@ -16,15 +16,14 @@ from typing import Any
 
 from chipwise.calibrate.tpu_rows import Row, key_of, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import SweepRequest, design
-from chipwise.catalog import load
+from chipwise.catalog import Accelerators, Chip, load
 from chipwise.compiled.extract import extract
 from chipwise.compiled.hlo import parse
-from chipwise.compiled.reference import TUNED
-from chipwise.compiled.targets import Target, topology_arguments
+from chipwise.compiled.reference import recipe
+from chipwise.compiled.targets import target_of, topology_arguments
 from chipwise.errors import ChipwiseError
 
-# the smallest topology of each generation; one device of it does the work
-TOPOLOGIES = {"v4": "v4:2x2x1", "v5e": "v5e:2x2", "v5p": "v5p:2x2x1", "v6e": "v6e:2x2", "v7x": "tpu7x:2x2x1"}
+HOST = 4  # chips of the smallest topology that libtpu makes by itself; one device of it does the work
 POLITE = 15  # niceness: a whole sweep takes about twenty CPU minutes
 PRODUCTS = ("matmul", "conv")
 
@@ -42,7 +41,7 @@ def main(arguments: list[str]) -> int:
     todo = [asked for asked in design(chip) if key_of(asked) not in known][:most]
     if not todo:
         return 0
-    compile_one = _compiler(chip.id)
+    compile_one = _compiler(chip)
     for i, asked in enumerate(todo):
         start = time.process_time()
         made = compile_one(asked)
@@ -54,14 +53,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _compiler(chip_id: str) -> Callable[[SweepRequest], Row]:
+def _compiler(chip: Chip) -> Callable[[SweepRequest], Row]:
     """A function that compiles one product for a chip; jax is imported here and nowhere else."""
     import jax
     from jax.experimental import topologies
     from jax.sharding import SingleDeviceSharding
 
-    config = "megacore" if chip_id == "v4" else ""
-    target = Target(chip_id, "tpu", TOPOLOGIES[chip_id], 1, chip_config=config)
+    target = target_of(Accelerators(chip, HOST, load().slices[chip.id].shape_for(HOST) or ()))
     devices = topologies.get_topology_desc(**topology_arguments(target)).devices
     place = SingleDeviceSharding(devices[0])
     versions = (version("jax"), version("libtpu"))
@@ -69,10 +67,10 @@ def _compiler(chip_id: str) -> Callable[[SweepRequest], Row]:
     def run(asked: SweepRequest) -> Row:
         step, shapes, dtype = program(asked)
         arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes]
-        options: dict[str, Any] = dict(TUNED.get(chip_id, {})) if asked.tuned else {}
+        options: dict[str, Any] = recipe(chip) if asked.tuned else {}
         compiled = jax.jit(step).lower(*arguments).compile(compiler_options=options)
         named = " ".join(f"{name}={value}" for name, value in options.items())
-        return _row(chip_id, asked, compiled.as_text() or "", named, versions)
+        return _row(chip.id, asked, compiled.as_text() or "", named, versions)
 
     return run
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import exp, log
 
 from chipwise.catalog import Chip
+from chipwise.catalog.compilers import tpu_compilers
 from chipwise.predict.systolic import TUNED_FROM
 
-CHIPS = ("v5e", "v6e", "v7x", "v5p", "v4")
 LARGEST_BYTES = 6e9  # operands and result: they fit on every generation
 LARGEST_FLOPS = 2.0**43  # 16384^3
 SMALLEST_FLOPS = 2.0**21
@@ -43,6 +43,11 @@ class SweepRequest:
         """Whether recipes' options are used, where the generation has such; they cost four times the compile."""
         plain = self.kind == "matmul" and self.dtype == "bf16" and self.order == "nn" and self.batch == 1
         return plain and self.m * self.n * self.k >= TUNED_FROM
+
+
+def swept() -> tuple[str, ...]:
+    """TPUs whose compilers are asked: those of which the catalog knows what the compiler does with a product."""
+    return tuple(chip for chip, compiler in tpu_compilers().items() if compiler.sweep is not None)
 
 
 def design(chip: Chip) -> list[SweepRequest]:

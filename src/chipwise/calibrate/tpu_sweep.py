@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chipwise.calibrate.tpu_rows import read_rows
-from chipwise.calibrate.tpu_shapes import CHIPS, design
+from chipwise.calibrate.tpu_shapes import design, swept
 from chipwise.catalog import load
 from chipwise.compiled.process import worker_environment
 from chipwise.compiled.versions import package_version
@@ -24,7 +24,7 @@ def missing(path: Path) -> dict[str, int]:
     """How many products of the design have no row yet, by chip."""
     rows = read_rows(path)
     known = {(row.chip, *row.key) for row in rows}
-    wanted = {chip: [(chip, *asked.key) for asked in design(load().chips[chip])] for chip in CHIPS}
+    wanted = {chip: [(chip, *asked.key) for asked in design(load().chips[chip])] for chip in swept()}
     counts = {chip: sum(key not in known for key in keys) for chip, keys in wanted.items()}
     return {chip: count for chip, count in counts.items() if count}
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.kernel_fits import least
 from chipwise.calibrate.tpu_rows import Row
-from chipwise.calibrate.tpu_shapes import CHIPS
+from chipwise.calibrate.tpu_shapes import swept
 from chipwise.catalog import Chip, load
+from chipwise.catalog.compilers import Sweep, tpu_compilers
+from chipwise.errors import Refusal
 from chipwise.predict.systolic import (
     LANES,
     LOWEST,
@@ -41,12 +43,6 @@ START = np.array((0.93, 32.0, 64.0, 4_000.0, 10_000.0, 0.7, 0.4))
 LOW = np.array((0.5, 1.0, 1.0, 200.0, 300.0, 0.15, 0.1))
 HIGH = np.array((1.0, 600.0, 600.0, 12_000.0, 200_000.0, 1.2, 1.2))
 PRIOR = np.array((0.3, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5))
-# Bytes of on-chip memory that the compiler fills ahead of a product, as seen in the sweep's modules: what the scoped
-# limit leaves of VMEM (v4: CMEM); with the recipes' limits less (v6e) or nothing (v7x)
-ROOM = {"v4": 134.3e6, "v5e": 117e6, "v5p": 50e6, "v6e": 117e6, "v7x": 42e6}
-ROOM_TUNED = {**ROOM, "v6e": 33e6, "v7x": 0.0}
-# int8 products whose k is no multiple of 128 run at half rate on these, as seen in the sweep
-RAGGED = {"v5e": {"int8": 2.0}, "v5p": {"int8": 2.0}}
 LENGTH = 1.6  # octaves over which factors stay alike
 SIGNAL, NOISE = 0.02, 0.005  # variances of the smooth part and of the rest
 COMMON = 0.5  # of both is the same on all chips
@@ -54,6 +50,14 @@ OFFSET = 0.02  # variance of what a class of products (precision, order, kind) d
 FOLDS, SEED = 5, 7
 PLAIN, CONV = "bf16", "conv"
 LABELS = (PLAIN, "int8", "fp8", "fp32", "tn", "nt", "batched", "attention", CONV)
+
+
+def sweep_of(chip: str) -> Sweep:
+    """What a chip's compiler was seen to do."""
+    compiler = tpu_compilers().get(chip)
+    if compiler is None or compiler.sweep is None:
+        raise Refusal(f"nothing is known of what the compiler of {chip} keeps on chip", "compilers.toml says it")
+    return compiler.sweep
 
 
 def label(row: Row) -> str:
@@ -90,7 +94,8 @@ def log_cycles(table: Table, rows: Sequence[Row]) -> Array:
     chip = load().chips[rows[0].chip]
     peak = np.array([rate(chip, row.dtype) for row in rows])
     room = np.array([table.room_tuned if row.options else table.room for row in rows])
-    table = replace(table, ragged=np.array([RAGGED.get(chip.id, {}).get(row.dtype, 1.0) for row in rows]))
+    ragged = sweep_of(chip.id).ragged
+    table = replace(table, ragged=np.array([ragged.get(row.dtype, 1.0) for row in rows]))
     bandwidth = chip.bandwidth / chip.devices / chip.clock_hz
     return np.asarray(np.log(formula(table, peak, bandwidth, chip.mxu, products_of(rows), room)))
 
@@ -102,11 +107,11 @@ def observed(rows: Sequence[Row]) -> Array:
 
 def fit_formula(rows: Sequence[Row]) -> Table:
     """The figures of a chip."""
-    chip, wanted = rows[0].chip, observed(rows)
+    sweep, wanted = sweep_of(rows[0].chip), observed(rows)
 
     def table(x: Array) -> Table:
         found: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
-        return Table(**found, room=ROOM[chip], room_tuned=ROOM_TUNED[chip])
+        return Table(**found, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
 
     def residual(x: Array) -> Array:
         prior = (np.log(x) - np.log(START)) / PRIOR
@@ -126,13 +131,13 @@ class Places:
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Places:
         """The places of rows."""
-        return cls(_at(rows), np.array([CHIPS.index(row.chip) for row in rows]),
+        return cls(_at(rows), np.array([swept().index(row.chip) for row in rows]),
                    np.array([LABELS.index(label(row)) for row in rows]))  # fmt: skip
 
     @classmethod
     def all(cls, at: Array, chip: str, name: str) -> Places:
         """Places of one chip and class."""
-        return cls(at, np.full(len(at), CHIPS.index(chip)), np.full(len(at), LABELS.index(name)))
+        return cls(at, np.full(len(at), swept().index(chip)), np.full(len(at), LABELS.index(name)))
 
 
 def _at(rows: Sequence[Row]) -> Array:
@@ -193,7 +198,7 @@ def kept(rows: Sequence[Row]) -> dict[str, Any]:
         out[chip] = {
             "formula": {name: float(f"{getattr(table, name):.5g}") for name in (*FITTED, "room", "room_tuned")},
             "factors": [round(v / UNIT) for v in fitted.factors(grid, chip, PLAIN).tolist()], "classes": classes,
-            "ragged": RAGGED.get(chip, {}),
+            "ragged": dict(sweep_of(chip).ragged),
             "rows": dict(sorted(Counter(f"{row.kind}/{row.dtype}" for row in mine).items())),
             "versions": sorted({f"jax {row.jax}, libtpu {row.libtpu}" for row in mine}),
         }  # fmt: skip

@@ -1,9 +1,19 @@
 """Chips, links, pods, software stacks and prices: every figure with its source and date."""
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_figures
+from chipwise.catalog.designs import Design
 from chipwise.catalog.instances import Instance, instances
 from chipwise.catalog.load import Catalog, Network, load
-from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse, training_stack
+from chipwise.catalog.names import (
+    Accelerators,
+    default_stack,
+    exact_chip,
+    find_chip,
+    find_stack,
+    parse,
+    plain_stack,
+    training_stack,
+)
 from chipwise.catalog.offers import Commitment, Offer
 from chipwise.catalog.slices import Slices, wraps
 from chipwise.catalog.stacks import Stack
@@ -14,6 +24,7 @@ __all__ = [
     "Catalog",
     "Chip",
     "Commitment",
+    "Design",
     "Fabric",
     "Figure",
     "Instance",
@@ -28,6 +39,7 @@ __all__ = [
     "instances",
     "load",
     "parse",
+    "plain_stack",
     "scaled",
     "training_stack",
     "with_figures",

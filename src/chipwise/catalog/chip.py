@@ -69,6 +69,9 @@ class Chip:
     limits: tuple[str, ...]  # known limits in words (dynamic shapes, custom kernels...)
     figures: Mapping[str, Figure]  # every figure above under its field name ("peak.bf16")
     trains: bool = True  # its software trains models, not only serves them
+    design: str = ""  # chips of one design share calibration; its own id where it has no relative
+    compute_capability: str = ""  # CUDA's ("9.0"); "" for chips that are not NVIDIA's
+    device_kinds: tuple[str, ...] = ()  # what a runtime calls it where that says less than its names
 
     def runs(self, dtype: str) -> bool:
         """Whether the chip computes in `dtype` at a rate of its own."""

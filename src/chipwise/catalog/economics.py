@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
-from chipwise.catalog.load import rows
+from chipwise.catalog.files import rows
 from chipwise.errors import InputError, UnknownName
 
 DEFAULT_SITE = "us-average"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from chipwise.catalog.load import rows
+from chipwise.catalog.files import rows
 
 
 @dataclass(frozen=True, slots=True)

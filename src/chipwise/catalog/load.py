@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
+from chipwise.catalog.designs import Design, design_from_table
+from chipwise.catalog.files import rows, tables
 from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offer_from_row
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
-from chipwise.errors import BrokenFile
 
 FABRIC_FIGURES = ("domain", "scale_up", "link", "dims", "wrap", "host_chips", "scale_out", "host_link")
 
@@ -43,31 +44,7 @@ class Catalog:
     offers: tuple[Offer, ...]
     commitments: tuple[Commitment, ...]
     networks: Mapping[str, Network]
-
-
-# The readers are imported where they are used: a command that needs no chip should not pay for them.
-def _text(name: str) -> str:
-    from importlib.resources import files
-
-    path = files("chipwise.catalog").joinpath("data", name)
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BrokenFile("catalog", name, "a data file inside the installed package") from error
-
-
-def rows(name: str) -> Iterator[dict[str, str]]:
-    """The lines of a CSV file among the data."""
-    import csv
-
-    return csv.DictReader(_text(name).splitlines())
-
-
-def _tables(name: str, key: str) -> list[dict[str, Any]]:
-    import tomllib
-
-    tables: list[dict[str, Any]] = tomllib.loads(_text(name))[key]
-    return tables
+    designs: Mapping[str, Design]
 
 
 def _figures(name: str, prefix: str = "") -> dict[str, dict[str, Figure]]:
@@ -121,6 +98,9 @@ def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
         limits=tuple(entry["limits"]),
         figures=MappingProxyType(figures),
         trains=entry.get("trains", True),
+        design=entry.get("design", entry["id"]),
+        compute_capability=entry.get("compute_capability", ""),
+        device_kinds=tuple(entry.get("device_kinds", ())),
     )
 
 
@@ -151,14 +131,15 @@ def load() -> Catalog:
     figures = _figures("figures.csv")
     for chip_id, fabric in _figures("fabrics.csv", "fabric.").items():
         figures[chip_id].update(fabric)
-    entries = _tables("chips.toml", "chip")
+    entries = tables("chips.toml", "chip")
     chips = {entry["id"]: _chip(entry, figures[entry["id"]]) for entry in entries}
     return Catalog(
         chips=MappingProxyType(chips),
         match=MappingProxyType({e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}),
-        stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in _tables("stacks.toml", "stack")}),
-        slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in _tables("slices.toml", "slice")}),
+        stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in tables("stacks.toml", "stack")}),
+        slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in tables("slices.toml", "slice")}),
         offers=tuple(offer_from_row(row) for row in rows("offers.csv")),
         commitments=tuple(commitment_from_row(row) for row in rows("commitments.csv")),
         networks=MappingProxyType(_networks()),
+        designs=MappingProxyType({e["id"]: design_from_table(e) for e in tables("designs.toml", "design")}),
     )

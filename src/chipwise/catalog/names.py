@@ -11,7 +11,7 @@ from typing import Any
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.load import load
 from chipwise.catalog.slices import Slices
-from chipwise.catalog.stacks import Stack
+from chipwise.catalog.stacks import Stack, runs_on
 from chipwise.errors import InputError, UnknownName
 
 MAX_CHIPS = 1_000_000
@@ -139,6 +139,19 @@ def default_stack(chip: Chip, work: str = "train") -> Stack:
     wanted = f"{work}:{chip.family}"
     for stack in load().stacks.values():
         if wanted in stack.default_for:
+            return stack
+    raise InputError("work", work, "train or serve")
+
+
+def plain_stack(chip: Chip, work: str = "train") -> Stack:
+    """The stack assumed for a chip when none is named and the model is no language model.
+
+    >>> plain_stack(find_chip("v5e")).id, plain_stack(find_chip("h100"), "serve").id
+    ('jax', 'tensorrt')
+    """
+    wanted = f"{work}:{chip.family}"
+    for stack in load().stacks.values():
+        if wanted in stack.plain_for and runs_on(stack, chip):
             return stack
     raise InputError("work", work, "train or serve")
 

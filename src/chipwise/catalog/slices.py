@@ -12,6 +12,17 @@ from chipwise.catalog.chip import Chip
 
 
 @dataclass(frozen=True, slots=True)
+class Gke:
+    """Slices of a TPU generation on Google Kubernetes Engine."""
+
+    accelerator: str  # the value of the label cloud.google.com/gke-tpu-accelerator
+    host_chips: int  # of each machine in a slice over several
+    source: str
+    date: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class Slices:
     """The legal slice shapes of one TPU generation."""
 
@@ -23,6 +34,8 @@ class Slices:
     source: str
     date: str
     note: str
+    billed_by: str = "chip"  # what an hour in Google's bills is of: "chip" or "board"
+    gke: Gke | None = None  # None: it is not to be had there
 
     def canonical(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """The listed spelling of `shape` (axes in any order), or None where it is not legal."""
@@ -92,6 +105,10 @@ def wraps(chip: Chip, shape: tuple[int, ...]) -> tuple[bool, ...]:
     return each
 
 
+def _gke(table: dict[str, Any]) -> Gke:
+    return Gke(table["accelerator"], table["host_chips"], table["source"], table["date"], table.get("note", ""))
+
+
 def slices_from_table(table: dict[str, Any]) -> Slices:
     """A `Slices` from one table of slices.toml."""
     return Slices(
@@ -103,4 +120,6 @@ def slices_from_table(table: dict[str, Any]) -> Slices:
         source=table["source"],
         date=table["date"],
         note=table["note"],
+        billed_by=table.get("billed_by", "chip"),
+        gke=_gke(table["gke"]) if "gke" in table else None,
     )

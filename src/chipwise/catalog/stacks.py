@@ -1,11 +1,14 @@
-"""Software stacks: the same chip runs differently under each. No numbers here; calibration has those."""
+"""Software stacks: the same chip runs differently under each. Speeds come from calibration, not from here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.cited import NOTHING, CitedTable, cited_table
+from chipwise.catalog.serving_defaults import ServingDefaults, serving_defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,10 @@ class Stack:
     release: float = 2026.0  # the version people run, in years
     vendors: tuple[str, ...] = ()  # whose chips it runs on; empty: those of any
     score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
+    plain_for: tuple[str, ...] = ()  # "train:gpu": assumed for models that are no language models
+    bench: str = ""  # the framework of `bench` that runs a step as this stack does; "": none
+    releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
+    serving: ServingDefaults | None = None  # where it serves
 
 
 def runs_on(stack: Stack, chip: Chip) -> bool:
@@ -35,7 +42,7 @@ def runs_on(stack: Stack, chip: Chip) -> bool:
     return chip.family in stack.families and (not stack.vendors or chip.vendor in stack.vendors)
 
 
-def stack_from_table(table: dict[str, Any]) -> Stack:
+def stack_from_table(table: Mapping[str, Any]) -> Stack:
     """A `Stack` from one table of stacks.toml."""
     return Stack(
         id=table["id"],
@@ -54,4 +61,8 @@ def stack_from_table(table: dict[str, Any]) -> Stack:
         release=float(table["release"]),
         vendors=tuple(table.get("vendors", ())),
         score_bytes=float(table.get("score_bytes", 0)),
+        plain_for=tuple(table.get("plain_for", ())),
+        bench=table.get("bench", ""),
+        releases=cited_table(table.get("releases")),
+        serving=serving_defaults(table["serving"]) if "serving" in table else None,
     )

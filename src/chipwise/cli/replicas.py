@@ -9,9 +9,9 @@ from chipwise.errors import InputError, NoLayout, Refusal
 from chipwise.present.numbers import plural
 from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
 from chipwise.serving.service import Served, Service, ServingTarget, service
-from chipwise.serving.setup import knobs_of
+from chipwise.serving.setup import engine_config
 from chipwise.serving.split import Split
-from chipwise.serving.step_times import Knobs
+from chipwise.serving.step_times import EngineConfig
 
 Progress = Callable[[int, int, str], None]
 
@@ -73,12 +73,12 @@ def service_of(
     check_chips(asked.split or Split(), asked.total_replicas, chips)
     split = asked.split or best_split(at, chips, asked.total_replicas, seed, progress)
     count = asked.replicas or chips // split.chips
-    return service(at, split, count, asked.router, knobs(at, asked), asked.pools)
+    return service(at, split, count, asked.router, config(at, asked), asked.pools)
 
 
-def knobs(at: ServingTarget, asked: ServiceRequest) -> Knobs:
+def config(at: ServingTarget, asked: ServiceRequest) -> EngineConfig:
     """The stack's own settings but for those named."""
-    own = knobs_of(at.stack)
+    own = engine_config(at.stack)
     return replace(
         own, most_sequences=asked.max_batch or own.most_sequences, most_tokens=asked.chunk or own.most_tokens
     )

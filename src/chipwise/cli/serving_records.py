@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chipwise.serving.measures import SloCheck, Spread
     from chipwise.serving.service import Served, Service
     from chipwise.serving.split import Split
-    from chipwise.serving.step_times import Knobs
+    from chipwise.serving.step_times import EngineConfig
     from chipwise.workload.serve import ServingWorkload
 
 
@@ -52,7 +52,7 @@ def split(s: Split) -> dict[str, Any]:
     return {"tp": s.tp, "pp": s.pp, "dp": s.dp, "ep": s.ep}
 
 
-def settings(k: Knobs) -> dict[str, Any]:
+def settings(k: EngineConfig) -> dict[str, Any]:
     """What a replica's operator sets."""
     return {
         "max_batch": k.most_sequences,
@@ -73,7 +73,7 @@ def service(of: Service) -> dict[str, Any]:
         "chips": of.chips,
         "router": of.router,
         "stack": of.target.stack.id,
-        "settings": settings(r.knobs),
+        "settings": settings(r.config),
         "cache_blocks": of.blocks(r) if r.room.caches else None,
         "cache_sequences": fitting(of),
         "cache_bytes_per_token": r.room.per_token,
@@ -197,7 +197,7 @@ def _row(c: Capacity) -> dict[str, Any]:
         "units_per_second_per_chip": chip,
         "cache_sequences": fitting(of),
         "limit": c.limit,
-        "settings": settings(of.replica.knobs),
+        "settings": settings(of.replica.config),
     }
 
 
@@ -206,7 +206,7 @@ def capacity_rows(found: Search) -> list[dict[str, Any]]:
     out = []
     for c in found.found:
         row = _row(c)
-        sizes, knobs = row.pop("split"), row.pop("settings")
-        flat = {**sizes, **row, "max_batch": knobs["max_batch"], "chunk": knobs["chunk"], "refused": None}
+        sizes, config = row.pop("split"), row.pop("settings")
+        flat = {**sizes, **row, "max_batch": config["max_batch"], "chunk": config["chunk"], "refused": None}
         out.append(flat)
     return out + [{**dict.fromkeys(out[0]), **split(s), "refused": why} for s, why in found.refused]

@@ -56,14 +56,14 @@ def arrival_of(served: Served) -> str:
 
 def settings_of(of: Service) -> str:
     """What a replica's operator sets."""
-    knobs, unit = of.replica.knobs, of.target.workload.serve.unit
+    config, unit = of.replica.config, of.target.workload.serve.unit
     if unit == "images":
-        return f"at most {knobs.most_sequences:,} images at once"
+        return f"at most {config.most_sequences:,} images at once"
     if unit == "sequences":
-        return f"at most {knobs.most_sequences:,} sequences and {knobs.most_tokens:,} tokens at once"
-    way = "prompts ride along with decoding" if knobs.mixed else "prompts go first, alone"
-    room = "; a request is let in when its whole answer has room" if knobs.reserve else ""
-    return f"at most {knobs.most_sequences:,} sequences and {knobs.most_tokens:,} tokens an iteration; {way}{room}"
+        return f"at most {config.most_sequences:,} sequences and {config.most_tokens:,} tokens at once"
+    way = "prompts ride along with decoding" if config.mixed else "prompts go first, alone"
+    room = "; a request is let in when its whole answer has room" if config.reserve else ""
+    return f"at most {config.most_sequences:,} sequences and {config.most_tokens:,} tokens an iteration; {way}{room}"
 
 
 def mean_tokens(of: Service) -> float:
@@ -84,7 +84,7 @@ def cache_of(of: Service) -> str:
     if fit is None:
         return "none: nothing is kept between iterations"
     return (
-        f"{of.blocks(r):,} blocks of {r.knobs.block} tokens a replica in {r.kv_precision}: "
+        f"{of.blocks(r):,} blocks of {r.config.block} tokens a replica in {r.kv_precision}: "
         f"{number(fit)} sequences of mean length, {number(mean_tokens(of))} tokens"
     )
 

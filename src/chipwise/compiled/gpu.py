@@ -14,7 +14,8 @@ from typing import Any
 
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
-from chipwise.compiled.cards import KIB, capability
+from chipwise.catalog.compilers import KIB
+from chipwise.compiled.cards import capability
 from chipwise.compiled.targets import CUDA, Target
 
 _TENSOR_CORES = 4  # a multiprocessor has four from Volta's successors on

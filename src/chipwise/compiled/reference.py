@@ -7,29 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any
 
-from chipwise.catalog import Accelerators
+from chipwise.catalog import Accelerators, Chip
+from chipwise.catalog.compilers import SPLASH_BLOCK, tpu_compilers
 from chipwise.compiled.job import Job, Option, Spec
-from chipwise.compiled.targets import CUDA, target_of
+from chipwise.compiled.targets import target_of
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.layouts import Layout
 from chipwise.workload.model import Model, Workload
-
-# Gathers run inside products: CF_FOR_ALL_GATHER of MaxText's benchmarks/xla_flags_library.py (2025-06)
-_FUSION = "xla_tpu_enable_async_collective_fusion"
-FUSED: dict[str, Option] = {
-    _FUSION: "true",
-    f"{_FUSION}_fuse_all_gather": "true",
-    f"{_FUSION}_multiple_steps": "true",
-    "xla_tpu_overlap_compute_collective_tc": "true",
-    "xla_enable_async_all_gather": "true",
-}
-# Options people run these generations with: the scoped VMEM limit of the tuned recipes, and on v6e the fused gathers
-# (AI-Hypercomputer/tpu-recipes, trillium and ironwood folders, 2025-06); the others at the compiler's defaults.
-TUNED: dict[str, dict[str, Option]] = {
-    "v6e": {"xla_tpu_scoped_vmem_limit_kib": "98304", **FUSED},
-    "v7x": {"xla_tpu_scoped_vmem_limit_kib": "65536"},
-}
-BLOCKS = {"v6e": 2048, "v7x": 2048}  # splash blocks of the same recipes; 512 elsewhere (MaxText's default)
 
 KEPT = ("query_proj", "key_proj", "value_proj", "context", "out_proj", "mlpwo")  # "selective" keeps these and dots
 
@@ -49,6 +33,18 @@ RECOMPUTE = {
     "full": Recompute(),
     "offload": Recompute(offload=("decoder_layer_input",)),
 }
+
+
+def recipe(chip: Chip) -> dict[str, Option]:
+    """Compiler options that people run a chip with; none where they run it with the compiler's defaults."""
+    compiler = tpu_compilers().get(chip.id)
+    return dict(compiler.recipe) if compiler else {}
+
+
+def splash_block(chip: Chip) -> int:
+    """The block of splash attention in the same recipes."""
+    compiler = tpu_compilers().get(chip.id)
+    return compiler.splash_block if compiler else SPLASH_BLOCK
 
 
 def training_job(
@@ -97,12 +93,11 @@ def training_job(
         "micro_batch": micro,
         "accumulate": int(local) // micro,
         "recompute": asdict(recompute or RECOMPUTE[layout.recompute]),
-        "block": BLOCKS.get(acc.chip.id, 512),
+        "block": splash_block(acc.chip),
         "mode": "train",
         "platform": target.platform,
     }
-    tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
-    return Job(Spec("workload", model.name, spec), target, {**tuned, **(options or {})}, mesh)
+    return Job(Spec("workload", model.name, spec), target, {**recipe(acc.chip), **(options or {})}, mesh)
 
 
 def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
@@ -181,9 +176,8 @@ def serving_job(
         "batch": batch,
         "context": context,
         "precision": precision,
-        "block": BLOCKS.get(acc.chip.id, 512),
+        "block": splash_block(acc.chip),
         "platform": target.platform,
     }
-    tuned = {} if target.platform == CUDA else TUNED.get(acc.chip.id, {})
     mesh = {"data": data, "fsdp": 1, "expert": 1, "tensor": tensor}
-    return Job(Spec("workload", f"{model.name} {mode}", spec), target, {**tuned, **(options or {})}, mesh)
+    return Job(Spec("workload", f"{model.name} {mode}", spec), target, {**recipe(acc.chip), **(options or {})}, mesh)

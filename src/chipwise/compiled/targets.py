@@ -9,16 +9,13 @@ from typing import Any
 
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.compilers import capabilities, tpu_compilers
 from chipwise.catalog.names import Accelerators
 from chipwise.compiled.cards import capability
 from chipwise.errors import InputError
 
 TPU, CUDA = "tpu", "cuda"
 FIELD = "on"
-
-# libtpu's name of each generation. v4 is asked for as software uses it: both cores of a chip as one device.
-_LIBTPU = {"v2": "v2", "v3": "v3", "v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "v7x": "tpu7x"}
-_CHIP_CONFIG = {"v4": "megacore"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +58,16 @@ def target_of(accelerators: Accelerators) -> Target:
     ('v5e:4x4', 8, '2x1x8')
     """
     chip = accelerators.chip
-    if chip.id in _LIBTPU:
+    compiler = tpu_compilers().get(chip.id)
+    if compiler is not None:
         shape = "x".join(str(axis) for axis in accelerators.shape)
         return Target(
             chip=chip.id,
             platform=TPU,
-            topology=f"{_LIBTPU[chip.id]}:{shape}",
+            topology=f"{compiler.libtpu}:{shape}",
             devices=prod(accelerators.shape) * chip.devices,
             slices=accelerators.slices,
-            chip_config=_CHIP_CONFIG.get(chip.id, ""),
+            chip_config=compiler.chip_config,
         )
     if chip.vendor == "nvidia":
         capability(chip)  # refuses cards that XLA no longer compiles for
@@ -111,9 +109,10 @@ def _gpus(accelerators: Accelerators) -> str:
 
 
 def _accepted(chip: Chip) -> str:
-    tpus = ", ".join(_LIBTPU)
+    tpus = ", ".join(tpu_compilers())
     why = "XLA for ROCm needs the GPU itself" if chip.vendor == "amd" else "its compiler is not one chipwise can run"
-    examples = [name for name in ("a100-80gb", "h100", "h200", "b200") if name in load().chips]
+    leaders = [load().chips[name] for design in load().designs.values() for name in design.leaders]
+    examples = [leader.id for leader in leaders if leader.compute_capability in capabilities()]
     return (
         f"a chip with a compiler that runs without it: TPU {tpus}, or an NVIDIA GPU such as {', '.join(examples)} "
         f"({chip.name}: {why}; `chipwise predict` estimates it without one)"

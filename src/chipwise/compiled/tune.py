@@ -7,31 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog import Accelerators
+from chipwise.catalog.compilers import tpu_compilers
 from chipwise.compiled.check import Question, Row
 from chipwise.compiled.job import Compiled, Job, Option, Refused, Spec
-from chipwise.compiled.reference import FUSED
-from chipwise.compiled.targets import TPU
 
 Ask = Callable[[Question], Row]
 NOISE = 0.001  # a smaller gain is not worth an option
-
-_WINDOWS = "xla_jf_spmd_threshold_for_windowed_einsum_mib"
-
-
-def _vmem(*kib: int) -> tuple[dict[str, Option], ...]:
-    return tuple({"xla_tpu_scoped_vmem_limit_kib": str(each)} for each in kib)
-
-
-# Options worth a compile, those that gain most first: most change the module of a sharded training step on that
-# generation (libtpu 0.0.42.1, an FSDP step of three layers on four chips); the threshold of windowed einsums matters
-# to larger products only. v5e fuses gathers by itself, v7x leaves them to its SparseCores: no change there. The VMEM
-# limit is 16384 unless said on v5e and v5p, 32768 on v6e.
-OPTIONS: Mapping[str, tuple[dict[str, Option], ...]] = {
-    "v5e": (*_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
-    "v5p": (FUSED, *_vmem(32768, 65536, 98304, 8192), {_WINDOWS: "1000000"}),
-    "v6e": (FUSED, *_vmem(65536, 98304, 16384), {_WINDOWS: "1000000"}),
-    "v7x": (*_vmem(16384, 65536, 8192), {_WINDOWS: "1000000"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +118,11 @@ def _trial(changes: Mapping[str, Any], groups: frozenset[str], row: Row, first: 
 
 def option_alternatives(job: Job) -> list[Alternative]:
     """Compiler options that matter on the job's generation, less those it already has."""
-    if job.target.platform != TPU:
+    compiler = tpu_compilers().get(job.target.chip)
+    if compiler is None:
         return []
     found = []
-    for options in OPTIONS.get(job.target.chip, ()):
+    for options in map(dict[str, Option], compiler.search):
         if any(job.options.get(name) != value for name, value in options.items()):
             found.append(Alternative(next(iter(options)), options, _with_options(options)))
     return found

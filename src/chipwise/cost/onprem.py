@@ -13,6 +13,7 @@ import numpy as np
 
 from chipwise.catalog import Chip, load
 from chipwise.catalog.economics import Economics, Server, Site, servers
+from chipwise.catalog.vendors import vendors
 from chipwise.cost.commitment import checked
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.energy import watts
@@ -22,7 +23,6 @@ Amount = Any  # a float, or an array of draws
 HOURS_MONTH = 365.25 * 24 / 12
 RESIDUAL_YEARS = 3.0  # that the assumed residual value is for
 NODE_NETWORK = 400e9  # bytes/s of the node whose share of the network the assumptions give: 8 x 400 Gb/s
-NOT_SOLD = {"google": "TPUs are rented by Google Cloud alone", "aws": "its maker, AWS, rents it and does not sell it"}
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -99,9 +99,9 @@ def server_of(chip: Chip) -> Server:
     found = servers().get(chip.id)
     if found is not None:
         return found
-    sold = NOT_SOLD.get(chip.vendor.lower())
-    if sold is not None:
-        raise Refusal(f"{chip.id} is not sold", sold)
+    maker = vendors().get(chip.vendor)
+    if maker is not None and maker.not_sold:
+        raise Refusal(f"{chip.id} is not sold", maker.not_sold)
     known = ", ".join(name for name in servers() if name in load().chips)
     raise Refusal(f"no price of a server with {chip.id} is known", f"there is one for {known}")
 

@@ -104,7 +104,7 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
     r, chip = service.replica, service.target.chip
     node, has, name, source = _there(chip, instance)
     if r.split.pp > 1 and r.split.chips > chip.fabric.domain:
-        tokens = r.knobs.most_tokens
+        tokens = r.config.most_tokens
         sent = tokens * r.model.d_model * ACTIVATION_BYTES
         stage_s = float(r.pace().tokens_s[tokens]) / r.split.pp
         return NetworkNeed(

@@ -85,7 +85,7 @@ class Components:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ExecutionTarget:
     """Chip, wires and numbers to compute with: where and in what precision the work runs."""
 
     low: ComputeSpec  # the precision of the quantised products
@@ -119,19 +119,19 @@ class _PerKey:
     saved: Array  # bytes offloaded per layer and chip
 
 
-def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _PerKey:
+def _key_table(ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: bool) -> _PerKey:
     mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
     zero = np.zeros_like(mbs)
     mm_f, mm_b, ex_f, ex_b, head_mm = zero, zero, zero, zero, zero
     mm_again, mm_fewer, ex_again = zero, zero, zero
     quant = zero
-    num = site.numerics
-    for op, (batch, rows, n, k), (f, d, w) in _products(ops, site, layouts, frozen):
+    num = target.numerics
+    for op, (batch, rows, n, k), (f, d, w) in _products(ops, target, layouts, frozen):
         if op.place == "head":
             head_mm = head_mm + op.count * (f + d + w)
         else:
             # nothing in the backward pass needs the output of a layer's last product
-            again = 0.0 if site.traits.compiled and op.name in LAST else op.count * f
+            again = 0.0 if target.traits.compiled and op.name in LAST else op.count * f
             if op.groups > 1:
                 ex_f, ex_b, ex_again = ex_f + op.count * f, ex_b + op.count * (d + w), ex_again + again
             else:
@@ -139,23 +139,23 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
                 mm_fewer = mm_fewer + (0.0 if op.name in PROJECTIONS else again)
         if _is_low(op, num):  # operands are read at two bytes and written at one, twice (also transposed)
             quant = quant + op.count * batch * rows * (k + n) * (2 + 2 * num.low_bytes)
-    at_f, at_b, core_stream = _attention_table(ops, site, mbs, tp, cp)
+    at_f, at_b, core_stream = _attention_table(ops, target, mbs, tp, cp)
     layer_bytes, head_bytes = zero, zero
     for st in ops.streams:
-        sp = tp if st.split and (site.traits.sequence_parallel or st.name not in ("norms", "residuals")) else 1.0
+        sp = tp if st.split and (target.traits.sequence_parallel or st.name not in ("norms", "residuals")) else 1.0
         moved = st.count * st.bytes_per_row * (num.act_bytes / 2) * mbs * st.rows / cp / sp
         if st.place == "head":
             head_bytes = head_bytes + moved
         else:
             layer_bytes = layer_bytes + moved
-    bandwidth = site.high.bandwidth * site.high.coefficients.memory
+    bandwidth = target.high.bandwidth * target.high.coefficients.memory
     st_f = (layer_bytes + core_stream + 0.5 * quant) / bandwidth
     st_b = (2 * layer_bytes + 2 * core_stream + 0.5 * quant) / bandwidth
     act = mbs * ops.rows / cp * ops.model.d_model * num.act_bytes
     one = np.ones_like(mbs)
     layers = ops.model.layers
     per_layer = (1 if ops.model.parallel_block else 2) * layers
-    tp_f = per_layer * reduce_seconds(site.wires, tp, one, act) if ops.model.heads else zero
+    tp_f = per_layer * reduce_seconds(target.wires, tp, one, act) if ops.model.heads else zero
     ep_x, cp_f = zero, zero
     e = ops.model.experts
     if e is not None:
@@ -163,14 +163,14 @@ def _key_table(ops: OpTable, site: Site, layouts: Layouts, frozen: bool) -> _Per
         back = act * e.per_token
         top = float(e.per_token)
         ep_x = ops.expert_layers * (
-            exchange_seconds(site.wires, ep, tp, sent, top) + exchange_seconds(site.wires, ep, tp, back, top)
+            exchange_seconds(target.wires, ep, tp, sent, top) + exchange_seconds(target.wires, ep, tp, back, top)
         )
     if ops.attention:
         core = ops.attention[0]
         kv = mbs * ops.rows * core.kv_heads / tp * (core.qk_dim + core.v_dim) * num.act_bytes
         if ops.model.latent:
             kv = mbs * ops.rows * (ops.model.latent.kv_rank + ops.model.latent.rope_dim) * num.act_bytes
-        cp_f = layers * gather_seconds(site.wires, cp, tp, kv)
+        cp_f = layers * gather_seconds(target.wires, cp, tp, kv)
     return _PerKey(
         mm_f,
         mm_b,
@@ -199,14 +199,14 @@ def _is_low(op: Matmul, num: Numerics) -> bool:
 
 
 def _products(
-    ops: OpTable, site: Site, layouts: Layouts, frozen: bool
+    ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: bool
 ) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
     """Every product with its (batch, rows, n, k) and its seconds forward, for inputs and for weights.
 
     All products of one spec are timed in one call.
     """
     mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
-    zero, num = np.zeros_like(mbs), site.numerics
+    zero, num = np.zeros_like(mbs), target.numerics
     shapes: list[tuple[Array, ...]] = []
     queues: dict[ComputeSpec, list[tuple[int, int]]] = {}  # spec -> (product, pass)
     for i, op in enumerate(ops.matmuls):
@@ -218,8 +218,8 @@ def _products(
             batch = np.maximum(op.groups / ep, 1.0)
             rows = rows * ep / op.groups
         shapes.append((batch, rows, n, k))
-        forward = site.low if op.quantised else site.high
-        back = site.high if _is_low(op, num) and num.back_high else forward
+        forward = target.low if op.quantised else target.high
+        back = target.high if _is_low(op, num) and num.back_high else forward
         queues.setdefault(forward, []).append((i, 0))
         queues.setdefault(back, []).extend([(i, 1)] if frozen else [(i, 1), (i, 2)])
     times = [[zero, zero, zero] for _ in ops.matmuls]
@@ -241,36 +241,40 @@ def _kept_width(ops: OpTable) -> float:
     return sum(m.n for m in ops.matmuls if m.name in PROJECTIONS)
 
 
-def _attention_table(ops: OpTable, site: Site, mbs: Array, tp: Array, cp: Array) -> tuple[Array, Array, Array]:
+def _attention_table(
+    ops: OpTable, target: ExecutionTarget, mbs: Array, tp: Array, cp: Array
+) -> tuple[Array, Array, Array]:
     zero = np.zeros_like(mbs)
     f, b, stream = zero, zero, zero
     for core in ops.attention:
         heads = core.heads / tp
         kv = np.maximum(core.kv_heads / tp, 1.0)
         queries = core.queries / cp
-        if site.traits.flash:
+        if target.traits.flash:
             visible = core.visible + zero
-            f = f + core.count * attention_seconds(site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible)
+            f = f + core.count * attention_seconds(
+                target.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible
+            )
             b = b + core.count * attention_seconds(
-                site.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True
+                target.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True
             )
         else:  # two batched products forward, four backward, and the square matrices through memory
             span = min(core.span, core.queries) + zero
             one = matmul_seconds(
-                site.high, queries, span, core.qk_dim + zero, mbs * heads, *(site.numerics.act_bytes,) * 3
+                target.high, queries, span, core.qk_dim + zero, mbs * heads, *(target.numerics.act_bytes,) * 3
             )
             two = matmul_seconds(
-                site.high, queries, core.v_dim + zero, span, mbs * heads, *(site.numerics.act_bytes,) * 3
+                target.high, queries, core.v_dim + zero, span, mbs * heads, *(target.numerics.act_bytes,) * 3
             )
             f = f + core.count * (one + two)
             b = b + core.count * 2 * (one + two)
-            stream = stream + core.count * mbs * heads * queries * span * site.numerics.act_bytes * SCORE_PASSES
+            stream = stream + core.count * mbs * heads * queries * span * target.numerics.act_bytes * SCORE_PASSES
     return f, b, stream
 
 
 def components(
     ops: OpTable,
-    site: Site,
+    target: ExecutionTarget,
     layouts: Layouts,
     global_batch: float,
     frozen: bool = False,
@@ -278,11 +282,11 @@ def components(
     optimizer_bytes: float = 30.0,
 ) -> Components:
     """Raw times of one step for every layout; `frozen` base weights train a share `trained` of parameters."""
-    t = _key_table(ops, site, layouts, frozen)
+    t = _key_table(ops, target, layouts, frozen)
     key = layouts.key
     tp, cp, ep = layouts.tp, layouts.cp, layouts.ep
     pp, dp, shard, vpp = layouts.pp, layouts.dp, layouts.shard, layouts.vpp
-    layers, num, wires = float(ops.model.layers), site.numerics, site.wires
+    layers, num, wires = float(ops.model.layers), target.numerics, target.wires
     inv = 1.0 / pp
     # a pipeline with layers to spare puts fewer on the stage of the output layer
     head_share = np.where(np.mod(layers, pp) == 0, 1.0, inv)
@@ -313,12 +317,12 @@ def components(
     z2 = layouts.zero == 2
     reduce = np.where(plain, flat, np.where(z12, np.where(z2, gather, scatter + gather), 0.0))
     local = np.where(layouts.zero > 0, dense / group + experts / e_group, dense + experts) * trained
-    stream = site.high.bandwidth * site.high.coefficients.memory
+    stream = target.high.bandwidth * target.high.coefficients.memory
     pipe_stride = np.where(layouts.pipe_inner, tp * cp, tp * cp * dp)
     pipe = np.where(pp > 1, 2 * vpp * send_seconds(wires, pipe_stride, t.boundary[key]), 0.0)
     full, some = layouts.recompute == 2, layouts.recompute == 1
     off = layouts.recompute == 3
-    kernels = _launches(ops, site)
+    kernels = _launches(ops, target)
     return Components(
         micro_batches=global_batch / (dp * layouts.micro_batch),
         pp=pp,
@@ -347,7 +351,7 @@ def components(
         shard_b=np.where(z3, gather + scatter, np.where(z12 & z2, scatter, 0.0)),
         reduce=reduce,
         replicate=replicate,
-        offload=np.where(off, 2 * layers * inv * t.saved[key] / site.host_link, 0.0),
+        offload=np.where(off, 2 * layers * inv * t.saved[key] / target.host_link, 0.0),
         accumulate=(dense + experts) * trained * (2 * num.reduce_bytes) / stream,
         optimizer=local * optimizer_bytes / stream,
         launches_step=np.full_like(dp, kernels[2]),
@@ -359,9 +363,9 @@ def _stage_params(ops: OpTable, tp: Array, ep: Array, pp: Array) -> tuple[Array,
     return (p.total - p.experts) / (tp * pp), p.experts / (tp * ep * pp)
 
 
-def _launches(ops: OpTable, site: Site) -> tuple[float, float, float]:
+def _launches(ops: OpTable, target: ExecutionTarget) -> tuple[float, float, float]:
     """Kernel launches of the layers forward and backward (whole model), and of the optimiser."""
     mm = sum(m.count for m in ops.matmuls if m.place == "layer")
-    at = sum(a.count for a in ops.attention) * (1 if site.traits.flash else 5)
+    at = sum(a.count for a in ops.attention) * (1 if target.traits.flash else 5)
     st = sum(s.count * s.kernels for s in ops.streams if s.place == "layer")
     return mm + at + st, 2 * mm + 2 * at + STREAM_BACK * st, STEP_LAUNCHES

@@ -22,8 +22,6 @@ from chipwise.predict.points import point_id, predict_point
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
 
-# Stacks that run a step as `bench` does, and the framework it is measured through
-FRAMEWORKS = {"pytorch": "torch", "fsdp": "torch", "torchtitan": "torch", "jax": "jax"}
 STATES = {"bf16": "bf16", "fp16": "bf16", "fp32": "fp32", "tf32": "fp32"}  # of a bench point, by its precision
 UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a gated one of this width
 
@@ -63,7 +61,7 @@ def learnt_at(chip: str, framework: str) -> Learnt | None:
 
 def finder(workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:
     """What measurements say of layouts of a workload; None where the chip wasn't measured under such a stack."""
-    learnt = learnt_at(acc.chip.id, FRAMEWORKS[stack.id]) if stack.id in FRAMEWORKS else None
+    learnt = learnt_at(acc.chip.id, stack.bench) if stack.bench else None
     if learnt is None:
         return None
     known: dict[tuple[float, str], Seen | None] = {}

@@ -11,7 +11,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
-from chipwise.predict.measured import FRAMEWORKS, Seen, learnt_at
+from chipwise.predict.measured import Seen, learnt_at
 from chipwise.predict.memory import RESERVE
 from chipwise.predict.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import Setup, set_up, stack_of
@@ -123,7 +123,7 @@ def measured_estimate(step: Estimate, seen: Seen, chips: int) -> Estimate:
 
 def math_seconds(work: Setup, chips: int) -> float:
     """The model's FLOPs of one step at the dense peak of the training precision."""
-    return model_flops(work) * work.global_batch / (chips * work.site.low.peak)
+    return model_flops(work) * work.global_batch / (chips * work.target.low.peak)
 
 
 def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:
@@ -192,7 +192,7 @@ def assumptions(
 
 def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calibration: Calibration) -> list[str]:
     """That the chip was measured under another stack, where that is so and none was named."""
-    usual = calibration.measured and not workload.train.stack and stack.id not in FRAMEWORKS
+    usual = calibration.measured and not workload.train.stack and not stack.bench
     if not usual or learnt_at(acc.chip.id, "torch") is None:
         return []
     return [f"{acc.chip.id} was measured with PyTorch: `--stack pytorch` predicts from that"]

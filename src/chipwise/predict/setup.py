@@ -12,13 +12,13 @@ from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import Refusal
 from chipwise.ops.table import OpTable, build
-from chipwise.predict.components import Components, Site, components
+from chipwise.predict.components import Components, ExecutionTarget, components
 from chipwise.predict.correction import Array, learnt_factors
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.measured import Finder, Seen, finder
 from chipwise.predict.memory import MemoryUse, memory
 from chipwise.predict.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
-from chipwise.predict.site import labels, site, stack_for, step_coefficients
+from chipwise.predict.site import execution_target, labels, stack_for, step_coefficients
 from chipwise.predict.training import TrainCosts, costs
 from chipwise.workload.model import Workload
 
@@ -28,7 +28,7 @@ class Setup:
     """A workload at a place: everything layouts are timed with."""
 
     ops: OpTable
-    site: Site
+    target: ExecutionTarget
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
@@ -38,7 +38,7 @@ class Setup:
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
         c = self.costs
-        return components(self.ops, self.site, layouts, self.global_batch, c.frozen, c.trained, c.optimizer_bytes)
+        return components(self.ops, self.target, layouts, self.global_batch, c.frozen, c.trained, c.optimizer_bytes)
 
     def schedule(self, parts: Components) -> Breakdown:
         """Time of one step by cause."""
@@ -65,7 +65,7 @@ class Setup:
 
     def memory(self, layouts: Layouts) -> MemoryUse:
         """Bytes per chip by class."""
-        c, s = self.costs, self.site
+        c, s = self.costs, self.target
         return memory(
             self.ops,
             s.numerics,
@@ -89,7 +89,7 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
     names = labels(acc.chip, stack, train.precision)
     made = Setup(
         build(workload.model, train.sequence),
-        site(acc, train.precision, calibration, stack, train.state_precision),
+        execution_target(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model),
         float(train.global_batch),
         step_coefficients(calibration.step, names),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp, log, prod
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, wraps
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.components import Site, Traits
+from chipwise.predict.components import ExecutionTarget, Traits
 from chipwise.predict.fabric import LinkCoefficients, Wires
 from chipwise.predict.kernels import ComputeSpec, KernelCoefficients
 from chipwise.predict.precision import numerics, peaks
@@ -18,19 +18,12 @@ RELEASE = 2024.0  # software releases are counted from here, in years
 
 FLASH2 = 2023.54  # FlashAttention-2 (arXiv 2307.08691, July 2023); fused attention was slower before
 
-# bf16 peak over TDP of the chip each design is referred to: A100 SXM 80GB, H100 SXM, B200 (catalog figures)
-REFERENCE_FLOPS_PER_WATT = {"ampere": 312e12 / 400, "hopper": 989.4e12 / 700, "blackwell": 2250e12 / 1000}
-
 OVERLAPS = tuple(name for name in StepCoefficients.__slots__ if name.startswith("overlap"))
 
 
 def architecture(chip: Chip) -> str:
     """The label calibration shares between chips of one design: ``hopper``, ``blackwell``, ``v5e``..."""
-    if chip.family == "tpu":
-        return chip.id
-    words = chip.architecture.lower().split()
-    # workstation dies of a generation behave unlike its data-centre die
-    return words[1] if len(words) > 1 and words[1] in ("ga102", "gb202") else words[0]
+    return chip.design
 
 
 def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> KernelCoefficients:
@@ -85,19 +78,19 @@ def traits(stack: Stack, precision: str, release: float) -> Traits:
     )
 
 
-def site(
+def execution_target(
     acc: Accelerators,
     precision: str,
     calibration: Calibration,
     stack: Stack | None = None,
     state: str = "fp32",
     release: float | None = None,
-) -> Site:
+) -> ExecutionTarget:
     """Everything about the place that a step's time depends on; the stack's own release unless given."""
     stack = stack or stack_for(acc.chip)
     num = numerics(precision, state, stack.reduce_bytes)
     low, high = peaks(acc.chip, num)
-    return Site(
+    return ExecutionTarget(
         compute_spec(acc.chip, num.compute, low, calibration),
         compute_spec(acc.chip, num.base, high, calibration),
         wires(acc, calibration),
@@ -112,12 +105,13 @@ def stack_for(chip: Chip, family: str = "decoder") -> Stack:
     """The stack assumed when none is named: one made for language models, or a plain one for others."""
     if family == "decoder":
         return default_stack(chip, "train")
-    return load().stacks["jax" if chip.family == "tpu" else "pytorch"]
+    return plain_stack(chip, "train")
 
 
 def labels(chip: Chip, stack: Stack | None, precision: str, release: float | None = None) -> dict[str, float]:
     """The labels, with weights, whose effects add up to this chip's, stack's and precision's coefficients."""
     arch, name = architecture(chip), stack.id if stack else "unknown"
+    design = load().designs.get(arch)
     when = release if release is not None else stack.release if stack else RELEASE
     return {
         "base": 1.0,
@@ -128,7 +122,7 @@ def labels(chip: Chip, stack: Stack | None, precision: str, release: float | Non
         f"arch:{arch}/dtype:{precision}": 1.0,
         "eager": float(stack is None or not stack.compiled),
         "flash1": float(stack is not None and chip.family == "gpu" and stack.flash_since <= when < FLASH2),
-        "flash2": float(stack is not None and stack.flash2 and arch in ("hopper", "blackwell")),
+        "flash2": float(stack is not None and stack.flash2 and design is not None and design.asynchronous),
         "power": power_pressure(chip),
         "release": when - RELEASE,
     }
@@ -136,11 +130,15 @@ def labels(chip: Chip, stack: Stack | None, precision: str, release: float | Non
 
 def power_pressure(chip: Chip) -> float:
     """How much more arithmetic a watt must carry than on the reference chip of the design (log)."""
-    reference = REFERENCE_FLOPS_PER_WATT.get(architecture(chip))
-    peak = chip.peak.get("bf16") or chip.peak.get("fp16")
-    if not reference or not peak:
-        return 0.0
-    return log(peak / chip.tdp_w / reference)
+    design = load().designs.get(architecture(chip))
+    reference = flops_per_watt(load().chips[design.power_reference]) if design and design.power_reference else 0.0
+    own = flops_per_watt(chip)
+    return log(own / reference) if own and reference else 0.0
+
+
+def flops_per_watt(chip: Chip) -> float:
+    """16-bit peak over TDP; 0 where the chip has no such rate."""
+    return (chip.peak.get("bf16") or chip.peak.get("fp16") or 0.0) / chip.tdp_w
 
 
 def step_coefficients(effects: Mapping[str, Mapping[str, float]], names: Mapping[str, float]) -> StepCoefficients:

@@ -44,7 +44,6 @@ FAMILIES = {  # instance types with accelerators, known or not
 }
 CHIP_KEYS = ("chip", "gpuname", "gputype", "gpumodel", "acceleratorname", "acceleratortype")
 COUNT_KEYS = ("chipsperinstance", "gpucount", "acceleratorcount")
-PER_CHIP = ("v4", "v5e", "v5p", "v6e", "v7x")  # Google prices these TPUs by the chip-hour, older ones by the board
 HOURS = {
     "hour": 1.0,
     "hours": 1.0,
@@ -192,7 +191,8 @@ def _google(description: str, named: Billed | str) -> Billed | str:
     tpu = re.search(r"\btpu[ -]?(v\d[a-z]*)", low)
     if tpu or re.search(r"\bgpu\b", low):
         chip_id = _chip_in(f"tpu {tpu[1]}" if tpu else low)
-        if chip_id is None or (tpu and chip_id not in PER_CHIP):
+        legal = load().slices.get(chip_id or "")
+        if chip_id is None or (tpu and (legal is None or legal.billed_by != "chip")):
             return f"unknown accelerator {description}"
         if isinstance(named, Billed) and named.chip_id == chip_id:
             return Billed(chip_id, named.instance, named.chips, "chip")

@@ -1,4 +1,4 @@
-"""The largest load within an SLO: over the ways to split the replica and the knobs it has."""
+"""The largest load within an SLO: over the ways to split the replica and the settings it has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chipwise.predict.site import slice_for
 from chipwise.serving.requests import OPEN, Requests, draw
 from chipwise.serving.service import Served, Service, ServingTarget, run, service, settled
 from chipwise.serving.split import Split
-from chipwise.serving.step_times import Knobs
+from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.model import Model
 from chipwise.workload.serve import Bound
 
@@ -75,7 +75,7 @@ class Search:
 
     @property
     def best(self) -> Capacity:
-        """The split and knobs with the largest load."""
+        """The split and settings with the largest load."""
         return self.found[0]
 
 
@@ -217,7 +217,7 @@ def search(
     progress: Progress | None = None,
     only: Sequence[Split] | None = None,
 ) -> Search:
-    """Every split of replicas over these chips, each with its largest load; the best one's knobs tuned."""
+    """Every split of replicas over these chips, each with its largest load; the best one's settings tuned."""
     requests = trial_requests(at, seed)
     model = at.workload.model
     ways = list(only) if only is not None else splits(model, chips, domain(slice_for(at.chip, chips)))
@@ -261,15 +261,15 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
     """The best split with the batch of tokens and the number of sequences that carry most."""
     best = ranked[0]
     r = best.service.replica
-    settings: list[Callable[[Knobs], Knobs]] = [partial(_chunk, size) for size in CHUNKS]
+    settings: list[Callable[[EngineConfig], EngineConfig]] = [partial(_chunk, size) for size in CHUNKS]
     settings += [partial(_batch, size) for size in BATCHES]
     for change in settings:
-        now = best.service.replica.knobs
-        knobs = change(now)
-        if knobs == now:
+        now = best.service.replica.config
+        config = change(now)
+        if config == now:
             continue
         try:
-            made = service(best.service.target, r.split, best.service.replicas, knobs=knobs)
+            made = service(best.service.target, r.split, best.service.replicas, config=config)
         except DoesNotFit:
             continue
         more = best.load.value / best.service.replicas * BETTER
@@ -281,12 +281,12 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
     return [best, *ranked[1:]]
 
 
-def _chunk(size: int, knobs: Knobs) -> Knobs:
-    return replace(knobs, most_tokens=size)
+def _chunk(size: int, config: EngineConfig) -> EngineConfig:
+    return replace(config, most_tokens=size)
 
 
-def _batch(size: int, knobs: Knobs) -> Knobs:
-    return replace(knobs, most_sequences=size)
+def _batch(size: int, config: EngineConfig) -> EngineConfig:
+    return replace(config, most_sequences=size)
 
 
 def impossible(at: ServingTarget, tried: Iterable[Capacity]) -> Refusal:

@@ -7,64 +7,39 @@ from chipwise.serving.service import Service
 
 
 def flags(of: Service) -> str:
-    """The command line of one replica (their documentation, 2026-11); "" for stacks without one of their own."""
-    r, s, k = of.replica, of.replica.split, of.replica.knobs
-    low = r.kv_precision == "fp8"
-    quantised = f"--quantization {r.precision}" if r.precision == "fp8" else ""
-    narrow = "--dtype half" if half(r.chip) == "fp16" else ""
-    if r.stack.id == "vllm":
-        said = [
-            "vllm serve MODEL",
-            f"--tensor-parallel-size {s.tp}",
-            _some("--pipeline-parallel-size", s.pp),
-            _some("--data-parallel-size", s.dp),
-            "--enable-expert-parallel" if s.ep > 1 else "",
-            f"--max-num-seqs {k.most_sequences}",
-            f"--max-num-batched-tokens {k.most_tokens}",
-            quantised,
-            narrow,
-            "--kv-cache-dtype fp8" if low else "",
-            f"--block-size {k.block}",
-        ]
-    elif r.stack.id == "sglang":
-        said = [
-            "python -m sglang.launch_server --model-path MODEL",
-            f"--tp-size {s.tp * s.dp}",
-            _some("--pp-size", s.pp),
-            f"--dp-size {s.dp} --enable-dp-attention" if s.dp > 1 else "",
-            _some("--ep-size", s.ep),
-            f"--max-running-requests {k.most_sequences}",
-            f"--chunked-prefill-size {k.most_tokens}",
-            quantised,
-            narrow,
-            "--kv-cache-dtype fp8_e4m3" if low else "",
-        ]
-    elif r.stack.id == "tensorrt-llm":
-        said = [
-            "trtllm-serve MODEL",
-            f"--tp_size {s.tp * s.dp}",
-            _some("--pp_size", s.pp),
-            _some("--ep_size", s.ep),
-            f"--max_batch_size {k.most_sequences}",
-            f"--max_num_tokens {k.most_tokens}",
-            "--kv_cache_dtype fp8" if low else "",
-            "(enable_attention_dp: true in --extra_llm_api_options)" if s.dp > 1 else "",
-        ]
-    elif r.stack.id == "jetstream":
-        slots = max(1, k.most_sequences // s.chips)
-        longest = round(of.target.workload.serve.input.most + of.target.workload.serve.output.most)
-        said = [
-            "python -m MaxText.maxengine_server",
-            f"ici_tensor_parallelism={s.tp}",
-            f"per_device_batch_size={slots}",
-            f"max_target_length={longest}",
-            f"max_prefill_predict_length={round(of.target.workload.serve.input.most)}",
-            "quantize_kvcache=true" if low else "",
-        ]
-    else:
+    """The command line of one replica; "" for stacks without one of their own."""
+    serving = of.replica.stack.serving
+    if serving is None:
         return ""
-    return " ".join(part for part in said if part)
+    fields, holds = _fields(of), _conditions(of)
+    return " ".join(part.text.format(**fields) for part in serving.command if not part.when or holds[part.when])
 
 
-def _some(flag: str, value: int) -> str:
-    return f"{flag} {value}" if value > 1 else ""
+def _fields(of: Service) -> dict[str, str | int]:
+    r, s, k, serve = of.replica, of.replica.split, of.replica.config, of.target.workload.serve
+    return {
+        "tp": s.tp,
+        "pp": s.pp,
+        "dp": s.dp,
+        "ep": s.ep,
+        "tp_dp": s.tp * s.dp,
+        "precision": r.precision,
+        "most_sequences": k.most_sequences,
+        "most_tokens": k.most_tokens,
+        "block": k.block,
+        "slots": max(1, k.most_sequences // s.chips),
+        "longest_input": round(serve.input.most),
+        "longest": round(serve.input.most + serve.output.most),
+    }
+
+
+def _conditions(of: Service) -> dict[str, bool]:
+    r, s = of.replica, of.replica.split
+    return {
+        "pp": s.pp > 1,
+        "dp": s.dp > 1,
+        "ep": s.ep > 1,
+        "fp8": r.precision == "fp8",
+        "fp16": half(r.chip) == "fp16",
+        "kv_fp8": r.kv_precision == "fp8",
+    }

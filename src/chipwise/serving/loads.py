@@ -62,11 +62,11 @@ def iteration_terms(replica: Replica, tokens: float, calibration: Calibration | 
     """What the coefficients multiply in one iteration; beyond the replica's own times, worked out anew."""
     p = replica.parts
     if tokens <= p.tokens[-1] or calibration is None:
-        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p).items()}
+        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.stack).items()}
     r = replica
     at = np.array([max(tokens, 1.0)])
     more = parts(r.model, r.chip, r.split, r.precision, r.kv_precision, calibration, at, typical=r.typical)
-    return {name: float(term[0]) for name, term in terms(more).items()}
+    return {name: float(term[0]) for name, term in terms(more, r.stack).items()}
 
 
 def prompt_terms(replica: Replica, batch: float, length: float, calibration: Calibration | None) -> dict[str, float]:
@@ -104,13 +104,13 @@ def run(replica: Replica, load: Load) -> Simulation:
     count = max(int(load.count) * load.rounds, FEWEST) if closed else int(load.count)
     into, out = lengths(load, count)
     requests = given(None, into, out, users=int(load.count) if closed else 0)
-    knobs = replica.knobs
+    config = replica.config
     if load.slots:
-        knobs = replace(knobs, most_sequences=load.slots)
+        config = replace(config, most_sequences=load.slots)
     longest = int((into + out).max())
-    blocks = replica.room.blocks(knobs.block, load.input + load.output)
+    blocks = replica.room.blocks(config.block, load.input + load.output)
     # what was measured did run, whatever our bookkeeping says of its memory
-    return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // knobs.block)), knobs))
+    return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // config.block)), config))
 
 
 def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:

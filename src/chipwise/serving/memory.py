@@ -13,11 +13,23 @@ from chipwise.units import format_bytes
 from chipwise.workload.model import Model
 from chipwise.workload.params import count
 
-# vLLM takes 0.9 of a chip's memory for everything (--gpu-memory-utilization), TensorRT-LLM 0.9 of what is free beside
-# weights and activations (free_gpu_memory_fraction); their documentation, 2026-11
-SHARE = 0.90
 MOST = 2.0**50  # tokens of a cache that nothing fills
 WORKSPACE = 2.0e9  # CUDA context, graphs and buffers of a chip: vLLM's own profile says 1 to 3 GB. Assumed.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShare:
+    """The part of a chip's memory that a stack takes.
+
+    vLLM takes it of the whole for everything (--gpu-memory-utilization), TensorRT-LLM of what is free beside weights
+    and activations for the cache (free_gpu_memory_fraction).
+    """
+
+    value: float
+    of_free: bool = False
+
+
+WHOLE_CHIP = MemoryShare(0.90)  # vLLM's default: its documentation, 2026-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +116,9 @@ def room(
     precision: str,
     kv_precision: str,
     most_tokens: int = 8192,
-    of_free: bool = False,
+    share: MemoryShare = WHOLE_CHIP,
 ) -> KvCacheBudget:
-    """What fits on each chip; a `DoesNotFit` where the weights alone don't. `of_free`: a share of what is left."""
+    """What fits on each chip; a `DoesNotFit` where the weights alone don't."""
     fmt = formats(chip, model, precision, kv_precision)
     weights = weight_bytes(model, fmt, split)
     widest = max(
@@ -115,8 +127,8 @@ def room(
         model.d_model,
     )
     activations = most_tokens * fmt.act_bytes * (4 * model.d_model + 3 * widest / split.tp) + WORKSPACE
-    usable = chip.usable_bytes * (1.0 if of_free else SHARE)
-    free = (usable - weights - activations) * (SHARE if of_free else 1.0)
+    usable = chip.usable_bytes * (1.0 if share.of_free else share.value)
+    free = (usable - weights - activations) * (share.value if share.of_free else 1.0)
     per_token, per_window = cache_bytes(model, fmt, split)
     if free <= 0:
         need = format_bytes(weights + activations)

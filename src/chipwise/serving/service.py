@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load, plain_stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
 from chipwise.catalog.taught import Taught
@@ -25,7 +25,7 @@ from chipwise.serving.requests import Requests
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.split import Split
-from chipwise.serving.step_times import Knobs
+from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.serve import Bound, ServingWorkload
 
 PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
@@ -73,8 +73,8 @@ class Service:
         apart = None
         if self.prefill is not None:
             p = self.prefill
-            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
-        return Fleet(r.pace(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
+            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.config, *self._transfer())
+        return Fleet(r.pace(), self.blocks(r), r.config, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
         """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
@@ -116,7 +116,7 @@ class Service:
 
     def blocks(self, r: Replica) -> int:
         """Blocks of a replica's cache, by sequences of mean length."""
-        return r.room.blocks(r.knobs.block, self.mean_tokens)
+        return r.room.blocks(r.config.block, self.mean_tokens)
 
 
 def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
@@ -132,8 +132,7 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
         return found
     if workload.model.family == "decoder":
         return default_stack(chip, "serve")
-    usual = ("jax",) if chip.family == "tpu" else ("tensorrt", "pytorch")
-    return next(stack for name in usual if runs_on(stack := load().stacks[name], chip))
+    return plain_stack(chip, "serve")
 
 
 def serving_target(
@@ -144,7 +143,7 @@ def serving_target(
 
 
 def replica_with_corrections(
-    at: ServingTarget, split: Split, knobs: Knobs | None = None
+    at: ServingTarget, split: Split, config: EngineConfig | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
     w, serve = at.workload, at.workload.serve
@@ -159,7 +158,7 @@ def replica_with_corrections(
         at.stack,
         at.calibration,
         at.taught,
-        knobs,
+        config,
         load="offline" if offline else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
@@ -193,11 +192,11 @@ def service(
     split: Split,
     replicas: int = 1,
     router: str = "least_loaded",
-    knobs: Knobs | None = None,
+    config: EngineConfig | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
     """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = replica_with_corrections(at, split, knobs)
+    made, found = replica_with_corrections(at, split, config)
     if disaggregate is None:
         return Service(at, made, replicas, router, found)
     prompts, decoding = disaggregate

@@ -10,22 +10,21 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.catalog.taught import Taught
-from chipwise.errors import NoLayout
+from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
-from chipwise.serving.memory import KvCacheBudget, room
+from chipwise.serving.memory import KvCacheBudget, MemoryShare, room
 from chipwise.serving.split import Split
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.serving.steps import Parts, parts
 from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
 
-CAPTURED = 512.0  # tokens up to which replicas replay captured graphs (vLLM and SGLang: 512, their defaults, 2026-11)
 SMALL, LARGE = 7.0, 10.0  # log2 of tokens between which a batch turns from decoding's size to a prompt's
 MOVED = 512.0  # tokens beyond which moving them to experts is part of a prompt's work
-XQA_EIGHT, XQA_ALL = 2024.1, 2024.4  # TensorRT-LLM v0.8 and v0.10, in years
 LARGEST = 16_384  # tokens of an iteration there are times for
 GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 14.01, 0.25)])))
 
@@ -43,7 +42,7 @@ class Replica:
     parts: Parts
     coefficients: Coefficients
     room: KvCacheBudget
-    knobs: Knobs
+    config: EngineConfig
     factor: float = 1.0  # on every time: what measurements near this one taught
     typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
@@ -53,7 +52,10 @@ class Replica:
         """Seconds of its iterations."""
         c, p = self.coefficients, self.parts
         scale = self.factor * self.passes
-        total = sum((getattr(c, name) * term for name, term in terms(p).items()), np.zeros_like(p.tokens)) * scale
+        total = (
+            sum((getattr(c, name) * term for name, term in terms(p, self.stack).items()), np.zeros_like(p.tokens))
+            * scale
+        )
         whole = np.interp(np.arange(LARGEST + 1.0), p.tokens, total)
         each = self.split.chips
         read = 0.0 if self.slot else c.context * p.context_s
@@ -73,7 +75,7 @@ class Replica:
         return replace(self, factor=self.factor * factor)
 
 
-def terms(p: Parts) -> dict[str, Array]:
+def terms(p: Parts, stack: Stack) -> dict[str, Array]:
     """Seconds (or counts) that each coefficient multiplies, by tokens of the iteration."""
     one = np.ones_like(p.tokens)
     large = np.clip((np.log2(p.tokens) - SMALL) / (LARGE - SMALL), 0.0, 1.0)
@@ -88,35 +90,32 @@ def terms(p: Parts) -> dict[str, Array]:
         "layer_linear_s": p.linear_layers * one,
         "host_s": one,
         "expert_token_s": p.moe_layers * np.minimum(p.tokens, MOVED),
-        "eager_s": np.where(p.tokens > CAPTURED, p.layers, 0.0),
+        "eager_s": np.where(p.tokens > serving_defaults(stack).graph_tokens, p.layers, 0.0),
     }
 
 
-OF_FREE = ("tensorrt-llm", "sglang")  # take a share of the memory that weights leave for the cache
-# Replicas whose XLA programs have one shape: attention runs over a slot's whole cache (JetStream's replicas, 2024)
-STATIC = ("jetstream", "sax")
+def serving_defaults(stack: Stack) -> ServingDefaults:
+    """How a stack serves unless told otherwise; refused where it does not serve."""
+    if stack.serving is None:
+        raise Refusal(f"{stack.name} does not serve", "stacks that do have serving defaults in the catalog")
+    return stack.serving
 
 
-def knobs_of(stack: Stack) -> Knobs:
-    """What a stack does unless told otherwise (their documentation, 2026-11)."""
-    if stack.id == "sglang":
-        return Knobs(most_sequences=1024, most_tokens=8192, mixed=False)
-    if stack.id in ("jetstream", "sax"):
-        return Knobs(most_sequences=512, most_tokens=8192, mixed=False, reserve=True)
-    if stack.id == "tensorrt-llm":
-        return Knobs(most_sequences=2048, most_tokens=8192, reserve=True)
-    return Knobs(most_sequences=1024, most_tokens=8192)
+def engine_config(stack: Stack) -> EngineConfig:
+    """What a replica of a stack is set to unless told otherwise."""
+    own = serving_defaults(stack)
+    return EngineConfig(own.most_sequences, own.most_tokens, own.block, own.mixed, own.reserve)
 
 
 def old_kernels(model: Model, stack: Stack, release: float | None) -> bool:
     """Whether decode attention reads the cache once for every query head instead of once for all that share it.
 
-    TensorRT-LLM did until its XQA kernels covered a model: groups of 8 heads from v0.8, all from v0.10 on (its
-    docs/source/blogs/XQA-kernel.md and release notes, 2024).
+    TensorRT-LLM did until its XQA kernels covered a model: groups of 8 heads before others.
     """
-    if stack.id != "tensorrt-llm" or release is None or model.latent is not None or model.family != "decoder":
+    if release is None or model.latent is not None or model.family != "decoder":
         return False
-    return release < (XQA_EIGHT if model.heads == 8 * model.kv_heads else XQA_ALL)
+    own = serving_defaults(stack)
+    return release < (own.grouped_of_8_since if model.heads == 8 * model.kv_heads else own.grouped_since)
 
 
 def check_split(model: Model, split: Split) -> None:
@@ -147,7 +146,7 @@ def set_up(
     stack: Stack,
     calibration: Calibration,
     taught: Taught,
-    knobs: Knobs | None = None,
+    config: EngineConfig | None = None,
     release: float | None = None,
     load: str = "online",
     longest: float = 0.0,
@@ -158,8 +157,10 @@ def set_up(
     `longest` is the longest request, `typical` the mean context, in tokens.
     """
     check_split(model, split)
-    knobs = knobs or knobs_of(stack)
-    held = room(model, chip, split, precision, kv_precision, knobs.most_tokens, stack.id in OF_FREE)
+    config = config or engine_config(stack)
+    own = serving_defaults(stack)
+    cache = MemoryShare(own.memory_share, own.share_of_free)
+    held = room(model, chip, split, precision, kv_precision, config.most_tokens, cache)
     made = parts(
         model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release), typical
     )
@@ -173,8 +174,8 @@ def set_up(
         made,
         coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
         held,
-        knobs,
-        slot=longest if stack.id in STATIC else 0.0,
+        config,
+        slot=longest if own.fixed_slots else 0.0,
         typical=typical,
     )
 

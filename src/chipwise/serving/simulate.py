@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.errors import DoesNotFit, InputError
 from chipwise.serving.requests import Requests, draw
-from chipwise.serving.step_times import Knobs, StepTimeTable
+from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Serve
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Prefill:
     pace: StepTimeTable
     kv_blocks: int  # of a replica; a prompt's are free again when it ends, the transfer has its own room
     replicas: int = 1
-    knobs: Knobs | None = None  # None: those of the fleet
+    config: EngineConfig | None = None  # None: those of the fleet
     transfer_s_per_token: float = 0.0
     transfer_latency_s: float = 0.0
     use: Array | None = None
@@ -47,7 +47,7 @@ class Fleet:
 
     pace: StepTimeTable
     kv_blocks: int  # of a replica
-    knobs: Knobs = field(default_factory=Knobs)
+    config: EngineConfig = field(default_factory=EngineConfig)
     replicas: int = 1
     router: str = "least_loaded"
     prefill: Prefill | None = None
@@ -163,26 +163,26 @@ def _check(requests: Requests, fleet: Fleet) -> None:
         raise InputError("router", fleet.router, f"one of {', '.join(ROUTERS)}")
     longest = int(np.argmax(requests.input + requests.output))
     tokens = int(requests.input[longest] + requests.output[longest]) - 1
-    _check_pool("replica", fleet, fleet.knobs, tokens)
+    _check_pool("replica", fleet, fleet.config, tokens)
     if fleet.prefill is not None:
-        _check_pool("prefill replica", fleet.prefill, fleet.prefill.knobs or fleet.knobs, int(requests.input.max()))
+        _check_pool("prefill replica", fleet.prefill, fleet.prefill.config or fleet.config, int(requests.input.max()))
 
 
-def _check_pool(name: str, pool: Fleet | Prefill, knobs: Knobs, tokens: int) -> None:
+def _check_pool(name: str, pool: Fleet | Prefill, config: EngineConfig, tokens: int) -> None:
     if pool.replicas < 1:
         raise InputError(f"{name}s", pool.replicas, "at least 1")
-    least = min(knobs.most_sequences, knobs.most_tokens, knobs.block)
+    least = min(config.most_sequences, config.most_tokens, config.block)
     if least < 1:
-        raise InputError("knobs", least, "at least one sequence, one token in an iteration and one in a block")
+        raise InputError("config", least, "at least one sequence, one token in an iteration and one in a block")
     table = pool.pace.tokens_s
     if len(table) < 2 or not np.all(np.isfinite(table[1:])) or not np.all(table[1:] > 0):
         raise InputError("pace.tokens_s", f"{len(table)} times", "seconds above 0 for 1 token and more")
     if pool.use is not None and len(pool.use) != len(table):
         raise InputError("use", f"{len(pool.use)} shares", f"one for each of {len(table)} times of an iteration")
-    need = -(-tokens // knobs.block)
+    need = -(-tokens // config.block)
     if need > pool.kv_blocks:
         raise DoesNotFit(
-            f"the longest request stores {tokens:,} tokens = {need:,} blocks of {knobs.block}, a {name}'s cache has "
+            f"the longest request stores {tokens:,} tokens = {need:,} blocks of {config.block}, a {name}'s cache has "
             f"{max(pool.kv_blocks, 0):,}",
             "more memory per replica, a smaller cache precision or shorter requests would hold it",
         )
@@ -191,9 +191,9 @@ def _check_pool(name: str, pool: Fleet | Prefill, knobs: Knobs, tokens: int) -> 
 def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
     from chipwise.serving import state as core
 
-    parts: list[tuple[Fleet | Prefill, Knobs]] = [(fleet, fleet.knobs)]
+    parts: list[tuple[Fleet | Prefill, EngineConfig]] = [(fleet, fleet.config)]
     if fleet.prefill is not None:
-        parts.insert(0, (fleet.prefill, fleet.prefill.knobs or fleet.knobs))
+        parts.insert(0, (fleet.prefill, fleet.prefill.config or fleet.config))
     count, replicas = len(requests), sum(part.replicas for part, _ in parts)
     longest = max(len(part.pace.tokens_s) for part, _ in parts)
     pace = np.ones((len(parts), longest, 2))
@@ -202,11 +202,11 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
     each["number"] = np.arange(replicas)
     each["head"] = each["tail"] = each["partial"] = -1
     begin = 0
-    for p, (part, knobs) in enumerate(parts):
-        pool, most = pools[p], min(knobs.most_tokens, part.pace.most_tokens)
-        pool["blocks"], pool["block"], pool["tokens"] = part.kv_blocks, knobs.block, most
-        pool["sequences"] = min(knobs.most_sequences, most)  # each needs room for its token in every iteration
-        pool["mixed"], pool["reserve"], pool["chunked"] = knobs.mixed, knobs.reserve, knobs.chunked
+    for p, (part, config) in enumerate(parts):
+        pool, most = pools[p], min(config.most_tokens, part.pace.most_tokens)
+        pool["blocks"], pool["block"], pool["tokens"] = part.kv_blocks, config.block, most
+        pool["sequences"] = min(config.most_sequences, most)  # each needs room for its token in every iteration
+        pool["mixed"], pool["reserve"], pool["chunked"] = config.mixed, config.reserve, config.chunked
         pool["begin"], pool["end"] = begin, begin + part.replicas
         pool["router"] = ROUTERS.index(fleet.router if fleet.prefill is None else "least_loaded")
         for name in ("context_s", "pair_s", "sequence_s"):

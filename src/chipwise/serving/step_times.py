@@ -32,7 +32,7 @@ class StepTimeTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class EngineConfig:
     """What a replica's operator sets."""
 
     most_sequences: int = 256  # vLLM --max-num-seqs, TensorRT-LLM max_batch_size, SGLang --max-running-requests

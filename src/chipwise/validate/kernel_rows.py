@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from chipwise.catalog import Chip, find_chip
 from chipwise.errors import ChipwiseError, InputError, Refusal
-from chipwise.predict.kernel import Kernel, attention_flops
+from chipwise.predict.microbenchmark import BenchName, Implementation, Kernel, attention_flops
 
 COLUMNS = frozenset({"id", "source_repo", "accelerator", "chips", "op", "M", "N", "K", "bytes", "time_ms", "gb_per_s"})
 
@@ -29,6 +29,24 @@ _OPS = (  # first match wins: words of the row's `op` in lower case, our name
     (r"attention", "attention"),
     (r"copy|hbm", "copy"),
     (r"gemm|matmul|linear", "gemm"),
+)
+_BENCHES: tuple[tuple[str, BenchName], ...] = (  # first match wins: words of the library or variant, our name
+    (r"best shape|mamf", "best"),
+    (r"deepbench", "deepbench"),
+    (r"vidur", "vidur"),
+    (r"pytorch/cublas", "synchronous"),
+    (r"deepgemm", "deepgemm"),
+    (r"torch nccl", "torch-nccl"),
+    (r"^pytorch \d|torch \d", "torch"),
+    (r"trtllm", "graph"),
+)
+_IMPLEMENTATIONS: tuple[tuple[str, Implementation], ...] = (
+    ("flashattention-2", "fa2"),
+    ("flashattention-3", "fa3"),
+    ("cudnn", "cudnn"),
+    ("standard", "standard"),
+    ("xformers", "fa2"),
+    ("triton", "fa2"),
 )
 _TOKENS = re.compile(r"(\d+) tokens, hidden (\d+), top-(\d+)(?: experts)?(?:, top-(\d+) groups)?", re.I)
 SCALE_BYTES = 4 / 128  # DeepEP sends one fp32 scale for 128 fp8 values (deepseek-ai/DeepEP README, 2025-02)
@@ -147,14 +165,14 @@ def try_read(row: Mapping[str, str]) -> KernelRow | str:
 def kernel_of(row: Mapping[str, str], chip: Chip) -> Kernel:
     """The kernel a row measured."""
     op = op_of(_text(row, "op"))
-    variant, library = _text(row, "variant"), _text(row, "library")
     dtype = dtype_of(_text(row, "precision"))
-    words = f"{variant} {_text(row, 'op')}"
+    words = f"{_text(row, 'variant')} {_text(row, 'op')}"
+    low = words.lower()
     kernel = Kernel(
         op=op,
         dtype=dtype,
-        variant=words,
-        library=library,
+        bench=bench_of(_text(row, "library"), words),
+        over_slices="dcn" in low,
         chips=max(int(_number(row, "chips", 1.0)), 1),
         pairs="pairwise" in _text(row, "accelerator").lower(),
         devices=_devices(row, chip, op),
@@ -175,10 +193,57 @@ def kernel_of(row: Mapping[str, str], chip: Chip) -> Kernel:
             m=_size(row, "seq_len"),
             causal=_text(row, "causal").lower() == "true",
             backward="bwd" in _text(row, "pass").lower(),
+            implementation=implementation_of(words),
         )
     if op == "exchange":
-        return _exchange(row, kernel)
-    return kernel.sized(data=_size(row, "bytes"))
+        return _exchange(row, kernel.sized(low_latency="low-latency" in low))
+    return kernel.sized(
+        data=_size(row, "bytes"),
+        topology=topology_of(words),
+        group=group_of(words),
+        in_switch="nvls off" not in low and "ring" not in low,
+        nvls_off="nvls off" in low,
+    )
+
+
+def bench_of(library: str, words: str) -> BenchName:
+    """How a source measures, by the words of its library and variant.
+
+    >>> bench_of("nccl-tests", "single node all-reduce"), bench_of("", "best shape (mamf-finder)")
+    ('', 'best')
+    """
+    low = f"{library} {words}".lower().strip()
+    return next((name for pattern, name in _BENCHES if re.search(pattern, low)), "")
+
+
+def implementation_of(words: str) -> Implementation:
+    """Which published attention kernel ran; "" where none is named.
+
+    >>> implementation_of("FlashAttention-2 (CUDA)"), implementation_of("prefill attention")
+    ('fa2', '')
+    """
+    low = words.lower()
+    return next((name for word, name in _IMPLEMENTATIONS if word in low), "")
+
+
+def topology_of(words: str) -> tuple[int, ...]:
+    """The shape of the TPU slice that a variant names; () where it names none.
+
+    >>> topology_of("topology 2x2x1; f32[64,8,128] -> f32[256,8,128]")
+    (2, 2, 1)
+    """
+    shape = re.search(r"topology (\d+(?:x\d+)+)", words)
+    return tuple(int(axis) for axis in shape[1].split("x")) if shape else ()
+
+
+def group_of(words: str) -> float:
+    """Chips that gather together, by how much an array grows; 0 where the variant doesn't say.
+
+    >>> group_of("topology 2x2x2; f32[64,8,128] -> f32[256,8,128] all-gather (ICI)")
+    4.0
+    """
+    grown = re.search(r"\[(\d+),.*?->\s*\w+\[(\d+),", words)
+    return int(grown[2]) / int(grown[1]) if grown else 0.0
 
 
 def _exchange(row: Mapping[str, str], kernel: Kernel) -> Kernel:
@@ -207,7 +272,7 @@ def observed_seconds(row: Mapping[str, str], chip: Chip, kernel: Kernel) -> floa
         raise InputError("gb_per_s", row.get("gb_per_s", ""), "a time or rate above zero")
     if kernel.op == "reduce":
         n = kernel.chips
-        if "dcn" in kernel.variant.lower():
+        if kernel.over_slices:
             # psum_dcn of accelerator-microbenchmarks: size x 2(d-1)/d/d / time, over d = 2 slices
             return 0.5 * kernel.data / rate
         return 2 * (n - 1) / n * kernel.data / rate

@@ -6,7 +6,7 @@ from math import exp
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.kernel import predict_kernel
+from chipwise.predict.microbenchmark import predict_kernel
 from chipwise.validate.kernel_rows import KernelRow
 
 

@@ -14,7 +14,7 @@ from chipwise.predict.site import stack_for
 from chipwise.serving.estimates import correction
 from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, outcome
-from chipwise.serving.setup import Replica, knobs_of, recalibrated, set_up
+from chipwise.serving.setup import Replica, engine_config, recalibrated, set_up
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -36,9 +36,9 @@ def load_of(row: ServingRow) -> Load:
 def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Replica:
     """The row's replica."""
     stack = stack_of(row)
-    knobs = knobs_of(stack)
+    config = engine_config(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
-        knobs = replace(knobs, most_sequences=4096)
+        config = replace(config, most_sequences=4096)
     return set_up(
         row.model,
         row.chip,
@@ -48,7 +48,7 @@ def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Rep
         stack,
         calibration,
         taught,
-        knobs,
+        config,
         row.release,
         LABELLED[row.load],
         row.longest,

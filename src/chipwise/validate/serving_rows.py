@@ -372,35 +372,6 @@ def _users(row: Mapping[str, str], dp: int) -> float:
     return min(users, _number(row, "batch_per_dp_rank", users) * dp) or users
 
 
-# When releases came out (their pages on PyPI and GitHub), in years; a version is read by its longest match
-RELEASES = {
-    "tensorrt-llm": {
-        "0.5": 2023.8,
-        "0.6": 2023.93,
-        "0.7": 2023.98,
-        "0.8": 2024.15,
-        "0.9": 2024.28,
-        "0.17": 2025.1,
-        "0.20": 2025.45,
-        "1.0": 2025.65,
-        "1.1": 2025.8,
-        "1.2": 2025.95,
-        "1.3": 2026.15,
-    },
-    "vllm": {
-        "0.11": 2025.8,
-        "0.12": 2025.93,
-        "0.14": 2026.03,
-        "0.15": 2026.08,
-        "0.16": 2026.12,
-        "0.17": 2026.18,
-        "0.18": 2026.23,
-        "0.19": 2026.28,
-    },
-    "sglang": {"0.5.6": 2025.93, "0.5.8": 2026.05, "0.5.9": 2026.13, "0.5.10": 2026.27},
-}
-
-
 def version_date(framework: str, version: str, measured: str = "") -> float:
     """The year of a release; where the version doesn't tell, when it was measured.
 
@@ -408,7 +379,7 @@ def version_date(framework: str, version: str, measured: str = "") -> float:
     (2026.28, 2026.0)
     """
     stack = find_stack(framework)
-    known = RELEASES.get(stack.id if stack else "", {})
+    known = stack.releases.values if stack else {}
     matches = [name for name in known if version.startswith(name)]
     if matches:
         return known[max(matches, key=len)]

@@ -26,7 +26,7 @@ def over_network(row: KernelRow) -> bool:
     The one there is doesn't say how many slices: the calibration's share of the network is read off it, so that it
     is met by construction and stands apart from the collectives that test the model.
     """
-    return "dcn" in row.kernel.variant.lower()
+    return row.kernel.over_slices
 
 
 def parts(raw: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:

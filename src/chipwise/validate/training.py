@@ -18,7 +18,7 @@ from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.prediction import math_seconds
 from chipwise.predict.schedule import schedule
 from chipwise.predict.setup import Setup
-from chipwise.predict.site import labels, site, slice_for, step_coefficients
+from chipwise.predict.site import execution_target, labels, slice_for, step_coefficients
 from chipwise.predict.training import costs
 from chipwise.validate.training_rows import TrainingRow
 
@@ -36,7 +36,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Setup:
     effects = step_coefficients(calibration.step, _labels(row))
     return Setup(
         build(w.model, w.train.sequence),
-        site(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
+        execution_target(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
         spent,
         float(w.train.global_batch),
         effects,

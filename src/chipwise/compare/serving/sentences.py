@@ -174,7 +174,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
         f"precision {s.precision}"
         + (f", cache in {s.kv_precision}" if rows[0].writes else "")
-        + "; knobs as the stack sets them unless told",
+        + "; engine settings as the stack has them by default",
         f"simulated with seed {comparer.knowledge.seed}: "
         + (f"{len(first):,} requests on one replica" if job else tried)
         + "; every chip gets the same requests",

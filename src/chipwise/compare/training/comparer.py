@@ -204,7 +204,7 @@ class TrainingComparer:
     def _peak_seconds(self, acc: Accelerators) -> float:
         """Chip-seconds of the whole run at the dense peak: no run needs fewer."""
         work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
-        return model_flops(work) * self.workload.train.samples / work.site.low.peak
+        return model_flops(work) * self.workload.train.samples / work.target.low.peak
 
     def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> TrainingRow | Refused:
         """The fewest chips that meet a deadline: up the ladder until it is met, down while it still is."""

@@ -13,8 +13,8 @@ from chipwise.route.backend import DONE, FAILED, LOST, PENDING, RUNNING, Attempt
 from chipwise.route.backends.kubernetes.render import (
     ATTEMPT,
     NODEPOOL_LABEL,
-    RESOURCES,
     TOPOLOGY_LABEL,
+    resource_of,
     tolerations_of,
 )
 from chipwise.route.pool import Pool
@@ -241,7 +241,7 @@ def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
 
 def room_of_nodes(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -> Capacity:
     """Chips of nodes that are ready and take pods, less what pods hold; in whole units of a host, or whole slices."""
-    resource = RESOURCES[pool.family]
+    resource = resource_of(pool)
     held: dict[str, int] = {}
     for pod in pods:  # those that are being ended hold theirs until they have
         spec = pod.get("spec") or {}
@@ -321,7 +321,7 @@ def room_of_queue(pool: Pool, queue: Object, local: Object) -> Capacity:
 
     Fields: apis/kueue/v1beta2 of kubernetes-sigs/kueue, 2026-11-15.
     """
-    resource, flavor = RESOURCES[pool.family], pool.at("flavor")
+    resource, flavor = resource_of(pool), pool.at("flavor")
 
     def chosen(flavors: Iterable[Object], key: str) -> int:
         return sum(

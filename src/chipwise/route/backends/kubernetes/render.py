@@ -10,6 +10,9 @@ from math import ceil, prod
 from pathlib import PurePosixPath
 from typing import Any
 
+from chipwise.catalog import Chip, load
+from chipwise.catalog.slices import Gke
+from chipwise.catalog.vendors import vendors
 from chipwise.route.backend import BackendRefused, Launch
 from chipwise.route.backends.handed import allowed
 from chipwise.route.backends.kubernetes.names import (
@@ -51,7 +54,6 @@ KEYS = frozenset(
     }
 )  # of a pool's address
 
-RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}  # device plugins of NVIDIA and Google
 # JobSet: api/jobset/v1alpha2 of kubernetes-sigs/jobset; RayJob: ray-operator/apis/ray/v1 of ray-project/kuberay; both
 # read on 2026-11-15
 KINDS = {
@@ -65,20 +67,6 @@ ATTEMPT, LEDGER, QUEUE = "chipwise-attempt", "chipwise-ledger", "kueue.x-k8s.io/
 INDEX = "batch.kubernetes.io/job-completion-index"
 KEEP_S = 7 * 86_400  # ended objects stay a week for a router that is away, unless the pool says otherwise
 WORKERS = "w"  # the replicated job of a JobSet
-# GKE's slices over several hosts are made of machines with 4 chips (ct4p-, ct5lp-, ct5p-hightpu-4t, ct6e-standard-4t,
-# tpu7x-standard-4t); machines with 8 (ct5lp-hightpu-8t, ct6e-standard-8t) make the one-host slices of v5e and v6e,
-# whose topologies have two dimensions. A 2x4 may also be two machines with 4: there the pool says `host: 4`.
-# https://cloud.google.com/kubernetes-backend/docs/concepts/plan-tpus, and the table of systems in AI-Hypercomputer/xpk
-# (src/xpk/core/system_characteristics.py), 2026-11-15
-TPU_HOST, TPU_HOST_FLAT = 4, 8
-# the values of GKE's label for TPUs (the sources above); of GPUs, where a chip has several, the pool says which
-TPU_ACCELERATORS = {
-    "v4": "tpu-v4-podslice",
-    "v5e": "tpu-v5-lite-podslice",
-    "v5p": "tpu-v5p-slice",
-    "v6e": "tpu-v6e-slice",
-    "v7x": "tpu7x",
-}
 TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
 MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
@@ -119,19 +107,21 @@ def namespace_of(pool: Pool) -> str:
 
 
 def host_chips(pool: Pool, chips: int, topology: str) -> int:
-    """Chips of one host: as the pool says, else by the shape of a TPU slice, else all on one.
+    """Chips of one host: as the pool says, else as GKE's machines for a TPU slice have, else all on one.
 
     >>> tpu = Pool("v5e", "kubernetes", "v5e", "tpu", 256)
-    >>> host_chips(tpu, 8, "2x4"), host_chips(tpu, 16, "4x4"), host_chips(tpu, 8, "2x2x2")
-    (8, 4, 4)
+    >>> host_chips(tpu, 8, "2x4"), host_chips(tpu, 16, "4x4")
+    (8, 4)
+    >>> host_chips(Pool("v5p", "kubernetes", "v5p", "tpu", 256), 8, "2x2x2")
+    4
     """
     if pool.at("host"):
         if not pool.at("host").isdigit() or not int(pool.at("host")):
             raise BackendRefused(f"kubernetes: host {pool.at('host')!r} is not accepted; expected chips of a host")
         return min(int(pool.at("host")), chips)
     if topology:
-        flat = topology.count("x") == 1 and chips <= TPU_HOST_FLAT
-        return chips if flat else min(TPU_HOST, chips)
+        largest, known = chip_of(pool).fabric.host_chips, gke_of(pool)
+        return chips if chips <= largest else known.host_chips if known else largest
     return min(pool.unit, chips) if pool.unit > 1 else chips
 
 
@@ -146,9 +136,35 @@ def hosts_of(launch: Launch) -> int:
     return ceil(chips / host)
 
 
+def chip_of(pool: Pool) -> Chip:
+    """The catalog's chip of a pool."""
+    chip = load().chips.get(pool.chip)
+    if chip is None:
+        raise BackendRefused(f"kubernetes: the catalog has no chip {pool.chip!r} of pool {pool.name}")
+    return chip
+
+
+def resource_of(pool: Pool) -> str:
+    """What Kubernetes counts a pool's chips as: the resource of their vendor's device plugin."""
+    if pool.family == "cpu":
+        return "cpu"
+    chip = chip_of(pool)
+    vendor = vendors().get(chip.vendor)
+    if vendor is None:
+        raise BackendRefused(f"kubernetes: no device plugin is known for {chip.id} of pool {pool.name}")
+    return vendor.kubernetes_resource
+
+
+def gke_of(pool: Pool) -> Gke | None:
+    """A pool's TPU on GKE; None for other chips, and where GKE has none."""
+    slices = load().slices.get(pool.chip)
+    return slices.gke if slices else None
+
+
 def accelerator_of(pool: Pool) -> str:
     """GKE's name of a pool's chip: as the pool says, else by the chip where it is a TPU; empty: not asked for."""
-    named = pool.at("accelerator") or (TPU_ACCELERATORS.get(pool.chip, "") if pool.family == "tpu" else "")
+    known = gke_of(pool)
+    named = pool.at("accelerator") or (known.accelerator if known else "")
     if pool.family == "tpu" and not named and not pool.at("selector"):
         raise BackendRefused(f"kubernetes: pool {pool.name} must say GKE's name of {pool.chip} (accelerator: NAME)")
     return named
@@ -173,7 +189,7 @@ def tolerations_of(pool: Pool) -> list[dict[str, str]]:
     """Taints of nodes that a pool's pods put up with."""
     found = []
     if pool.family != "cpu":
-        found.append({"key": RESOURCES[pool.family], "operator": "Exists", "effect": "NoSchedule"})
+        found.append({"key": resource_of(pool), "operator": "Exists", "effect": "NoSchedule"})
     if accelerator_of(pool) and pool.spot:
         found.append({"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"})
     for key, value in pairs(pool.at("tolerations"), "tolerations").items():
@@ -258,7 +274,7 @@ def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], comm
     pool = launch.pool
     amounts = {k: pool.at(k) for k in ("cpu", "memory") if pool.at(k) and chips}
     if chips:
-        amounts[RESOURCES[pool.family]] = str(chips)
+        amounts[resource_of(pool)] = str(chips)
     container: Manifest = {"name": "program", "image": launch.variant.image, "env": environment}
     if command and launch.variant.command:
         container["command"] = [literal(word, "an argument") for word in launch.variant.command]

@@ -6,14 +6,13 @@ about shapes (`residuals`) and about how a benchmark measures (a `Bench`: eager 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, wraps
+from chipwise.catalog import Accelerators, Chip, load, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import PrecisionMissing, Refusal
 from chipwise.predict.fabric import (
@@ -55,25 +54,15 @@ LOW_LATENCY_BASE_S = 44e-6
 # DeepEP's normal kernels: shares of both kinds of wires, fitted on its four published rows (README, 2025-02)
 NORMAL_UP, NORMAL_OUT, NORMAL_BASE_S = 0.68, 0.90, 20e-6
 
-# Share of peak at head size 128 where no row of it was read: FlashAttention-2 on A100 (its paper: 50-73 %,
-# 2023-07) and on Hopper, whose asynchronous units it doesn't use (FlashAttention-3 paper: 35 %, 2024-07)
-NAMED = {"fa2/ampere": 0.72, "fa2/hopper": 0.38}
 STANDARD_PASSES = 5.0  # times unfused attention moves its score matrix: two products, scaling and softmax
 
 # Boxes whose cards are linked in pairs by NVLink bridges: 600 GB/s both ways (NVIDIA A100 and H100 PCIe
 # datasheets, 2021 and 2022); shares of it and of PCIe fitted on microsoft/vidur's four-card boxes, 2026-11
 NODE_OF_PAIRS, BRIDGE, BRIDGE_SHARE, PCIE_SHARE = 4, 300e9, 0.72, 0.78
 
-_BENCHES = (  # how a source measures, by the words of its library or variant
-    (r"best shape|mamf", "best"),
-    (r"deepbench", "deepbench"),
-    (r"vidur", "vidur"),
-    (r"pytorch/cublas", "synchronous"),
-    (r"deepgemm", "deepgemm"),
-    (r"torch nccl", "torch-nccl"),
-    (r"^pytorch \d|torch \d", "torch"),
-    (r"trtllm", "graph"),
-)
+# How a source measures; "" where it times the kernel alone, without what a framework adds
+BenchName = Literal["", "best", "deepbench", "vidur", "synchronous", "deepgemm", "torch-nccl", "torch", "graph"]
+Implementation = Literal["", "fa2", "fa3", "cudnn", "standard"]  # published attention kernels; "": none is named
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +96,18 @@ class Kernel:
     devices: int = 1  # of a chip, that the work ran on
     pairs: bool = False  # only pairs of chips are linked, the rest goes over PCIe
     in_dtype: str = ""  # of the inputs, where it isn't that of the arithmetic
-    variant: str = ""
-    library: str = ""
+    bench: BenchName = ""
+    implementation: Implementation = ""  # of attention
+    topology: tuple[int, ...] = ()  # of the TPU slice a collective ran on; (): its most cubic one
+    group: float = 0.0  # chips that gather together; 0: all
+    over_slices: bool = False  # a collective joins TPU slices over the data-center network
+    in_switch: bool = True  # NVSwitch may add up on the way; else a ring does
+    nvls_off: bool = False  # the benchmark switched that off; else its library chose the ring
+    low_latency: bool = False  # DeepEP's kernels for decoding
 
     def sized(self, **changes: Any) -> Kernel:
         """The same kernel with other sizes."""
         return replace(self, **changes)
-
-    @property
-    def bench(self) -> str:
-        """The name of the way it was measured."""
-        words = f"{self.library} {self.variant}".lower().strip()
-        return next((name for pattern, name in _BENCHES if re.search(pattern, words)), "")
 
     def bottleneck_bytes(self, node: int) -> float:
         """Bytes DeepEP counts for its bottleneck bandwidth: once to each chip, or to each node."""
@@ -163,7 +152,7 @@ def shape_of(kernel: Kernel) -> tuple[float, ...]:
 
 def pool_of(kernel: Kernel) -> str:
     """The name of the residuals that apply to a kernel."""
-    if kernel.op == "attention" and (kernel.backward or variant_of(kernel) != ""):
+    if kernel.op == "attention" and (kernel.backward or kernel.implementation):
         return "none"  # measured variants have coefficients of their own
     return f"{kernel.op}/{POOL.get(kernel.dtype, 'half')}" if kernel.op in ("gemm", "attention") else kernel.op
 
@@ -210,39 +199,23 @@ def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     )
 
 
-def variant_of(kernel: Kernel) -> str:
-    """Which published attention kernel ran; "" where none is named."""
-    low = kernel.variant.lower()
-    for word, name in (
-        ("flashattention-2", "fa2"),
-        ("flashattention-3", "fa3"),
-        ("cudnn", "cudnn"),
-        ("standard", "standard"),
-        ("xformers", "fa2"),
-        ("triton", "fa2"),
-    ):
-        if word in low:
-            return name
-    return ""
-
-
 def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration) -> KernelCoefficients:
     """The chip's coefficients, with what is known of the variant that ran."""
     base = kernel_coefficients(chip, kernel.dtype, calibration)
-    name, arch = variant_of(kernel), architecture(chip)
+    name, arch = kernel.implementation, architecture(chip)
     learnt = calibration.correction.get("kernels", {}).get("attention", {})
     found = learnt.get(f"{name}/{arch}")
     if found:
         return replace(base, **found)
-    if f"{name}/{arch}" in NAMED:
-        return replace(base, attention=NAMED[f"{name}/{arch}"])
-    return base
+    design = load().designs.get(arch)
+    share = design.attention.values.get(name) if design else None
+    return base if share is None else replace(base, attention=share)
 
 
 def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     coefficients = attention_coefficients(kernel, chip, calibration)
     spec = device_compute_spec(chip, kernel.dtype, kernel.devices, coefficients)
-    if variant_of(kernel) == "standard":
+    if kernel.implementation == "standard":
         return _standard(kernel, spec)
     batch, heads, seq = (_array(x) for x in (kernel.batch, kernel.heads, kernel.m))
     visible = _array(kernel.m / 2 if kernel.causal else kernel.m)
@@ -270,65 +243,61 @@ def _copy(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     return traffic / (chip.bandwidth * coefficients.memory) + coefficients.launch_s
 
 
-def _paired(site: Wires) -> Wires:
+def _paired(links: Wires) -> Wires:
     """The wires of a box whose chips are NVLinked in pairs and otherwise joined by PCIe."""
     return replace(
-        site,
+        links,
         fabric=replace(
-            site.fabric,
+            links.fabric,
             kind="pcie",
             domain=NODE_OF_PAIRS,
-            scale_up=site.fabric.host_link,
-            link=site.fabric.host_link,
+            scale_up=links.fabric.host_link,
+            link=links.fabric.host_link,
         ),
     )
 
 
 def _wires(kernel: Kernel, chip: Chip, calibration: Calibration) -> Wires:
-    shape = re.search(r"topology (\d+(?:x\d+)+)", kernel.variant)
-    if shape and chip.family == "tpu":
-        axes = tuple(int(axis) for axis in shape[1].split("x"))
-        base = wires(slice_for(chip, kernel.chips), calibration)
-        return replace(base, shape=axes, wraps=wraps(chip, axes))
-    return wires(slice_for(chip, kernel.chips), calibration)
+    links = wires(slice_for(chip, kernel.chips), calibration)
+    if kernel.topology and chip.family == "tpu":
+        return replace(links, shape=kernel.topology, wraps=wraps(chip, kernel.topology))
+    return links
 
 
 def _reduce(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
-    site, size, one = _wires(kernel, chip, calibration), _array(kernel.chips), _array(1.0)
-    words = kernel.variant.lower()
-    if "dcn" in words:  # every chip of one slice with its twin in the other, half of the matrix each
-        return float(reduce_seconds(site, _array(2.0), _array(site.domain), _array(kernel.data / 2)))
-    coefficients = site.coefficients
+    links, size, one = _wires(kernel, chip, calibration), _array(kernel.chips), _array(1.0)
+    if kernel.over_slices:  # every chip of one slice with its twin in the other, half of the matrix each
+        return float(reduce_seconds(links, _array(2.0), _array(links.domain), _array(kernel.data / 2)))
+    coefficients = links.coefficients
     if kernel.pairs and kernel.chips > 2:
-        site = replace(_paired(site), coefficients=replace(coefficients, up=PCIE_SHARE, spread=0.0, in_switch=0.0))
+        links = replace(_paired(links), coefficients=replace(coefficients, up=PCIE_SHARE, spread=0.0, in_switch=0.0))
     elif kernel.pairs:
-        bridge = min(site.fabric.scale_up, BRIDGE)
-        site = replace(
-            site,
-            fabric=replace(site.fabric, domain=2, scale_up=bridge, link=bridge),
+        bridge = min(links.fabric.scale_up, BRIDGE)
+        links = replace(
+            links,
+            fabric=replace(links.fabric, domain=2, scale_up=bridge, link=bridge),
             coefficients=replace(coefficients, up=BRIDGE_SHARE, in_switch=0.0),
         )
-    elif "nvls off" in words or "ring" in words:
-        site = replace(site, coefficients=replace(coefficients, in_switch=0.0))
-    return float(reduce_seconds(site, size, one, _array(kernel.data)))
+    elif not kernel.in_switch:
+        links = replace(links, coefficients=replace(coefficients, in_switch=0.0))
+    return float(reduce_seconds(links, size, one, _array(kernel.data)))
 
 
 def _gather(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     """An all-gather; `data` is what each chip receives."""
-    grown = re.search(r"\[(\d+),.*?->\s*\w+\[(\d+),", kernel.variant)
-    size = float(kernel.chips) if not grown else min(int(grown[2]) / int(grown[1]), float(kernel.chips))
+    size = min(kernel.group or float(kernel.chips), float(kernel.chips))
     if size < 2:
         raise Refusal("an all-gather over one chip", "state two or more")
-    site = _wires(kernel, chip, calibration)
+    links = _wires(kernel, chip, calibration)
     whole = kernel.data * size / (size - 1)
-    return float(gather_seconds(site, _array(size), _array(1.0), _array(whole)))
+    return float(gather_seconds(links, _array(size), _array(1.0), _array(whole)))
 
 
 def _exchange(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
-    site, size, one = wires(Accelerators(chip, kernel.chips), calibration), _array(kernel.chips), _array(1.0)
-    coefficients = site.coefficients
+    links, size, one = wires(Accelerators(chip, kernel.chips), calibration), _array(kernel.chips), _array(1.0)
+    coefficients = links.coefficients
     data = _array(kernel.data)
-    if "low-latency" in kernel.variant.lower():
+    if kernel.low_latency:
         plain = replace(
             coefficients,
             up=1.0,
@@ -339,10 +308,10 @@ def _exchange(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
             ramp_s=0.0,
             spread=0.0,
         )
-        return float(exchange_seconds(replace(site, coefficients=plain), size, one, data))
+        return float(exchange_seconds(replace(links, coefficients=plain), size, one, data))
     bulk = replace(coefficients, up=NORMAL_UP, out=NORMAL_OUT, base_s=NORMAL_BASE_S, ramp_s=0.0, spread=0.0)
     return float(
-        exchange_seconds(replace(site, coefficients=bulk), size, one, data, kernel.copies, kernel.groups or np.inf)
+        exchange_seconds(replace(links, coefficients=bulk), size, one, data, kernel.copies, kernel.groups or np.inf)
     )
 
 

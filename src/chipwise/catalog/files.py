@@ -1,0 +1,53 @@
+"""The catalog's data files: the folder they lie in, and its texts, rows and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import BrokenFile
+
+FOLDER = "CHIPWISE_CATALOG"  # the variable that names another folder
+
+
+# The readers are imported where they are used: a command that needs no chip should not pay for them.
+def folder() -> Path:
+    """Where the facts about chips, stacks and prices lie: $CHIPWISE_CATALOG, or the package's own folder.
+
+    It is read once a process. The calibrations that come with chipwise are read from the package in any case.
+    """
+    from importlib.resources import files
+
+    given = os.environ.get(FOLDER)
+    return Path(given).expanduser() if given else Path(str(files("chipwise.catalog"))) / "data"
+
+
+def text(name: str) -> str:
+    """A data file as it is written."""
+    path = folder() / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        if os.environ.get(FOLDER):
+            raise BrokenFile(FOLDER, str(path), f"a folder with every file of the catalog ({error})") from None
+        raise BrokenFile("catalog", name, "a data file inside the installed package") from error
+
+
+def rows(name: str) -> Iterator[dict[str, str]]:
+    """The lines of a CSV file among the data."""
+    import csv
+
+    return csv.DictReader(text(name).splitlines())
+
+
+def tables(name: str, key: str) -> list[dict[str, Any]]:
+    """The tables under `key` of a TOML file among the data."""
+    import tomllib
+
+    try:
+        found: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenFile("catalog", str(folder() / name), f"TOML ({error})") from None
+    return found

@@ -1,0 +1,41 @@
+"""How a stack serves unless told otherwise: its scheduler's settings, its memory, its command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPart:
+    """A piece of a command line with fields in braces; left out where its condition does not hold."""
+
+    text: str
+    when: str = ""  # "": always
+
+
+@dataclass(frozen=True, slots=True)
+class ServingDefaults:
+    """A serving stack's defaults, as its documentation has them."""
+
+    most_sequences: int  # at once: vLLM's max_num_seqs
+    most_tokens: int  # of one iteration: vLLM's max_num_batched_tokens
+    source: str
+    date: str
+    block: int = 16  # tokens of a block of the paged cache
+    mixed: bool = True  # chunks of prompts ride along with decoding; else they go first, alone
+    reserve: bool = False  # a request is let in when its whole answer has room
+    memory_share: float = 0.90  # of a chip's memory
+    share_of_free: bool = False  # the share is of what weights and activations leave, not of the whole chip
+    fixed_slots: bool = False  # programs of one shape: attention runs over a slot's whole cache
+    graph_tokens: float = 512.0  # up to which an iteration replays a captured graph
+    grouped_since: float = 0.0  # the release from which decoding reads keys once for all heads that share them
+    grouped_of_8_since: float = 0.0  # the same where eight heads share them
+    command: tuple[CommandPart, ...] = ()  # of one replica; (): it has none of its own
+
+
+def serving_defaults(table: Mapping[str, Any]) -> ServingDefaults:
+    """`ServingDefaults` from the ``serving`` table of a stack."""
+    command = tuple(CommandPart(part["text"], part.get("when", "")) for part in table.get("command", ()))
+    return ServingDefaults(**{**table, "command": command})
