@@ -25,7 +25,7 @@ HEAVY = (
     "chipwise.bench.frameworks",
     "chipwise.compiled.programs",
     "chipwise.calibrate.__main__",
-    "chipwise.compiled.worker",
+    "chipwise.compiled.worker.worker",
     "chipwise.numerics.torch",
     "chipwise.numerics.jax",
     "chipwise.numerics.presets.torch",

@@ -17,10 +17,10 @@ from typing import Any
 from chipwise.calibrate.tpu_rows import Row, key_of, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import Asked, design
 from chipwise.catalog import load
-from chipwise.compiled.extract import extract
 from chipwise.compiled.hlo import parse
 from chipwise.compiled.reference import TUNED
 from chipwise.compiled.targets import Target, topology_arguments
+from chipwise.compiled.timing.extract import extract
 from chipwise.errors import ChipwiseError
 
 # the smallest topology of each generation; one device of it does the work

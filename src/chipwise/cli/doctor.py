@@ -11,7 +11,7 @@ from chipwise.cli.options import OutFile, TableJson
 if TYPE_CHECKING:
     from chipwise.cli.blocks import Block
     from chipwise.compiled.cache import Cache
-    from chipwise.compiled.versions import Installed
+    from chipwise.compiled.worker.versions import Installed
 
 EXAMPLES = """\b
 Examples:
@@ -44,7 +44,7 @@ def doctor(
     """
     from chipwise.cli.render import emit, emit_json, formats
     from chipwise.compiled.cache import default_cache
-    from chipwise.compiled.versions import installed
+    from chipwise.compiled.worker.versions import installed
 
     formats(output, "table", "json")
     found = installed()

@@ -14,7 +14,7 @@ from typing import Any
 
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
-from chipwise.compiled.cards import KIB, capability
+from chipwise.compiled.compute_capability import KIB, capability
 from chipwise.compiled.targets import CUDA, Target
 
 _TENSOR_CORES = 4  # a multiprocessor has four from Volta's successors on

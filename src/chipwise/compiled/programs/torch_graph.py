@@ -17,8 +17,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
+from chipwise.compiled.hlo.source_lines import scope_of
 from chipwise.compiled.programs.program import UnsupportedOp
-from chipwise.compiled.sources import scope_of
 
 _CHIPWISE = Path(__file__).resolve().parents[2]
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in')

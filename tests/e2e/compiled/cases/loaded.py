@@ -12,7 +12,7 @@ from chipwise.compiled import programs
 from chipwise.compiled.gpu import compiled_with, options, speed_of_light
 from chipwise.compiled.job import Spec
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.worker import topology_devices
+from chipwise.compiled.worker.worker import topology_devices
 
 
 def answer(case):

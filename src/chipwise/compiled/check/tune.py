@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog import Accelerators
-from chipwise.compiled.check import Question, Row
+from chipwise.compiled.check.check import Question, Row
 from chipwise.compiled.job import Compiled, Job, Option, Refused, Spec
 from chipwise.compiled.reference import FUSED
 from chipwise.compiled.targets import TPU

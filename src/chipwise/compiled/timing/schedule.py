@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.compiled.products import Product
+from chipwise.compiled.timing.products import Product
 
 VERSION = 1
 

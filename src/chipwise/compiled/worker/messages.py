@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from chipwise.compiled.case import Case
 from chipwise.compiled.job import Refused
+from chipwise.compiled.worker.case import Case
 from chipwise.units import format_bytes
 
 Rule = Callable[[Case], Refused | None]

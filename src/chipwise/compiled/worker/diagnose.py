@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from chipwise.compiled.case import Case, Progressed
 from chipwise.compiled.job import Job, Refused
-from chipwise.compiled.messages import RULES, suspect
-from chipwise.compiled.process import Ended, Limits
-from chipwise.compiled.seen import is_package_file
+from chipwise.compiled.worker.case import Case, Progressed
+from chipwise.compiled.worker.messages import RULES, suspect
+from chipwise.compiled.worker.process import Ended, Limits
+from chipwise.compiled.worker.source_tracker import is_package_file
 from chipwise.errors import InputError
 from chipwise.units import format_bytes
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
-from chipwise.compiled.schedule import Loop, Schedule
-from chipwise.compiled.timing import Timing, pace_of, time_schedule
+from chipwise.compiled.timing.schedule import Loop, Schedule
+from chipwise.compiled.timing.timing import Timing, clock_rates, time_schedule
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.fabric import reduce_seconds
 from chipwise.predict.site import wires
@@ -38,7 +38,7 @@ def compiled_step(
     schedule: Schedule, acc: Accelerators, calibration: Calibration, workload: Workload | None = None
 ) -> CompiledStep:
     """Time a schedule on these chips; `workload` tells what slices exchange where there are several."""
-    timing = time_schedule(schedule, pace_of(acc, calibration))
+    timing = time_schedule(schedule, clock_rates(acc, calibration))
     between = slice_seconds(workload, acc, calibration) if workload is not None and acc.slices > 1 else 0.0
     seconds = timing.seconds + between
     low, high, why = interval_of(acc, calibration)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from chipwise.compiled.job import Job, Refused
-from chipwise.compiled.seen import is_package_file
+from chipwise.compiled.worker.source_tracker import is_package_file
 
 _LOCATION = re.compile(r"^#(loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _NAMED = re.compile(r'^"([^"]*)"\(#(loc\d*)\)$')

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
-from chipwise.compiled.schedule import Branch, Item, Loop, Op, Schedule
+from chipwise.compiled.timing.schedule import Branch, Item, Loop, Op, Schedule
 from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.kernels import head_factor
 from chipwise.predict.site import compute_spec, wires
@@ -25,7 +25,7 @@ LAUNCH_S = 1.0e-6  # from one op of a TensorCore to the next (Pallas documentati
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ClockRates:
     """What turns a schedule's cycles and bytes into seconds on one device of a chip."""
 
     clock: float  # cycles/s
@@ -65,13 +65,13 @@ class CollectiveTime:
     source: str
 
 
-def pace_of(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") -> Pace:
-    """The pace of a chip under a calibration."""
+def clock_rates(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") -> ClockRates:
+    """The rates of a chip under a calibration."""
     chip = acc.chip
     made = compute_spec(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
     devices = chip.devices
     found = calibration.compiled.get(chip.id) or calibration.compiled.get("tpu", {})
-    return Pace(
+    return ClockRates(
         clock=chip.clock_hz,
         cycles=found.get("cycles", 1.0),
         peak=made.peak / devices,
@@ -84,19 +84,19 @@ def pace_of(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") ->
     )
 
 
-def op_seconds(op: Op, pace: Pace) -> float:
+def op_seconds(op: Op, rates: ClockRates) -> float:
     """Seconds of one op on its own."""
     if op.kind == "collective":
-        return collective_seconds(op, pace)
+        return collective_seconds(op, rates)
     if op.kind == "host":
-        return op.hbm / pace.host
-    moved = op.hbm / pace.bandwidth
+        return op.hbm / rates.host
+    moved = op.hbm / rates.bandwidth
     if op.kind in ("matmul", "conv"):
-        cycles = op.cycles * pace.cycles / pace.clock if op.cycles else op.flops / pace.peak
+        cycles = op.cycles * rates.cycles / rates.clock if op.cycles else op.flops / rates.peak
         return max(cycles, moved) + LAUNCH_S
     if op.kind == "attention":
         return (
-            max(attention_flops(op) / (pace.peak * pace.attention * head_factor(op.attention[3], pace.mxu)), moved)
+            max(attention_flops(op) / (rates.peak * rates.attention * head_factor(op.attention[3], rates.mxu)), moved)
             + LAUNCH_S
         )
     if op.kind == "wait":
@@ -112,16 +112,16 @@ def attention_flops(op: Op) -> float:
     return 2.0 * lead * rows * keys * head * share * products
 
 
-def collective_seconds(op: Op, pace: Pace) -> float:
+def collective_seconds(op: Op, rates: ClockRates) -> float:
     """Seconds of a collective on the wires; devices of one chip share them."""
     c = op.collective
     assert c is not None
-    size, stride = c.size / pace.devices, max(c.stride / pace.devices, 1.0)
+    size, stride = c.size / rates.devices, max(c.stride / rates.devices, 1.0)
     if c.op == "permute":
-        return float(send_seconds(pace.wires, np.array(stride), np.array(c.data)))
+        return float(send_seconds(rates.wires, np.array(stride), np.array(c.data)))
     if size <= 1:  # inside a chip
-        return c.data / pace.bandwidth
-    args = (pace.wires, np.array(size), np.array(stride))
+        return c.data / rates.bandwidth
+    args = (rates.wires, np.array(size), np.array(stride))
     # each device of a chip moves its own copy of a gathered buffer over the chip's links
     data = np.array(c.data)
     if c.op in ("gather", "scatter"):
@@ -141,8 +141,8 @@ class _Clock:
 
 
 class _Walk:
-    def __init__(self, schedule: Schedule, pace: Pace) -> None:
-        self.schedule, self.pace = schedule, pace
+    def __init__(self, schedule: Schedule, rates: ClockRates) -> None:
+        self.schedule, self.rates = schedule, rates
         self.kinds: dict[str, float] = defaultdict(float)
         self.sources: dict[str, float] = defaultdict(float)
         self.hidden: dict[str, float] = defaultdict(float)
@@ -168,12 +168,12 @@ class _Walk:
         elif item.kind == "wait":
             self._wait(item, clock, times)
         elif item.pair:
-            seconds, lane = op_seconds(item, self.pace), LANES.get(item.kind, "memory")
+            seconds, lane = op_seconds(item, self.rates), LANES.get(item.kind, "memory")
             start = max(clock.now, clock.free[lane])
             clock.free[lane] = start + seconds
             clock.ends[item.pair] = (start + seconds, item, seconds)
         else:
-            seconds = op_seconds(item, self.pace)
+            seconds = op_seconds(item, self.rates)
             clock.now += seconds
             self._book(item.kind, item.source, seconds, times)
             if item.kind == "collective":
@@ -202,9 +202,9 @@ class _Walk:
             row[i] += value
 
 
-def time_schedule(schedule: Schedule, pace: Pace) -> Timing:
+def time_schedule(schedule: Schedule, rates: ClockRates) -> Timing:
     """Walk the schedule from its entry."""
-    walk = _Walk(schedule, pace)
+    walk = _Walk(schedule, rates)
     total = walk.block(schedule.entry, 1.0)
     collectives = []
     for name, (times, seconds, exposed) in walk.wires.items():

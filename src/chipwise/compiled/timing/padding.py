@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from chipwise.compiled.schedule import Op, Schedule
-from chipwise.compiled.timing import Pace, op_seconds
+from chipwise.compiled.timing.schedule import Op, Schedule
+from chipwise.compiled.timing.timing import ClockRates, op_seconds
 
 SUBLANES = 8  # rows of a register (jax.dev, "Pallas TPU pipelining": registers are 8 x 128; 2025-06)
 WORTH = 0.10  # less padding than this is not worth a word
@@ -44,13 +44,13 @@ class Waste:
         return f"{self.dimension} {self.size} is padded to {self.padded}: make it a multiple of {self.multiple}{pack}"
 
 
-def padding(schedule: Schedule, pace: Pace) -> tuple[Waste, ...]:
+def padding(schedule: Schedule, rates: ClockRates) -> tuple[Waste, ...]:
     """Products with padding, those that waste most time first; none on chips without a systolic array."""
-    if not pace.mxu:
+    if not rates.mxu:
         return ()
     found: dict[tuple[str, tuple[tuple[str, int], ...]], Waste] = {}
     for op, times in schedule.ops():
-        waste = _attention(op, pace, times) if op.attention else _products(op, pace, times)
+        waste = _attention(op, rates, times) if op.attention else _products(op, rates, times)
         if waste is None or waste.share < WORTH:
             continue
         alike = waste.source, waste.dims  # the same product at the same line: one row
@@ -81,24 +81,24 @@ def filled(m: int, n: int, k: int, width: int) -> tuple[float, Sequence[tuple[st
     return max(options, key=lambda each: each[0])
 
 
-def _products(op: Op, pace: Pace, times: float) -> Waste | None:
+def _products(op: Op, rates: ClockRates, times: float) -> Waste | None:
     if not op.products:
         return None
     largest = max(op.products, key=lambda p: p.flops)
-    useful, sizes = filled(largest.m, largest.n, largest.k, pace.mxu)
-    return _waste(op, useful, sizes, pace, times)
+    useful, sizes = filled(largest.m, largest.n, largest.k, rates.mxu)
+    return _waste(op, useful, sizes, rates, times)
 
 
-def _attention(op: Op, pace: Pace, times: float) -> Waste | None:
+def _attention(op: Op, rates: ClockRates, times: float) -> Waste | None:
     _, rows, keys, head = (int(value) for value in op.attention[:4])
-    sizes = [("rows", rows, 1), ("keys", keys, 1), ("head", head, pace.mxu)]
-    return _waste(op, head / _up(head, pace.mxu), sizes, pace, times)
+    sizes = [("rows", rows, 1), ("keys", keys, 1), ("head", head, rates.mxu)]
+    return _waste(op, head / _up(head, rates.mxu), sizes, rates, times)
 
 
-def _waste(op: Op, useful: float, sizes: Sequence[tuple[str, int, int]], pace: Pace, times: float) -> Waste:
+def _waste(op: Op, useful: float, sizes: Sequence[tuple[str, int, int]], rates: ClockRates, times: float) -> Waste:
     name, size, multiple = max(sizes, key=lambda each: _up(each[1], each[2]) / each[1])
-    seconds = op_seconds(op, pace)
-    moving = op.hbm / pace.bandwidth  # memory would take this long anyway
+    seconds = op_seconds(op, rates)
+    moving = op.hbm / rates.bandwidth  # memory would take this long anyway
     lost = min(seconds * (1 - useful), max(seconds - moving, 0.0))
     dims = tuple((each, value) for each, value, _ in sizes)
     return Waste(

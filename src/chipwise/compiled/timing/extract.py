@@ -19,9 +19,9 @@ from chipwise.compiled.hlo import (
     wrapped,
 )
 from chipwise.compiled.hlo.shape import HOST, ON_CHIP
-from chipwise.compiled.products import PRODUCTS, Product, product_of
-from chipwise.compiled.schedule import Branch, Collective, Item, Loop, Op, Schedule
-from chipwise.compiled.sources import source_line
+from chipwise.compiled.hlo.source_lines import source_line
+from chipwise.compiled.timing.products import PRODUCTS, Product, product_of
+from chipwise.compiled.timing.schedule import Branch, Collective, Item, Loop, Op, Schedule
 
 _FREE = frozenset(
     {

@@ -13,8 +13,8 @@ from math import prod, sqrt
 from typing import Any
 
 from chipwise.compiled.hlo import Computation, Instruction, parse
-from chipwise.compiled.schedule import Op, Schedule
-from chipwise.compiled.timing import LAUNCH_S, Pace, Timing, op_seconds
+from chipwise.compiled.timing.schedule import Op, Schedule
+from chipwise.compiled.timing.timing import LAUNCH_S, ClockRates, Timing, op_seconds
 
 STREAMS = 5.0  # times its bytes over the bandwidth: what a kernel bound by memory takes at most
 HALF = 0.5  # of the peak: what a kernel bound by arithmetic reaches at least
@@ -45,17 +45,17 @@ class Kernels:
     unknown: tuple[str, ...] = ()  # those that don't state what they compute
 
 
-def timed(schedule: Schedule, timing: Timing, pace: Pace, text: str) -> tuple[Timing, Kernels]:
+def timed(schedule: Schedule, timing: Timing, rates: ClockRates, text: str) -> tuple[Timing, Kernels]:
     """The timing with its kernels at the middle of their ranges, and the ranges together."""
     ops = [(op, times) for op, times in schedule.ops() if op.kind == "kernel" and not op.pair]
     if not ops or not text:
         return timing, Kernels(timing.unknown, timing.unknown, STREAMS * timing.unknown, tuple(schedule.unknown))
-    ranges = _ranges(text, pace)
+    ranges = _ranges(text, rates)
     kinds, sources = dict(timing.by_kind), dict(timing.by_source)
     low = middle = high = before = 0.0
     unknown: dict[str, None] = {}
     for op, times in ops:
-        was = op_seconds(op, pace)
+        was = op_seconds(op, rates)
         found = _range(op, ranges, was)
         low, middle, high = low + found.low * times, middle + found.middle * times, high + found.high * times
         before += was * times
@@ -77,13 +77,13 @@ def _range(op: Op, ranges: Mapping[str, Range], bytes_s: float) -> Range:
     return Range(max(found.low, bytes_s), max(found.high, bytes_s), found.stated)
 
 
-def _ranges(text: str, pace: Pace) -> dict[str, Range]:
+def _ranges(text: str, rates: ClockRates) -> dict[str, Range]:
     """By the instruction's name, and by its target for names that say nothing."""
     out: dict[str, Range] = {}
     for computation in parse(text).computations.values():
         for instruction in computation:
             if instruction.opcode == "custom-call":
-                made = _of(instruction, computation, pace)
+                made = _of(instruction, computation, rates)
                 out[instruction.name] = made
                 target = instruction.custom_call_target
                 if target not in out or out[target].high < made.high:
@@ -91,20 +91,20 @@ def _ranges(text: str, pace: Pace) -> dict[str, Range]:
     return out
 
 
-def _of(instruction: Instruction, computation: Computation, pace: Pace) -> Range:
+def _of(instruction: Instruction, computation: Computation, rates: ClockRates) -> Range:
     inputs = [leaf for name in instruction.operands for leaf in computation[name].shape.leaves()]
     outputs = list(instruction.shape.leaves())
-    moved = sum(leaf.bytes for leaf in (*inputs, *outputs)) / pace.bandwidth
-    cycles = float(instruction.estimated_cycles or 0) * pace.cycles / pace.clock
+    moved = sum(leaf.bytes for leaf in (*inputs, *outputs)) / rates.bandwidth
+    cycles = float(instruction.estimated_cycles or 0) * rates.cycles / rates.clock
     if cycles:
         return Range(cycles + LAUNCH_S, cycles + LAUNCH_S, True)
     stated = _library_flops(instruction, computation)
     if stated:
-        slow, fast = (stated / (pace.peak * share) for share in _LIBRARY)
+        slow, fast = (stated / (rates.peak * share) for share in _LIBRARY)
         return Range(max(fast, moved) + LAUNCH_S, max(slow, moved) + LAUNCH_S, True)
     largest = [*sorted((leaf.size for leaf in inputs), reverse=True)[:2], max(leaf.size for leaf in outputs)]
     most = 2.0 * sqrt(prod(float(size) for size in largest)) if len(largest) == 3 else 0.0
-    return Range(LAUNCH_S, max(STREAMS * moved, most / (HALF * pace.peak)) + LAUNCH_S)
+    return Range(LAUNCH_S, max(STREAMS * moved, most / (HALF * rates.peak)) + LAUNCH_S)
 
 
 def _library_flops(instruction: Instruction, computation: Computation) -> float:

@@ -1,4 +1,4 @@
-"""One job in a process of its own: ``python -m chipwise.compiled.worker JOBFILE RESULTFILE [PIPE PARENT]``.
+"""One job in a process of its own: ``python -m chipwise.compiled.worker.worker JOBFILE RESULTFILE [PIPE PARENT]``.
 
 libtpu belongs to a whole process and may end it, so that each compile has its own. What came of it is written to
 RESULTFILE, the optimised module beside it; PIPE is told the stages.
@@ -22,13 +22,13 @@ from math import prod
 from pathlib import Path
 from typing import Any, TextIO
 
-from chipwise.compiled import diagnose
-from chipwise.compiled.case import Progressed
 from chipwise.compiled.job import Compiled, Job, Refused, digest, outcome_as_json
-from chipwise.compiled.reading import read_schedule
-from chipwise.compiled.seen import Seen
 from chipwise.compiled.targets import TPU, Target, topology_arguments
-from chipwise.compiled.versions import require
+from chipwise.compiled.timing.reading import read_schedule
+from chipwise.compiled.worker import diagnose
+from chipwise.compiled.worker.case import Progressed
+from chipwise.compiled.worker.source_tracker import SourceTracker
+from chipwise.compiled.worker.versions import require
 from chipwise.units import format_bytes
 
 MODULE = "module.hlo.gz"
@@ -58,23 +58,23 @@ def main(arguments: Sequence[str]) -> int:
     if parent:
         _end_with(parent)
     job = Job.from_json(json.loads(job_file.read_text()))
-    seen = Seen()
+    tracker = SourceTracker()
     try:
-        outcome = outcome_of(job, result_file.parent, seen, lambda stage: _say(pipe, stage))
-        _write(result_file, {**outcome_as_json(outcome), "files": seen.files, "packages": list(seen.packages)})
+        outcome = outcome_of(job, result_file.parent, tracker, lambda stage: _say(pipe, stage))
+        _write(result_file, {**outcome_as_json(outcome), "files": tracker.files, "packages": list(tracker.packages)})
     except OSError as error:
         print(f"the result could not be written: {error.strerror} ({error.filename})", file=sys.stderr)
         return NO_SPACE
     return 0
 
 
-def outcome_of(job: Job, folder: Path, seen: Seen, say: Callable[[str], None]) -> Compiled | Refused:
+def outcome_of(job: Job, folder: Path, tracker: SourceTracker, say: Callable[[str], None]) -> Compiled | Refused:
     """Load, trace, compile and read; the module goes into `folder`. Raises only for faults of this machine."""
     stage = "importing"
     made: Compiled | None = None
     progressed = Progressed()
     try:
-        for stage, made in _steps(job, folder, seen, progressed):  # noqa: B007 - the last one is the result
+        for stage, made in _steps(job, folder, tracker, progressed):  # noqa: B007 - the last one is the result
             say(stage)
     except MemoryError:
         raise
@@ -86,13 +86,15 @@ def outcome_of(job: Job, folder: Path, seen: Seen, say: Callable[[str], None]) -
     return made
 
 
-def _steps(job: Job, folder: Path, seen: Seen, progressed: Progressed) -> Iterator[tuple[str, Compiled | None]]:
+def _steps(
+    job: Job, folder: Path, tracker: SourceTracker, progressed: Progressed
+) -> Iterator[tuple[str, Compiled | None]]:
     """Yields each stage as it begins, and the result at the end."""
     yield "importing", None
     from chipwise.compiled import programs
 
     with _warnings(job) as warned:
-        with seen.watching():
+        with tracker.watching():
             program = programs.load(job.spec, topology_devices(job.target), job.mesh)
             yield "tracing", None
             lowered = program.lower()

@@ -12,12 +12,12 @@ from chipwise.compiled.cache import Cache
 from chipwise.compiled.compiler import Limits, compile_job, module_text
 from chipwise.compiled.gpu import speed_of_light
 from chipwise.compiled.job import Compiled, Job, Refused
-from chipwise.compiled.kernels import Kernels, timed
-from chipwise.compiled.padding import Waste, padding
-from chipwise.compiled.schedule import Schedule
-from chipwise.compiled.step import interval_of, loops_in_words, open_loops, slice_seconds
 from chipwise.compiled.targets import CUDA
-from chipwise.compiled.timing import Pace, Timing, op_seconds, pace_of, time_schedule
+from chipwise.compiled.timing.kernels import Kernels, timed
+from chipwise.compiled.timing.padding import Waste, padding
+from chipwise.compiled.timing.schedule import Schedule
+from chipwise.compiled.timing.step import interval_of, loops_in_words, open_loops, slice_seconds
+from chipwise.compiled.timing.timing import ClockRates, Timing, clock_rates, op_seconds, time_schedule
 from chipwise.errors import ChipwiseError, MissingCompiler
 from chipwise.predict.estimate import Estimate
 from chipwise.units import format_seconds
@@ -167,10 +167,10 @@ def row_of(
     if not outcome.schedule:
         return Row(question, outcome, memory, fits, risks=risks, notes=notes)
     schedule = Schedule.from_json(outcome.schedule)
-    pace = pace_of(acc, calibration)
-    timing, kernels = time_schedule(schedule, pace), Kernels()
+    rates = clock_rates(acc, calibration)
+    timing, kernels = time_schedule(schedule, rates), Kernels()
     if schedule.unknown:
-        timing, kernels = timed(schedule, timing, pace, module_text(job, cache))
+        timing, kernels = timed(schedule, timing, rates, module_text(job, cache))
     if question.workload is not None and acc.slices > 1:
         timing = _between(timing, slice_seconds(question.workload, acc, calibration))
     loops = open_loops(schedule)
@@ -181,12 +181,12 @@ def row_of(
         fits,
         estimate(timing, kernels, calibration, acc, loops),
         timing,
-        padding(schedule, pace),
+        padding(schedule, rates),
         kernels.unknown,
         loops,
         risks,
         notes,
-        _cross_check(job, schedule, pace, cache) if gpu else None,
+        _cross_check(job, schedule, rates, cache) if gpu else None,
     )
 
 
@@ -228,12 +228,12 @@ def _between(timing: Timing, seconds: float) -> Timing:
     return replace(timing, seconds=timing.seconds + seconds, by_kind=kinds)
 
 
-def _cross_check(job: Job, schedule: Schedule, pace: Pace, cache: Cache | None) -> CrossCheck | None:
+def _cross_check(job: Job, schedule: Schedule, rates: ClockRates, cache: Cache | None) -> CrossCheck | None:
     """Products timed by XLA's speed-of-light model, where the module has its estimates."""
     found = {each.instruction: each.seconds for each in speed_of_light(module_text(job, cache))}
     sol = ours = 0.0
     for op, times in schedule.ops():
         if op.kind in ("matmul", "conv", "kernel") and op.name in found:
             sol += times * found[op.name]
-            ours += times * op_seconds(op, pace)
+            ours += times * op_seconds(op, rates)
     return CrossCheck(sol, ours) if sol else None

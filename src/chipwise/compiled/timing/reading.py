@@ -9,8 +9,8 @@ UNREAD = "the compiled module could not be read"
 
 def read_schedule(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The schedule, and notes. A module we can't read has compiled all the same: that becomes a note."""
-    from chipwise.compiled.extract import extract
     from chipwise.compiled.hlo import parse
+    from chipwise.compiled.timing.extract import extract
 
     try:
         return extract(parse(text)).as_json(), ()

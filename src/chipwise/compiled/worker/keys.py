@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.compiled.job import Job, digest
-from chipwise.compiled.versions import package_version
+from chipwise.compiled.worker.versions import package_version
 
 SCHEMA = 3  # of what an entry holds
-_HERE = Path(__file__).resolve().parent
+_HERE = Path(__file__).resolve().parents[1]  # the package chipwise.compiled
 _LARGE = 64 * 2**20  # bytes; a larger file is known by its size and time
 
 
@@ -102,12 +102,12 @@ def known_sources(job: Job) -> Sources:
 
 def extractor_hash() -> str:
     """The code that makes a schedule of a module: when it changes, stored modules are read again."""
-    return code_hash("hlo", "extract.py", "products.py", "schedule.py")
+    return code_hash("hlo", *(f"timing/{name}.py" for name in ("extract", "products", "schedule")))
 
 
 def words_hash() -> str:
     """The code that puts a refusal into words: when it changes, refusals are asked for again."""
-    return code_hash("case.py", "diagnose.py", "messages.py")
+    return code_hash(*(f"worker/{name}.py" for name in ("case", "diagnose", "messages")))
 
 
 @cache

@@ -64,7 +64,7 @@ def default_bytes() -> int | None:
 def worker_environment(given: Mapping[str, str]) -> dict[str, str]:
     """The environment of a worker: no accelerator is looked for, and no flags leak in."""
     kept = {name: value for name, value in given.items() if name not in UNUSED_VARIABLES}
-    package = str(Path(__file__).resolve().parents[2])
+    package = str(Path(__file__).resolve().parents[3])
     path = [*filter(None, kept.get("PYTHONPATH", "").split(os.pathsep)), package]
     return kept | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
@@ -76,10 +76,10 @@ def worker_environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_worker(arguments: list[str], folder: Path, limits: Limits, progress: Progress | None) -> Ended:
-    """Run ``python -m chipwise.compiled.worker`` to its end, or to a limit. Its output goes to a file in `folder`."""
+    """Run a worker to its end, or to a limit. What it prints goes to a file in `folder`."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
-    command = [sys.executable, "-P", "-m", "chipwise.compiled.worker", *arguments]
+    command = [sys.executable, "-P", "-m", "chipwise.compiled.worker.worker", *arguments]
     log = folder / "log.txt"
     with os.fdopen(reader, "rb", buffering=0) as told:
         try:

@@ -12,9 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from chipwise.compiled.keys import Sources, file_hash
+from chipwise.compiled.worker.keys import Sources, file_hash
 
-_OURS = str(Path(__file__).resolve().parents[1])
+_OURS = str(Path(__file__).resolve().parents[2])  # the package chipwise
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
 _PACKAGES = ("site-packages", "dist-packages")
 
@@ -37,7 +37,7 @@ def _python_folders() -> tuple[str, ...]:
     return tuple(os.path.realpath(folder) + os.sep for folder in found if folder)
 
 
-class Seen:
+class SourceTracker:
     """Watches which files are read, and lists them with the modules that were imported."""
 
     def __init__(self) -> None:
