@@ -16,6 +16,7 @@ from chipwise.compiled.worker.messages import RULES, suspect
 from chipwise.compiled.worker.process import Ended, Limits
 from chipwise.compiled.worker.source_tracker import is_package_file
 from chipwise.errors import InputError
+from chipwise.io.worker import signal_name
 from chipwise.units import format_bytes
 
 _DETAIL_LINES = 30
@@ -58,7 +59,7 @@ def ended(end: Ended, limits: Limits) -> Refused:
         reason = f"the worker was killed after {took} while {end.stage}: this machine most likely ran out of memory"
         change = "use a machine with more memory, or compile fewer layers"
         return Refused("limit", reason, change=change, detail=end.log)
-    how = _signal_name(-end.code) if end.code < 0 else f"exit status {end.code}"
+    how = signal_name(-end.code) if end.code < 0 else f"exit status {end.code}"
     said = _fatal_line(end.log)
     who = "chipwise" if end.stage == "reading" else "the compiler itself"
     reason = f"{who} failed while {end.stage} ({how})" + (f": {said}" if said else "")
@@ -145,13 +146,6 @@ def _unknown(case: Case) -> Refused:
     if case.stage == "trace":
         change = "make the step run under jax.jit with the shapes given"
     return Refused(case.stage, f"{what} failed: {said}", source=case.source, change=change, passing=True)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _fatal_line(log: str) -> str:

@@ -6,14 +6,10 @@ RESULTFILE, the optimised module beside it; PIPE is told the stages.
 
 from __future__ import annotations
 
-import ctypes
 import gzip
 import json
-import os
 import resource
-import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +25,7 @@ from chipwise.compiled.worker import diagnose
 from chipwise.compiled.worker.case import Progressed
 from chipwise.compiled.worker.source_tracker import SourceTracker
 from chipwise.compiled.worker.versions import require
+from chipwise.io.worker import connect
 from chipwise.units import format_bytes
 
 MODULE = "module.hlo.gz"
@@ -54,13 +51,11 @@ _MEMORY = {
 def main(arguments: Sequence[str]) -> int:
     """Run the job of a file and write what came of it."""
     job_file, result_file = Path(arguments[0]), Path(arguments[1])
-    pipe, parent = (int(arguments[2]), int(arguments[3])) if len(arguments) > 2 else (-1, 0)
-    if parent:
-        _end_with(parent)
+    send = connect(*arguments[2:]) if len(arguments) > 2 else _unheard
     job = Job.from_json(json.loads(job_file.read_text()))
     tracker = SourceTracker()
     try:
-        outcome = outcome_of(job, result_file.parent, tracker, lambda stage: _say(pipe, stage))
+        outcome = outcome_of(job, result_file.parent, tracker, lambda stage: send(stage=stage))
         _write(result_file, {**outcome_as_json(outcome), "files": tracker.files, "packages": list(tracker.packages)})
     except OSError as error:
         print(f"the result could not be written: {error.strerror} ({error.filename})", file=sys.stderr)
@@ -202,25 +197,8 @@ def _write_module(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def _say(pipe: int, stage: str) -> None:
-    if pipe >= 0:
-        os.write(pipe, json.dumps({"stage": stage}).encode() + b"\n")
-
-
-def _end_with(parent: int) -> None:
-    """Die when the parent does, however it dies."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    else:
-        threading.Thread(target=_follow, args=(parent, os._exit), daemon=True).start()
-    if os.getppid() != parent:  # it died before that took hold
-        os._exit(1)
-
-
-def _follow(parent: int, end: Callable[[int], None]) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    end(1)
+def _unheard(**message: Any) -> None:
+    """Where no parent listens."""
 
 
 if __name__ == "__main__":
