@@ -23,7 +23,8 @@ from pathlib import Path
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "NUMBA_", "MPL")
 HEAVY = (
     "chipwise.bench.frameworks",
-    "chipwise.compiled.programs",
+    "chipwise.compiled.loaders",
+    "chipwise.programs.",
     "chipwise.calibrate.__main__",
     "chipwise.compiled.worker.worker",
     "chipwise.numerics.torch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ from chipwise.compiled.job import Job, Option, Spec
 from chipwise.compiled.targets import CUDA, target_of
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.layouts import Layout
+from chipwise.programs.program import RECOMPUTE, Recompute
 from chipwise.workload.model import Model, Workload
 
 # Gathers run inside products: CF_FOR_ALL_GATHER of MaxText's benchmarks/xla_flags_library.py (2025-06)
@@ -30,25 +31,6 @@ TUNED: dict[str, dict[str, Option]] = {
     "v7x": {"xla_tpu_scoped_vmem_limit_kib": "65536"},
 }
 BLOCKS = {"v6e": 2048, "v7x": 2048}  # splash blocks of the same recipes; 512 elsewhere (MaxText's default)
-
-KEPT = ("query_proj", "key_proj", "value_proj", "context", "out_proj", "mlpwo")  # "selective" keeps these and dots
-
-
-@dataclass(frozen=True, slots=True)
-class Recompute:
-    """What the backward pass finds of the forward: ``none`` (all kept), ``dots``, or only what is named."""
-
-    policy: str = "named"  # "none", "dots" or "named"
-    keep: tuple[str, ...] = ()
-    offload: tuple[str, ...] = ()
-
-
-RECOMPUTE = {
-    "none": Recompute("none"),
-    "selective": Recompute("dots"),
-    "full": Recompute(),
-    "offload": Recompute(offload=("decoder_layer_input",)),
-}
 
 
 def training_job(

@@ -373,5 +373,5 @@ def test_the_gpu_compiler_itself_never_refuses_for_memory(cards):
 
 
 def test_naming_programs_imports_no_framework():
-    code = "import sys, chipwise.compiled.programs, chipwise.compiled.gpu; print(*sys.modules)"
+    code = "import sys, chipwise.compiled.loaders, chipwise.compiled.gpu; print(*sys.modules)"
     assert not {"jax", "torch", "torchax", "jaxlib"} & set(python("-c", code).split())

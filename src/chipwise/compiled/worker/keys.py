@@ -19,7 +19,7 @@ from chipwise.compiled.job import Job, digest
 from chipwise.compiled.worker.versions import package_version
 
 SCHEMA = 3  # of what an entry holds
-_HERE = Path(__file__).resolve().parents[1]  # the package chipwise.compiled
+_HERE = Path(__file__).resolve().parents[2]  # the package chipwise
 _LARGE = 64 * 2**20  # bytes; a larger file is known by its size and time
 
 
@@ -55,7 +55,7 @@ def request_key(job: Job, versions: Mapping[str, str], environment: Mapping[str,
         {
             "schema": SCHEMA,
             "spec": [spec.kind, spec.name, data],
-            "loaders": code_hash(*loaders(spec.kind), "gpu.py"),
+            "loaders": code_hash(*loaders(spec.kind), "compiled/gpu.py"),
             "target": job.target.as_json(),
             "options": dict(job.options),
             "mesh": list(job.mesh.items()),
@@ -69,20 +69,19 @@ def request_key(job: Job, versions: Mapping[str, str], environment: Mapping[str,
 def loaders(kind: str) -> tuple[str, ...]:
     """Our own files that turn a program of this kind into what is compiled.
 
-    >>> loaders("file")
-    ('programs/files.py', 'programs/placement.py', 'programs/program.py', 'programs/stablehlo.py')
+    >>> loaders("file")[1:]
+    ('compiled/loaders/placement.py', 'compiled/loaders/stablehlo.py', 'programs/program.py')
     """
     first = {"function": "function", "torch": "torch", "file": "files"}.get(kind)
     if first is None:
-        return ("programs",)
-    found, left = set(), [first]
+        return ("compiled/loaders", "programs")
+    found, left = set(), [f"compiled.loaders.{first}"]
     while left:
-        name = left.pop()
-        path = _HERE / "programs" / f"{name}.py"
-        if name not in found and path.is_file():
+        name = left.pop().replace(".", "/") + ".py"
+        if name not in found and (_HERE / name).is_file():
             found.add(name)
-            left += re.findall(r"chipwise\.compiled\.programs\.(\w+)", path.read_text())
-    return tuple(f"programs/{name}.py" for name in sorted(found))
+            left += re.findall(r"chipwise\.((?:compiled\.loaders|programs)\.[\w.]+)", (_HERE / name).read_text())
+    return tuple(sorted(found))
 
 
 def entry_key(request: str, stamp: Mapping[str, str]) -> str:
@@ -102,12 +101,12 @@ def known_sources(job: Job) -> Sources:
 
 def extractor_hash() -> str:
     """The code that makes a schedule of a module: when it changes, stored modules are read again."""
-    return code_hash("hlo", *(f"timing/{name}.py" for name in ("extract", "products", "schedule")))
+    return code_hash("compiled/hlo", *(f"compiled/timing/{name}.py" for name in ("extract", "products", "schedule")))
 
 
 def words_hash() -> str:
     """The code that puts a refusal into words: when it changes, refusals are asked for again."""
-    return code_hash(*(f"worker/{name}.py" for name in ("case", "diagnose", "messages")))
+    return code_hash(*(f"compiled/worker/{name}.py" for name in ("case", "diagnose", "messages")))
 
 
 @cache

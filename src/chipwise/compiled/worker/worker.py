@@ -86,11 +86,11 @@ def _steps(
 ) -> Iterator[tuple[str, Compiled | None]]:
     """Yields each stage as it begins, and the result at the end."""
     yield "importing", None
-    from chipwise.compiled import programs
+    from chipwise.compiled import loaders
 
     with _warnings(job) as warned:
         with tracker.watching():
-            program = programs.load(job.spec, topology_devices(job.target), job.mesh)
+            program = loaders.load(job.spec, topology_devices(job.target), job.mesh)
             yield "tracing", None
             lowered = program.lower()
         progressed.lowered = lambda: str(lowered.as_text(debug_info=True))

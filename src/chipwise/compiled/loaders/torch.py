@@ -20,12 +20,12 @@ from torch import nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree
 
-from chipwise.compiled.programs.function import called, imported
-from chipwise.compiled.programs.placement import build_mesh, placed
-from chipwise.compiled.programs.program import Program, UnsupportedOp
-from chipwise.compiled.programs.torch_graph import Graph, converted, raised_at
-from chipwise.compiled.programs.torch_train import optimizer_state, training_step
+from chipwise.compiled.loaders.function import called, imported
+from chipwise.compiled.loaders.placement import build_mesh, placed
+from chipwise.compiled.loaders.torch_graph import Graph, UnsupportedOp, converted, raised_at
+from chipwise.compiled.loaders.torch_train import optimizer_state, training_step
 from chipwise.errors import InputError
+from chipwise.programs.program import Program
 
 _RETURNS = '(module, example_inputs) or {"module": ..., "args": (...)} with optional kwargs, train, loss, targets, ...'
 _WIDE = (torch.float64, torch.complex128)

@@ -15,9 +15,9 @@ from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.interpreters import mlir
 from jax.sharding import PartitionSpec
 
-from chipwise.compiled.programs.placement import build_mesh, placed
-from chipwise.compiled.programs.program import Program
+from chipwise.compiled.loaders.placement import build_mesh, placed
 from chipwise.errors import BrokenFile, InputError
+from chipwise.programs.program import Program
 
 _DTYPES = {
     "i1": "bool",

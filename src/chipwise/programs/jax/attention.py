@@ -7,10 +7,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from chipwise.programs.program import BLOCK
+
 # Of q [batch, heads, sequence, qk], k, v [batch, kv heads, sequence, qk or v] and one sink a head or None.
 Attend = Callable[[jax.Array, jax.Array, jax.Array, jax.Array | None], jax.Array]
 
-BLOCK = 512  # rows of a block of queries and keys; MaxText's default (configs/base.yml, 2025-06)
 SPLASH_HEAD = 64  # smallest head the kernel pads well
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipwise.compiled.programs import resnet, transformer
-from chipwise.compiled.programs.placement import build_mesh
-from chipwise.compiled.programs.program import Program
-from chipwise.compiled.programs.serve import MODES, Serving, serving_step
-from chipwise.compiled.reference import Recompute, model_from
+from chipwise.compiled.loaders.placement import build_mesh
+from chipwise.compiled.reference import model_from
+from chipwise.programs.jax import resnet, transformer
+from chipwise.programs.jax.serve import MODES, Serving, serving_step
+from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Train
 
 
@@ -23,8 +23,6 @@ def load_workload(data: Mapping[str, Any], devices: Sequence[Any], axes: Mapping
         return serving_step(serving, data["mode"])
     train, kept = Train(**data["train"]), data["recompute"]
     recompute = Recompute(kept["policy"], tuple(kept["keep"]), tuple(kept["offload"]))
-    if model.family == "cnn":
-        return resnet.training_step(model, train, mesh, data["micro_batch"], recompute, data["accumulate"])
-    return transformer.training_step(
-        model, train, mesh, data["micro_batch"], recompute, data["accumulate"], data["platform"], data["block"]
-    )
+    execution = Execution(data["micro_batch"], recompute, data["accumulate"], data["platform"], data["block"])
+    step = resnet.training_step if model.family == "cnn" else transformer.training_step
+    return step(model, train, mesh, execution)

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from chipwise.compiled.programs.torch_graph import Graph
+from chipwise.compiled.loaders.torch_graph import Graph
 from chipwise.errors import InputError
 
 OPTIMIZERS = ("sgd", "adamw")

@@ -19,8 +19,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from chipwise.compiled.programs.attention import BLOCK, attention
-from chipwise.compiled.programs.collectives import (
+from chipwise.errors import Refusal
+from chipwise.ops.table import MASKED
+from chipwise.programs.jax.attention import attention
+from chipwise.programs.jax.collectives import (
     AXES,
     BATCH,
     Grid,
@@ -30,10 +32,9 @@ from chipwise.compiled.programs.collectives import (
     summed,
     whole_sequence,
 )
-from chipwise.compiled.programs.layers import block, norm
-from chipwise.compiled.programs.optimizer import STAND_INS, accumulated, updated
-from chipwise.compiled.programs.program import Program
-from chipwise.compiled.programs.weights import (
+from chipwise.programs.jax.layers import block, norm
+from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
+from chipwise.programs.jax.weights import (
     Segment,
     Split,
     Weight,
@@ -42,29 +43,18 @@ from chipwise.compiled.programs.weights import (
     padded_vocab,
     segments,
 )
-from chipwise.compiled.reference import Recompute
-from chipwise.errors import Refusal
-from chipwise.ops.table import MASKED
+from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Model, Train
 
 LOGITS_BYTES = 512e6  # of one chunk of float32 logits on a device
 Tree = dict[str, Any]
 
 
-def training_step(
-    model: Model,
-    train: Train,
-    mesh: Mesh,
-    micro_batch: int,
-    recompute: Recompute,
-    accumulate: int = 1,
-    platform: str = "tpu",
-    block_size: int = BLOCK,
-) -> Program:
-    """The step as a program: (state, batch) -> (state, loss); `accumulate` micro-batches before the update."""
-    state_dtype = "bfloat16" if train.state_precision == "bf16" else "float32"
+def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) -> Program:
+    """The step as a program: (state, batch) -> (state, loss)."""
+    state_dtype = dtype_of(train.state_precision)
     sequence = model.image_tokens or train.sequence
-    grid = grid_of(mesh, "float32" if train.precision == "fp32" else "bfloat16", sequence)
+    grid = grid_of(mesh, dtype_of(train.precision), sequence)
     parts = segments(model)
     tree = weights_tree(model, parts, sequence, grid)
     specs = jax.tree.map(lambda w: spec_of(w.split, grid), tree, is_leaf=is_weight)
@@ -72,13 +62,13 @@ def training_step(
     moments = train.optimizer_states
     state = {"weights": shapes, "moments": [shapes] * moments}
     state_specs = {"weights": specs, "moments": [specs] * moments}
-    samples = micro_batch * accumulate * grid.batch
+    samples = execution.micro_batch * execution.accumulate * grid.batch
     batch = _batch(model, samples, sequence)
     batch_specs = jax.tree.map(lambda _: PartitionSpec(BATCH), batch)
-    loss = _loss(model, grid, parts, sequence, recompute, platform, block_size)
+    loss = _loss(model, grid, parts, sequence, execution)
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
-        value, grads = accumulated(jax.value_and_grad(loss), state["weights"], batch, accumulate)
+        value, grads = accumulated(jax.value_and_grad(loss), state["weights"], batch, execution.accumulate)
         grads = jax.tree.map(lambda g, w: _reduced(g, w, grid), grads, tree)
         weights, moments = updated(state["weights"], state["moments"], grads)
         return {"weights": weights, "moments": moments}, summed(value, grid, AXES)
@@ -96,6 +86,15 @@ def training_step(
         (state_specs, batch_specs),
     )
     return Program(step, args, donate=(0,), mesh=mesh, notes=left_out(model, train, grid))
+
+
+def dtype_of(precision: str) -> str:
+    """The type that arrays of a precision have: tf32 is a way to multiply float32.
+
+    >>> dtype_of("bf16"), dtype_of("tf32")
+    ('bfloat16', 'float32')
+    """
+    return {"fp32": "float32", "tf32": "float32", "fp16": "float16"}.get(precision, "bfloat16")
 
 
 def grid_of(mesh: Mesh, dtype: str, sequence: int) -> Grid:
@@ -187,32 +186,21 @@ def _batch(model: Model, samples: int, sequence: int) -> Tree:
 
 
 def _loss(
-    model: Model,
-    grid: Grid,
-    parts: Sequence[Segment],
-    sequence: int,
-    recompute: Recompute,
-    platform: str,
-    block_size: int,
+    model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, execution: Execution
 ) -> Callable[[Tree, Tree], jax.Array]:
     """This device's share of the mean loss: the sum over all devices of the mesh is the loss of the batch."""
 
     def run(x: jax.Array, weights: Sequence[Tree], segment: Segment) -> jax.Array:
         def body(x: jax.Array, w: Sequence[Tree]) -> tuple[jax.Array, None]:
             for kind, mine in zip(segment.kinds, w, strict=True):
+                heads, width = model.heads // grid.tensor, head_dim(model)
                 attend = attention(
-                    platform,
-                    sequence,
-                    model.heads // grid.tensor,
-                    head_dim(model),
-                    model.causal,
-                    kind.window,
-                    block_size,
+                    execution.platform, sequence, heads, width, model.causal, kind.window, execution.block_size
                 )
                 x = block(x, mine, model, grid, attend, kind.moe, uses_rotary(model))
             return x, None
 
-        return jax.lax.scan(recomputed(body, recompute), x, weights)[0]
+        return jax.lax.scan(recomputed(body, execution.recompute), x, weights)[0]
 
     def loss(weights: Tree, batch: Tree) -> jax.Array:
         outer = weights["outer"]
@@ -226,7 +214,7 @@ def _loss(
             logits = x[:, 0] @ gathered(outer["head"], grid, 0) + outer["head_bias"].astype(x.dtype)
             mean = cross_entropy(logits[:, None], batch["classes"][:, None]).mean()
         else:
-            mean = _language_loss(x, outer, batch, model, grid)
+            mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
         return mean / (grid.batch * grid.tensor)
 
     return loss
@@ -287,14 +275,15 @@ def looked_up(outer: Tree, tokens: jax.Array, grid: Grid) -> jax.Array:
     return split_sequence(jnp.where(mine[..., None], table[jnp.clip(local, 0, rows - 1)], 0), grid)
 
 
-def _language_loss(x: jax.Array, outer: Tree, batch: Tree, model: Model, grid: Grid) -> jax.Array:
+def _language_loss(x: jax.Array, outer: Tree, batch: Tree, model: Model, grid: Grid, chunked: bool) -> jax.Array:
     """Mean over this device's predictions: the next token, or BERT's masked tokens and next sentence."""
+    token_loss = _chunked_loss if chunked else _whole_loss
     if model.family != "encoder":
-        return _chunked_loss(x, outer, batch["targets"], model, grid)
+        return token_loss(x, outer, batch["targets"], model, grid)
     first = x[:, 0]
     x = jnp.take_along_axis(x, batch["masked"][..., None], 1)
     x = jax.nn.gelu(x @ gathered(outer["mlm"], grid, 0) + outer["mlm_bias"].astype(x.dtype))
-    loss = _chunked_loss(norm(x, outer, "norm_mlm", True), outer, batch["targets"], model, grid)
+    loss = token_loss(norm(x, outer, "norm_mlm", True), outer, batch["targets"], model, grid)
     if model.pooler:
         pooled = jnp.tanh(first @ gathered(outer["pooler"], grid, 0) + outer["pooler_bias"].astype(x.dtype))
         logits = pooled @ outer["next"].astype(x.dtype) + outer["next_bias"].astype(x.dtype)
@@ -336,6 +325,12 @@ def _chunked_loss(x: jax.Array, outer: Tree, targets: jax.Array, model: Model, g
 
     total, _ = jax.lax.scan(one, jnp.zeros((), jnp.float32), (rows, wants))
     return total / (batch * sequence)
+
+
+def _whole_loss(x: jax.Array, outer: Tree, targets: jax.Array, model: Model, grid: Grid) -> jax.Array:
+    """Mean cross entropy over the vocabulary, the logits of all tokens kept for the backward pass."""
+    logits = logits_of(x, outer, model, grid, output_layer(outer, model, grid))
+    return cross_entropy(logits, targets, grid.tensor).mean()
 
 
 def cross_entropy(logits: jax.Array, targets: jax.Array, tensor: int = 1) -> jax.Array:

@@ -18,12 +18,20 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from chipwise.compiled.hlo.source_lines import scope_of
-from chipwise.compiled.programs.program import UnsupportedOp
 
 _CHIPWISE = Path(__file__).resolve().parents[2]
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in')
 # Regions torch.export wraps around part of a graph; under XLA they are that part itself.
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+class UnsupportedOp(Exception):
+    """An operation of the user's program that has no translation to XLA."""
+
+    def __init__(self, op: str, source: str, hint: str) -> None:
+        self.op, self.source, self.hint = op, source, hint
+        at = f" at {source}" if source else ""
+        super().__init__(f"{op}{at} has no translation to XLA; {hint}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,31 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chipwise.compiled.programs.program import Program, UnsupportedOp
 from chipwise.errors import InputError
+from chipwise.programs.program import Program
 
 if TYPE_CHECKING:
     from chipwise.compiled.job import Spec
 
-__all__ = ["Program", "UnsupportedOp", "load"]
+__all__ = ["load"]
 
 
 def load(spec: Spec, devices: Sequence[Any], mesh_axes: Mapping[str, int]) -> Program:
     """The program a spec names, its shapes placed on `devices` (of a topology, so nothing is allocated)."""
     if spec.kind == "function":
-        from chipwise.compiled.programs.function import load_function
+        from chipwise.compiled.loaders.function import load_function
 
         return load_function(spec.name, spec.data, devices, mesh_axes)
     if spec.kind == "file":
-        from chipwise.compiled.programs.files import load_file
+        from chipwise.compiled.loaders.files import load_file
 
         return load_file(spec.name, spec.data, devices, mesh_axes)
     if spec.kind == "torch":
-        from chipwise.compiled.programs.torch import load_torch
+        from chipwise.compiled.loaders.torch import load_torch
 
         return load_torch(spec.name, spec.data, devices, mesh_axes)
     if spec.kind == "workload":
-        from chipwise.compiled.programs.workload import load_workload
+        from chipwise.compiled.loaders.workload import load_workload
 
         return load_workload(spec.data, devices, mesh_axes)
     raise InputError("program", spec.kind, "a workload, a function, a file or a torch factory")

@@ -1,4 +1,4 @@
-"""A program ready to be lowered: a function, the shapes it takes, and where they lie on the target's devices."""
+"""A program ready to be lowered (a function, its shapes, their places), and the choices a training step leaves open."""
 
 from __future__ import annotations
 
@@ -9,19 +9,42 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
+KEPT = ("query_proj", "key_proj", "value_proj", "context", "out_proj", "mlpwo")  # "selective" keeps these and dots
+BLOCK = 512  # rows of a block of queries and keys; MaxText's default (configs/base.yml, 2025-06)
 
-class UnsupportedOp(Exception):
-    """An operation of the user's program that has no translation to XLA."""
 
-    def __init__(self, op: str, source: str, hint: str) -> None:
-        self.op, self.source, self.hint = op, source, hint
-        at = f" at {source}" if source else ""
-        super().__init__(f"{op}{at} has no translation to XLA; {hint}")
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """What the backward pass finds of the forward: ``none`` (all kept), ``dots``, or only what is named."""
+
+    policy: str = "named"  # "none", "dots" or "named"
+    keep: tuple[str, ...] = ()
+    offload: tuple[str, ...] = ()
+
+
+RECOMPUTE = {
+    "none": Recompute("none"),
+    "selective": Recompute("dots"),
+    "full": Recompute(),
+    "offload": Recompute(offload=("decoder_layer_input",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a training step is run: everything that changes its time and memory and not what it computes."""
+
+    micro_batch: int  # samples of one device at a time
+    recompute: Recompute = RECOMPUTE["none"]
+    accumulate: int = 1  # micro-batches before the update
+    platform: str = "tpu"  # whose attention kernel: "tpu" is splash, "cudnn" is cuDNN's, others the compiler's own
+    block_size: int = BLOCK  # of the splash kernel
+    chunked_loss: bool = True  # logits a chunk at a time and computed again, or all at once and kept
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the worker lowers and compiles. Shapes carry their shardings, so `lower` needs nothing else."""
+    """What is lowered and compiled. Shapes carry their shardings, so `lower` needs nothing else."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]  # pytrees of jax.ShapeDtypeStruct

@@ -11,9 +11,9 @@ from typing import Any
 
 import jax
 
-from chipwise.compiled.programs.placement import build_mesh, out_placed, placed, shapes_of
-from chipwise.compiled.programs.program import Program
+from chipwise.compiled.loaders.placement import build_mesh, out_placed, placed, shapes_of
 from chipwise.errors import InputError
+from chipwise.programs.program import Program
 
 _RETURNS = '(step, args) or {"step": ..., "args": (...)} with optional shardings, axes, donate, varies, choices'
 _KEYS = {"step", "args", "shardings", "out_shardings", "donate", "axes", "varies", "choices"}

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.export
 
-from chipwise.compiled.programs.placement import build_mesh, placed
-from chipwise.compiled.programs.program import Program
-from chipwise.compiled.programs.stablehlo import donated, load_module, needs_x64, parse_module
+from chipwise.compiled.loaders.placement import build_mesh, placed
+from chipwise.compiled.loaders.stablehlo import donated, load_module, needs_x64, parse_module
 from chipwise.errors import BrokenFile, InputError
+from chipwise.programs.program import Program
 
 _BYTECODE = b"ML\xefR"  # how MLIR bytecode begins
 _TEXT_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")

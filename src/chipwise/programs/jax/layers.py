@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
-from chipwise.compiled.programs.attention import Attend
-from chipwise.compiled.programs.collectives import Grid, gathered, split_sequence, whole_sequence
-from chipwise.compiled.programs.weights import kv_heads
+from chipwise.programs.jax.attention import Attend
+from chipwise.programs.jax.collectives import Grid, gathered, split_sequence, whole_sequence
+from chipwise.programs.jax.weights import kv_heads
 from chipwise.workload.model import Model
 
 Weights = dict[str, Any]

@@ -14,12 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from chipwise.compiled.programs.collectives import AXES, BATCH, Grid, summed
-from chipwise.compiled.programs.optimizer import STAND_INS, accumulated, updated
-from chipwise.compiled.programs.program import Program
-from chipwise.compiled.programs.transformer import cross_entropy, grid_of, recomputed
-from chipwise.compiled.reference import Recompute
 from chipwise.errors import Refusal
+from chipwise.programs.jax.collectives import AXES, BATCH, Grid, summed
+from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
+from chipwise.programs.jax.transformer import cross_entropy, dtype_of, grid_of, recomputed
+from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Conv, Model, Train
 
 MOMENTUM = 0.9  # of the running statistics (torchvision's batch norm)
@@ -69,23 +68,15 @@ def blocks(model: Model) -> tuple[Conv, tuple[Block, ...]]:
     return stem, tuple(out)
 
 
-def training_step(
-    model: Model,
-    train: Train,
-    mesh: Mesh,
-    micro_batch: int,
-    recompute: Recompute,
-    accumulate: int = 1,
-    joined: bool = False,
-) -> Program:
+def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution, joined: bool = False) -> Program:
     """The step as a program: (state, batch) -> (state, loss); `joined` takes batch statistics over all devices."""
-    grid = grid_of(mesh, "float32" if train.precision == "fp32" else "bfloat16", 1)
+    grid = grid_of(mesh, dtype_of(train.precision), 1)
     if grid.tensor > 1:
         raise Refusal(
             f"the reference program of {model.name} splits the batch, not its channels: tensor({grid.tensor}) must be 1"
         )
     stem, body = blocks(model)
-    dtype = "bfloat16" if train.state_precision == "bf16" else "float32"
+    dtype = dtype_of(train.state_precision)
     weights = {
         "stem": _shapes(stem, dtype),
         "blocks": [_block_shapes(b, dtype) for b in body],
@@ -93,15 +84,16 @@ def training_step(
         "head_bias": jax.ShapeDtypeStruct((model.classes,), dtype),
     }
     state = {"weights": weights, "moments": [weights] * train.optimizer_states, "running": _statistics(weights)}
-    samples = micro_batch * accumulate * grid.batch
+    samples = execution.micro_batch * execution.accumulate * grid.batch
     batch = {
         "images": jax.ShapeDtypeStruct((samples, model.image, model.image, model.channels), jnp.bfloat16),
         "classes": jax.ShapeDtypeStruct((samples,), jnp.int32),
     }
-    loss = _loss(stem, body, grid, recompute, joined)
+    loss = _loss(stem, body, grid, execution.recompute, joined)
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
-        (value, seen), grads = accumulated(jax.value_and_grad(loss, has_aux=True), state["weights"], batch, accumulate)
+        differentiated = jax.value_and_grad(loss, has_aux=True)
+        (value, seen), grads = accumulated(differentiated, state["weights"], batch, execution.accumulate)
         grads = jax.tree.map(lambda g: summed(g, grid, BATCH), grads)
         seen = jax.tree.map(lambda s: summed(s / grid.batch, grid, BATCH), seen)
         running = jax.tree.map(lambda r, s: MOMENTUM * r + (1 - MOMENTUM) * s, state["running"], seen)

@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from chipwise.compiled.programs.attention import BLOCK, attention
-from chipwise.compiled.programs.collectives import Grid, gathered, whole_sequence
-from chipwise.compiled.programs.layers import (
+from chipwise.errors import Refusal
+from chipwise.programs.jax.attention import attention
+from chipwise.programs.jax.collectives import Grid, gathered, whole_sequence
+from chipwise.programs.jax.layers import (
     Part,
     attended,
     by_heads,
@@ -30,9 +31,9 @@ from chipwise.compiled.programs.layers import (
     qkv,
     residual,
 )
-from chipwise.compiled.programs.program import Program
-from chipwise.compiled.programs.quantised import restored, stored
-from chipwise.compiled.programs.transformer import (
+from chipwise.programs.jax.quantised import restored, stored
+from chipwise.programs.jax.transformer import (
+    dtype_of,
     embedded,
     grid_of,
     head_dim,
@@ -45,8 +46,8 @@ from chipwise.compiled.programs.transformer import (
     uses_rotary,
     weights_tree,
 )
-from chipwise.compiled.programs.weights import Kind, Segment, kv_heads, segments
-from chipwise.errors import Refusal
+from chipwise.programs.jax.weights import Kind, Segment, kv_heads, segments
+from chipwise.programs.program import BLOCK, Program
 from chipwise.workload.model import Model
 
 FEW = 16  # rows times experts each goes to, up to which single experts are read; unrolled, so not many
@@ -70,7 +71,7 @@ class Serving:
     @property
     def dtype(self) -> str:
         """What is computed in."""
-        return "float32" if self.precision == "fp32" else "bfloat16"
+        return dtype_of(self.precision)
 
     def grid(self, tokens: int) -> Grid:
         """The mesh, for so many tokens of each sequence at a time."""
