@@ -154,7 +154,7 @@ def test_a_worker_that_says_nothing_is_stopped(monkeypatch):
 
 
 def test_the_suites_are_those_of_points():
-    from chipwise.bench.point import SUITES
     from chipwise.cli import bench
+    from chipwise.ops.point import SUITES
 
     assert tuple(bench.SUITES) == SUITES and set(bench.PLATFORMS) == {"auto", *session.PLATFORMS}

@@ -14,7 +14,7 @@ from chipwise.cli.blocks import ASCII
 from chipwise.units import format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.bench.point import Measurement
+    from chipwise.bench.measurement import Measurement
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from chipwise.bench.point import Point
 from chipwise.errors import InputError
+from chipwise.ops.point import Point
 from chipwise.workload.cnn import resnet_convs
 
 WIDTH: Mapping[str, int] = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}  # bytes of an element

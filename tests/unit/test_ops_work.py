@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.bench.point import KINDS, Point
-from chipwise.bench.work import WIDTH, patch_side, work_of
 from chipwise.errors import InputError
+from chipwise.ops.point import KINDS, Point
+from chipwise.ops.work import WIDTH, patch_side, work_of
 from chipwise.workload.params import count
 from chipwise.workload.presets import preset
 
