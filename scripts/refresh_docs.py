@@ -109,7 +109,7 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
 def usable() -> set[str]:
     """The compilers that can be used here."""
     sys.path.insert(0, str(ROOT / "src"))
-    from chipwise.compiled.versions import installed
+    from chipwise.compiled.worker.versions import installed
 
     return {each.toolchain.id for each in installed() if each.usable}
 

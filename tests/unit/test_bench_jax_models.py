@@ -9,8 +9,8 @@ import pytest
 
 from chipwise.bench.frameworks.interface import Unsupported
 from chipwise.bench.frameworks.jax_device import JaxFramework, open_jax
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
 
 pytestmark = pytest.mark.thorough
 

@@ -16,13 +16,13 @@ from chipwise.bench.file import read
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.plan import DECODERS
 from chipwise.bench.plan import spread as sizes_over
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
 from chipwise.calibrate.bench import chip_of, learn, pooled
 from chipwise.calibrate.bench_steps import EXPECTED, nonnegative
 from chipwise.catalog import load
 from chipwise.catalog.measured import packaged_folder
 from chipwise.errors import InputError, Refusal
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
 from chipwise.predict.learnt import Learnt
 from chipwise.predict.point_memory import predict_peak, training_peak
 from chipwise.predict.points import point_id, predict_point, terms

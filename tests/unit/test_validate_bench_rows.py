@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.bench.point import COLUMNS, KINDS
+from chipwise.bench.measurement import COLUMNS
 from chipwise.catalog import load
 from chipwise.errors import InputError, Refusal
+from chipwise.ops.point import KINDS
 from chipwise.predict.points import point_id, predict_point
 from chipwise.units import GiB
 from chipwise.validate.bench_rows import flag, framework_of, number, point_of

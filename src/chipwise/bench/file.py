@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import COLUMNS, KINDS, MORE_COLUMNS, Measurement, Point, Summary, Watched
+from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS, Measurement, Summary, Watched
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.ops.point import KINDS, Point
 from chipwise.units import GiB
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import exp, log
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import SUITES, Point
-from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.errors import InputError
+from chipwise.ops.point import SUITES, Point
+from chipwise.ops.work import WIDTH, decoder_weights, work_of
 
 SIZES = ("tiny", "quick", "full")
 FITS = 0.6  # of the memory that a point may need by the estimate here

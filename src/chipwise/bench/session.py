@@ -26,9 +26,10 @@ from chipwise.bench.file import (
     write,
 )
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import Measurement, Point
+from chipwise.bench.measurement import Measurement
 from chipwise.bench.worker import ANEW, Job
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import Point
 
 PLATFORMS = ("cuda", "rocm", "tpu", "cpu")
 OPENERS = {

@@ -15,11 +15,12 @@ from statistics import median
 import numpy as np
 
 from chipwise.bench.file import BenchFile
-from chipwise.bench.point import Measurement, Point
+from chipwise.bench.measurement import Measurement
 from chipwise.calibrate.bench_kernels import kernel_table
 from chipwise.calibrate.bench_steps import step_fit
 from chipwise.catalog import Chip, load
 from chipwise.errors import InputError, Refusal
+from chipwise.ops.point import Point
 from chipwise.predict.learnt import Learnt, Step, Table
 from chipwise.predict.point_memory import training_peak, way
 from chipwise.predict.points import KERNELS, point_id, step_name, terms

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.bench.point import Point
 from chipwise.catalog import Chip
+from chipwise.ops.point import Point
 from chipwise.predict.gaussian import Process, fit, folds
 from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.learnt import Table

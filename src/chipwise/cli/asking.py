@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Accelerators, parse
-from chipwise.compiled.check import Question
+from chipwise.compiled.check.check import Question
+from chipwise.compiled.check.tune import Alternative
 from chipwise.compiled.job import Job, Option, Refused, Spec
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.tune import Alternative
 from chipwise.errors import DoesNotFit, InputError, Refusal
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read(
     flags: Mapping[str, str | None],
 ) -> CheckRequest:
     """The questions that the arguments ask; every failure is one line."""
-    from chipwise.compiled.resolve import program_spec
+    from chipwise.compiled.check.resolve import program_spec
 
     targets = _targets(on)
     options: dict[str, Option] = dict(_pairs("--option", option))

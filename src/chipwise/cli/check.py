@@ -23,9 +23,9 @@ from chipwise.cli.options import (
 if TYPE_CHECKING:
     from chipwise.cli.asking import CheckRequest
     from chipwise.compiled.cache import Cache
-    from chipwise.compiled.check import Question, Report, Row
-    from chipwise.compiled.process import Limits
-    from chipwise.compiled.tune import Tuning
+    from chipwise.compiled.check.check import Question, Report, Row
+    from chipwise.compiled.check.tune import Tuning
+    from chipwise.compiled.worker.process import Limits
 
 EXAMPLES = """\b
 Examples:
@@ -159,8 +159,8 @@ def check(
     from chipwise.catalog.calibration import shipped
     from chipwise.cli import asking, check_records
     from chipwise.cli.check_blocks import blocks, tuning_blocks
-    from chipwise.compiled.check import answer
-    from chipwise.compiled.check import check as run
+    from chipwise.compiled.check.check import answer
+    from chipwise.compiled.check.check import check as run
     from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
@@ -182,7 +182,7 @@ def check(
 
 
 def _limits(seconds: str | None, memory: str | None) -> Limits:
-    from chipwise.compiled.process import Limits
+    from chipwise.compiled.worker.process import Limits
     from chipwise.errors import InputError
     from chipwise.units import parse_duration
 
@@ -235,8 +235,8 @@ def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
 def _tuned(asked: CheckRequest, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
     from dataclasses import replace
 
+    from chipwise.compiled.check.tune import choice_alternatives, option_alternatives, tune
     from chipwise.compiled.job import Compiled, Job
-    from chipwise.compiled.tune import choice_alternatives, option_alternatives, tune
 
     out = []
     for row in found.rows:

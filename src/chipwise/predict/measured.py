@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from chipwise.bench.point import Point
-from chipwise.bench.work import IMAGE
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.errors import InputError, Refusal
+from chipwise.ops.point import Point
+from chipwise.ops.work import IMAGE
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.layouts import Layout
 from chipwise.predict.learnt import Learnt, kept

@@ -7,8 +7,8 @@ hand on `bench.frameworks.torch_decoder`; within 1 % of an H200's allocator on e
 
 from __future__ import annotations
 
-from chipwise.bench.point import Point
-from chipwise.bench.work import WIDTH, decoder_weights
+from chipwise.ops.point import Point
+from chipwise.ops.work import WIDTH, decoder_weights
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.learnt import Learnt
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.bench.point import Point
-from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.catalog import Chip
 from chipwise.errors import Refusal
+from chipwise.ops.point import Point
+from chipwise.ops.work import WIDTH, decoder_weights, work_of
 from chipwise.predict.kernels import ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
 
 Array = NDArray[np.float64]

@@ -9,9 +9,9 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.bench.point import Point
 from chipwise.catalog import Chip
 from chipwise.errors import Refusal
+from chipwise.ops.point import Point
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.learnt import Learnt, Step, Table
 from chipwise.predict.point_terms import (

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipwise.bench.point import KINDS, Point
 from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError, Refusal
+from chipwise.ops.point import KINDS, Point
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.learnt import Learnt, kept
 from chipwise.predict.point_memory import predict_peak

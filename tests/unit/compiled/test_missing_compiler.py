@@ -9,11 +9,11 @@ from chipwise.catalog.calibration import shipped
 from chipwise.catalog.names import parse
 from chipwise.cli.check_blocks import blocks
 from chipwise.cli.check_records import report
-from chipwise.compiled import versions
 from chipwise.compiled.cache import Cache
-from chipwise.compiled.check import Question, check
+from chipwise.compiled.check.check import Question, check
 from chipwise.compiled.job import Job, Spec
 from chipwise.compiled.targets import target_of
+from chipwise.compiled.worker import versions
 from chipwise.cost.port_check import read_check
 from chipwise.errors import ChipwiseError, MissingCompiler
 from chipwise.present.blocks import Text

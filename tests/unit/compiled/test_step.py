@@ -13,8 +13,8 @@ from chipwise.catalog.calibration import shipped
 from chipwise.compiled.job import Compiled, Job
 from chipwise.compiled.prediction import compiled_prediction, parts_of
 from chipwise.compiled.reference import mesh_of, training_job
-from chipwise.compiled.schedule import Collective, Loop, Op, Schedule
-from chipwise.compiled.step import UNSCORED, compiled_step
+from chipwise.compiled.timing.schedule import Collective, Loop, Op, Schedule
+from chipwise.compiled.timing.step import UNSCORED, compiled_step
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.predict.layouts import Layout
 from chipwise.predict.prediction import predict

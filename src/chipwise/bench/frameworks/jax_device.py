@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.bench.frameworks.interface import Case, Device, Framework, OutOfMemory
 from chipwise.bench.frameworks.jax_probe import installed, memory_stats, probe, runtime_version
-from chipwise.bench.point import KINDS, Point
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import KINDS, Point
 
 if TYPE_CHECKING:
     from chipwise.bench.frameworks.jax_common import Context

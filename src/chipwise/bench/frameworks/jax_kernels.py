@@ -25,8 +25,8 @@ from chipwise.bench.frameworks.jax_common import (
     require_tf32,
     sets_for,
 )
-from chipwise.bench.point import Point
-from chipwise.bench.work import WIDTH
+from chipwise.ops.point import Point
+from chipwise.ops.work import WIDTH
 
 EPSILON = 1e-5
 BETA1, BETA2, LEARNING_RATE, WEIGHT_DECAY, ADAM_EPSILON = 0.9, 0.95, 3e-4, 0.1, 1e-8

@@ -39,8 +39,8 @@ from chipwise.bench.frameworks.jax_optim import (
     seeded,
     threaded,
 )
-from chipwise.bench.point import Point
-from chipwise.bench.work import head_width
+from chipwise.ops.point import Point
+from chipwise.ops.work import head_width
 
 ROPE_BASE = 500_000.0
 BATCHES = 4  # of different tokens, in turn

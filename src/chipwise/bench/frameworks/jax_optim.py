@@ -25,7 +25,7 @@ from chipwise.bench.frameworks.jax_common import (
     widened,
 )
 from chipwise.bench.frameworks.jax_kernels import BETA1, adamw
-from chipwise.bench.point import Point
+from chipwise.ops.point import Point
 
 Loss = Callable[..., Array]
 

@@ -28,8 +28,8 @@ from chipwise.bench.frameworks.jax_common import (
     widened,
 )
 from chipwise.bench.frameworks.jax_optim import Reference, cross_entropy, seeded, threaded, zeros_like
-from chipwise.bench.point import Point
-from chipwise.bench.work import CLASSES, IMAGE
+from chipwise.ops.point import Point
+from chipwise.ops.work import CLASSES, IMAGE
 
 STAGES = (3, 4, 6, 3)
 EXPANSION = 4

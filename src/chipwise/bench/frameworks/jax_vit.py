@@ -26,8 +26,8 @@ from chipwise.bench.frameworks.jax_common import (
     widened,
 )
 from chipwise.bench.frameworks.jax_optim import Reference, adamw_state, adamw_step, cross_entropy, seeded, threaded
-from chipwise.bench.point import Point
-from chipwise.bench.work import CLASSES, IMAGE, head_width, patch_side
+from chipwise.ops.point import Point
+from chipwise.ops.work import CLASSES, IMAGE, head_width, patch_side
 
 NORM_EPSILON = 1e-6
 BATCHES = 2  # of different images, in turn
