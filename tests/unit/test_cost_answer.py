@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.economics import at, economics, site
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.serving.comparer import ServingComparer
@@ -25,7 +25,7 @@ CALM = {"failure_chip_hour": 0.0, "spot_per_hour": 0.0, "checkpoint_gb_s_node": 
 
 @pytest.fixture(scope="module")
 def rows():
-    place = TrainingComparer(RUN, Terms(), Knowledge(shipped(), today=TODAY))
+    place = TrainingComparer(RUN, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     return {name: place.evaluate(Candidate.read(name)) for name in ("h100:64", "v5p:64", "v7x:64", "mi300x:64")}
 
 
@@ -194,7 +194,9 @@ def test_years_that_make_no_sense_are_refused(rows, years):
 
 def test_gpus_are_rented_in_whole_instances():
     run = replace(RUN, train=replace(RUN.train, global_batch=480))
-    place = TrainingComparer(run, Terms(), Knowledge(shipped(), chosen(listed(), "lambda"), today=TODAY))
+    place = TrainingComparer(
+        run, Terms(), Knowledge(load_calibration(bench=False), chosen(listed(), "lambda"), today=TODAY)
+    )
     row = place.evaluate(Candidate.read("h100:12"))
     got = state_cost(row, asked(book=chosen(listed(), "lambda"), know=CALM))
     term = got.on("on demand")
@@ -205,9 +207,9 @@ def test_gpus_are_rented_in_whole_instances():
 
 def small(name, **changes):
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024}")
-    row = TrainingComparer(run, Terms(), Knowledge(shipped(), changes.get("book", listed()), today=TODAY)).evaluate(
-        Candidate.read(name)
-    )
+    row = TrainingComparer(
+        run, Terms(), Knowledge(load_calibration(bench=False), changes.get("book", listed()), today=TODAY)
+    ).evaluate(Candidate.read(name))
     return row, state_cost(row, asked(**changes))
 
 
@@ -247,7 +249,9 @@ def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
 def test_a_price_of_accelerators_without_their_host_says_so():
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
     book = chosen(listed(), "gcp")
-    row = TrainingComparer(run, Terms(), Knowledge(shipped(), book, today=TODAY)).evaluate(Candidate.read("v100:8"))
+    row = TrainingComparer(run, Terms(), Knowledge(load_calibration(bench=False), book, today=TODAY)).evaluate(
+        Candidate.read("v100:8")
+    )
     notes = " ".join(state_cost(row, asked(book=book)).notes)
     assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
 
@@ -271,7 +275,7 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     work = load_serving(
         "model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}"
     )
-    market = ServingComparer.of(work, Terms(), Knowledge(shipped(), today=TODAY))
+    market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, asked(know=CALM)).on("on demand")
     each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))

@@ -189,14 +189,14 @@ def _ask(work: Workload, acc: Accelerators, layout: str | None, mode: str, optio
 
 def _layout(work: Workload, acc: Accelerators, layout: str | None) -> Layout:
     """The layout named, or the fastest that the reference programs can run."""
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.layout import search
     from chipwise.layout.named import read_layout
     from chipwise.predict.setup import named_stack
 
     if layout is not None:
-        return read_layout(layout, work, acc, shipped(), named_stack(work))
-    found = search(work, acc, shipped(), named_stack(work), 200)
+        return read_layout(layout, work, acc, load_calibration(bench=False), named_stack(work))
+    found = search(work, acc, load_calibration(bench=False), named_stack(work), 200)
     plain = [each.layout for each in (found.best, *found.top) if each.layout.pp == 1 and each.layout.cp == 1]
     return plain[0] if plain else found.best.layout
 
@@ -225,7 +225,7 @@ def _serving(work: Workload, acc: Accelerators, tensor: int, mode: str, options:
 
 
 def _workload_alternatives(work: Workload, question: Question, options: Mapping[str, Option]) -> list[Alternative]:
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.layout import search
     from chipwise.predict.layouts import RECOMPUTE, parse_layout
     from chipwise.predict.setup import named_stack
@@ -233,7 +233,7 @@ def _workload_alternatives(work: Workload, question: Question, options: Mapping[
     t, m, acc = work.train, work.model, question.accelerators
     now = parse_layout(question.layout, acc.count, t.global_batch, m.layers, m.heads)
     others = [replace(now, recompute=each) for each in RECOMPUTE if each != now.recompute]
-    found = search(work, acc, shipped(), named_stack(work), 50)
+    found = search(work, acc, load_calibration(bench=False), named_stack(work), 50)
     others += [each.layout for each in found.top if each.layout.pp == 1 and each.layout.cp == 1][: _OTHERS + 1]
     out = []
     for each in dict.fromkeys(others):

@@ -156,7 +156,7 @@ def check(
     padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't or
     their compiler is missing here, 2 for input that can't be used, or if no target's compiler is here.
     """
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.cli import asking, check_records
     from chipwise.cli.check_blocks import blocks, tuning_blocks
     from chipwise.compiled.check.check import answer
@@ -167,8 +167,12 @@ def check(
     asked = asking.read(program, on, option or [], axes, choose or [], size or [], torch, layout, mode, flags)
     limits = _limits(limit_seconds, limit_memory)
     with _cache(no_cache) as cache, _progress(len(asked.questions)) as shown:
-        found = run(asked.program, asked.kind, asked.questions, shipped(), limits, shown, cache)
-        tunings = _tuned(asked, found, lambda q: answer(q, shipped(), limits, shown, cache), tune_limit) if tune else ()
+        found = run(asked.program, asked.kind, asked.questions, load_calibration(bench=False), limits, shown, cache)
+        tunings = (
+            _tuned(asked, found, lambda q: answer(q, load_calibration(bench=False), limits, shown, cache), tune_limit)
+            if tune
+            else ()
+        )
         if dump is not None:
             _dump(found, dump, cache)
     if output == "json":

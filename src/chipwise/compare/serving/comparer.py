@@ -96,9 +96,7 @@ class ServingComparer:
 
     def target(self, chip: Chip) -> ServingTarget:
         """Where the workload is served."""
-        return serving_target(
-            self.workload, chip, self.knowledge.calibration, self.knowledge.serving, self.workload.serve.stack
-        )
+        return serving_target(self.workload, chip, self.knowledge.calibration, self.workload.serve.stack)
 
     def requests(self, at: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""

@@ -166,7 +166,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
     """What the comparison took for granted."""
     s, job = comparer.workload.serve, comparer.demand.kind == "job"
     stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
-    calibration = comparer.knowledge.serving
+    calibration = comparer.knowledge.calibration.serving
     first = rows[0].served.simulation.requests
     tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
     said = [

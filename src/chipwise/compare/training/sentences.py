@@ -136,7 +136,7 @@ def _without_price(rows: Sequence[TrainingRow], pick: TrainingRow) -> str:
 
 def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
     """What the comparison took for granted."""
-    calibration = comparer.knowledge.calibration
+    calibration = comparer.knowledge.calibration.training
     t = comparer.workload.train
     stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
     said = [

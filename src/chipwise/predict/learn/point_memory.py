@@ -10,7 +10,7 @@ from __future__ import annotations
 from chipwise.ops.point import Point
 from chipwise.ops.work import WIDTH, decoder_weights
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.learnt import Learnt
+from chipwise.predict.learn.bench_calibration import BenchCalibration
 
 WORKSPACE = 70e6  # bytes that cuBLAS keeps for itself (H200, PyTorch 2.11: 64 to 90 MB, 2026-11-15)
 FP32 = 4.0
@@ -47,16 +47,16 @@ def way(point: Point) -> str:
     return "compiled" if point.compile else "eager"
 
 
-def predict_peak(point: Point, learnt: Learnt) -> Estimate:
+def predict_peak(point: Point, bench: BenchCalibration) -> Estimate:
     """Bytes that a training step holds at most: bookkeeping times what measured steps held over theirs."""
     counted = training_peak(point)
-    middle, low, high = learnt.peaks.get(way(point), UNMEASURED)
+    middle, low, high = bench.peaks.get(way(point), UNMEASURED)
     return Estimate(
         counted * middle,
         counted * low,
         counted * high,
         "modelled",
-        f"bookkeeping, corrected by steps measured with {learnt.framework}"
-        if way(point) in learnt.peaks
+        f"bookkeeping, corrected by steps measured with {bench.framework}"
+        if way(point) in bench.peaks
         else "bookkeeping; no such step was measured",
     )

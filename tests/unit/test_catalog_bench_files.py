@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.catalog import measured
-from chipwise.catalog.measured import SCHEMA, kept, packaged_folder, read, user_folder, write
+from chipwise.catalog import bench_files
+from chipwise.catalog.bench_files import SCHEMA, packaged_folder, read, user_folder, write
+from chipwise.catalog.calibration import Bench
 from chipwise.errors import BrokenFile, InputError
 
 NAME = "h200-torch-2026-11-20.json"
@@ -110,36 +111,36 @@ def test_a_calibration_is_written_whole_or_not_at_all(data, monkeypatch):
 
 
 def test_the_users_newest_wins_over_the_packages(data):
-    assert [raw["source"] for raw in measured.measured("h200")] == ["h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"]
+    assert [raw["source"] for raw in bench_files.read_all("h200")] == ["h200-1.json.gz, h200-2.json.gz, h200-3.json.gz"]
     for date in ("2026-11-20", "2026-12-01", "2026-11-30"):
         write(data, document(date=date, source=date))
-    assert [raw["source"] for raw in measured.measured("h200")][:3] == ["2026-12-01", "2026-11-30", "2026-11-20"]
+    assert [raw["source"] for raw in bench_files.read_all("h200")][:3] == ["2026-12-01", "2026-11-30", "2026-11-20"]
 
 
 def test_the_users_wins_though_the_packages_is_newer(data):
     write(data, document(date="2020-01-01", source="mine"))
-    assert measured.measured("h200")[0]["source"] == "mine"
+    assert bench_files.read_all("h200")[0]["source"] == "mine"
 
 
 def test_a_calibration_is_of_one_chip_and_one_framework(data):
     write(data, document(framework="jax", source="through jax"))
     write(data, document(chip="h100", source="of an h100"))
-    assert measured.measured("h200", "jax")[0]["source"] == "through jax"
-    assert measured.measured("h100")[0]["source"] == "of an h100" and measured.measured("h100", "jax") == []
-    assert measured.measured("h200")[0]["source"].startswith("h200-1.json.gz")
+    assert bench_files.read_all("h200", "jax")[0]["source"] == "through jax"
+    assert bench_files.read_all("h100")[0]["source"] == "of an h100" and bench_files.read_all("h100", "jax") == []
+    assert bench_files.read_all("h200")[0]["source"].startswith("h200-1.json.gz")
 
 
 def test_a_file_under_the_name_of_another_chip_is_refused(data):
     write(data, document(chip="h100")).rename(data / "b200-torch-2026-12-01.json")
     with pytest.raises(BrokenFile, match="it is of h100 with torch"):
-        measured.measured("b200")
+        bench_files.read_all("b200")
 
 
 def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
-    from chipwise.predict.learnt import Learnt, kept
+    from chipwise.predict.learn.bench_calibration import BenchCalibration, bench_calibration
 
-    whole = kept("h200", "torch")
-    few = Learnt(
+    whole = bench_calibration(Bench(used=True), "h200", "torch")
+    few = BenchCalibration(
         "h200",
         "torch",
         "2026-12-01",
@@ -150,7 +151,7 @@ def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
         {"gemm bf16 k=1 m=1 n=1": {"seconds": 1.0, "low": 0.9, "high": 1.1}},
     )
     write(data, few.as_json())
-    both = kept("h200", "torch")
+    both = bench_calibration(Bench(used=True), "h200", "torch")
     assert set(both.tables) == set(whole.tables) and set(both.steps) == set(whole.steps) and both.date == "2026-12-01"
     assert len(both.measured) == len(whole.measured) + 1 and both.source.startswith(
         "few.json; what it lacks from h200-1"
@@ -158,28 +159,30 @@ def test_a_calibration_of_few_points_leaves_what_only_older_ones_know(data):
 
 
 def test_a_calibration_that_lacks_a_part_is_told_as_a_broken_file(data):
-    from chipwise.predict.learnt import kept
+    from chipwise.predict.learn.bench_calibration import bench_calibration
 
-    raw = dict(measured.measured("h200")[0])
+    raw = dict(bench_files.read_all("h200")[0])
     for name in ("path", "schema", "peaks"):
         del raw[name]
     write(data, {**raw, "date": "2026-12-01"})
     with pytest.raises(BrokenFile, match=r"h200-torch-2026-12-01\.json.*whole calibration.*peaks"):
-        kept("h200", "torch")
+        bench_calibration(Bench(used=True), "h200", "torch")
 
 
 def test_other_files_in_the_folder_are_read_over(data):
     data.mkdir(parents=True)
     (data / "notes.txt").write_text("mine")
     (data / "h200-torch-2026-12-01.part").write_text("{")
-    assert list(kept()) == sorted(packaged_folder().glob("*.json"), key=lambda path: path.stem[-10:], reverse=True)
+    assert list(bench_files.all_files()) == sorted(
+        packaged_folder().glob("*.json"), key=lambda path: path.stem[-10:], reverse=True
+    )
 
 
 def test_a_broken_file_of_the_user_is_told_not_passed_over(data):
     write(data, document())
     (data / "h200-torch-2026-12-01.json").write_text("{")
     with pytest.raises(BrokenFile):
-        measured.measured("h200")
+        bench_files.read_all("h200")
 
 
 def test_what_comes_with_the_package_can_be_read():

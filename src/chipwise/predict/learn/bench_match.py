@@ -1,4 +1,4 @@
-"""What bench files taught of a chip, applied to a training step: a factor on the formulas, or the measurement itself.
+"""The bench calibration of a chip applied to a training step: a factor on the formulas, or the measurement itself.
 
 A workload's counterpart is the point that `bench` would measure of it: one micro-batch on one chip, with the optimiser
 states and the passes that the bench program has. How far the formulas are from that point is how far they are taken to
@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.calibration import Bench
 from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import Point
 from chipwise.ops.work import IMAGE
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.layouts import Layout
-from chipwise.predict.learnt import Learnt, kept
-from chipwise.predict.points import point_id, predict_point
+from chipwise.predict.learn.bench_calibration import BenchCalibration, bench_calibration
+from chipwise.predict.learn.points import point_id, predict_point
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
 
@@ -27,7 +28,7 @@ UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a ga
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BenchMatch:
     """What measurements say of a workload's counterpart on one chip, beside what formulas say of it."""
 
     step: Estimate
@@ -50,42 +51,42 @@ class Counterpart:
 
 
 Formula = Callable[[Workload, Layout], float]  # seconds of a step on one chip
-Finder = Callable[[Layout], Seen | None]
+Finder = Callable[[Layout], BenchMatch | None]
 
 
 @cache
-def learnt_at(chip: str, framework: str) -> Learnt | None:
-    """What was measured of a chip through a framework, by the user or by us."""
-    return kept(chip, framework)
+def bench_at(bench: Bench, chip: str, framework: str) -> BenchCalibration | None:
+    """What was measured of a chip through a framework, by the user or by us; its files are read once."""
+    return bench_calibration(bench, chip, framework)
 
 
-def finder(workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:
+def finder(bench: Bench, workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:
     """What measurements say of layouts of a workload; None where the chip wasn't measured under such a stack."""
-    learnt = learnt_at(acc.chip.id, stack.bench) if stack.bench else None
-    if learnt is None:
+    calibration = bench_at(bench, acc.chip.id, stack.bench) if stack.bench else None
+    if calibration is None:
         return None
-    known: dict[tuple[float, str], Seen | None] = {}
+    matches: dict[tuple[float, str], BenchMatch | None] = {}
 
-    def find(layout: Layout) -> Seen | None:
+    def find(layout: Layout) -> BenchMatch | None:
         key = (layout.micro_batch, layout.recompute)
-        if key not in known:
-            known[key] = _seen(counterpart(workload, layout, stack.compiled), acc.chip, learnt, formula)
-        found = known[key]
+        if key not in matches:
+            matches[key] = _match(counterpart(workload, layout, stack.compiled), acc.chip, calibration, formula)
+        match = matches[key]
         whole = layout.chips == 1 and workload.train.global_batch == layout.micro_batch
-        return found if found is None or whole else replace(found, exact=False)
+        return match if match is None or whole else replace(match, exact=False)
 
     return find
 
 
-def _seen(near: Counterpart | None, chip: Chip, learnt: Learnt, formula: Formula) -> Seen | None:
+def _match(near: Counterpart | None, chip: Chip, bench: BenchCalibration, formula: Formula) -> BenchMatch | None:
     if near is None:
         return None
     try:
-        step = predict_point(near.point, chip, learnt)
+        step = predict_point(near.point, chip, bench)
     except Refusal:  # no such kernels or steps were measured
         return None
     alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
-    return Seen(step, formula(near.workload, alone), near.same and point_id(near.point) in learnt.measured)
+    return BenchMatch(step, formula(near.workload, alone), near.same and point_id(near.point) in bench.measured)
 
 
 def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpart | None:

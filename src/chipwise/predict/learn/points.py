@@ -13,8 +13,8 @@ from chipwise.catalog import Chip
 from chipwise.errors import Refusal
 from chipwise.ops.point import Point
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.learnt import Learnt, Step, Table
-from chipwise.predict.point_terms import (
+from chipwise.predict.learn.bench_calibration import BenchCalibration, Step, Table
+from chipwise.predict.learn.point_terms import (
     Seconds,
     base_seconds,
     decode_terms,
@@ -38,26 +38,28 @@ def step_name(point: Point) -> str:
     return f"{point.kind}/{point.dtype}" + ("/compiled" if point.compile else "")
 
 
-def kernel_seconds(learnt: Learnt, chip: Chip, kind: str, points: Sequence[Point], floor: bool = True) -> Array:
+def kernel_seconds(
+    bench: BenchCalibration, chip: Chip, kind: str, points: Sequence[Point], floor: bool = True
+) -> Array:
     """Seconds of kernels of one kind and precision; without the floor, as they run inside a queue of work."""
-    table, _ = _table(learnt, kind, points[0].dtype)
+    table, _ = _table(bench, kind, points[0].dtype)
     base = base_seconds(chip, kind, points[0].dtype, table.coefficients, points)
     seconds = base * np.exp(table.process.at(features(kind, points, chip)))
     return np.asarray(np.maximum(seconds, table.floor_s)) if floor else seconds
 
 
-def _table(learnt: Learnt, kind: str, dtype: str) -> tuple[Table, str]:
+def _table(bench: BenchCalibration, kind: str, dtype: str) -> tuple[Table, str]:
     """The table of a kind, and the precision it is of; products of another rate have none to stand in."""
     for near in (dtype, ALIKE.get(dtype, dtype), *(NEAR.get(dtype, ()) if kind != "gemm" else ())):
-        if f"{kind}/{near}" in learnt.tables:
-            return learnt.tables[f"{kind}/{near}"], near
+        if f"{kind}/{near}" in bench.tables:
+            return bench.tables[f"{kind}/{near}"], near
     raise Refusal(
-        f"{kind} in {dtype} was not measured on {learnt.chip} with {learnt.framework}",
+        f"{kind} in {dtype} was not measured on {bench.chip} with {bench.framework}",
         "measure it with `chipwise bench kernels` and calibrate anew",
     )
 
 
-def terms(point: Point, chip: Chip, learnt: Learnt) -> dict[str, float]:
+def terms(point: Point, chip: Chip, bench: BenchCalibration) -> dict[str, float]:
     """The terms of a step by this chip's tables."""
     if point.kind == "decode":
         return decode_terms(point, chip)
@@ -65,7 +67,7 @@ def terms(point: Point, chip: Chip, learnt: Learnt) -> dict[str, float]:
         return image_terms(point, chip)
 
     def seconds(kind: str) -> Seconds:
-        return lambda points: kernel_seconds(learnt, chip, kind, points, floor=False)
+        return lambda points: kernel_seconds(bench, chip, kind, points, floor=False)
 
     return decoder_terms(point, chip, seconds("gemm"), seconds("sdpa_fwd"), seconds("sdpa_fwdbwd"))
 
@@ -77,50 +79,54 @@ def summed(step: Step, parts: dict[str, float], layers: int) -> float:
     return float((device**SHARP + host**SHARP) ** (1 / SHARP))
 
 
-def predict_point(point: Point, chip: Chip, learnt: Learnt) -> Estimate:
+def predict_point(point: Point, chip: Chip, bench: BenchCalibration) -> Estimate:
     """Seconds of a point: as measured where the very point was, otherwise by tables and coefficients."""
-    found = learnt.measured.get(point_id(point))
+    found = bench.measured.get(point_id(point))
     if found is not None:
         return Estimate(
             found["seconds"],
             found["low"],
             found["high"],
             "measured",
-            f"by {found.get('source', learnt.source)} with {learnt.framework}",
+            f"by {found.get('source', bench.source)} with {bench.framework}",
         )
     if point.kind in KERNELS:
-        value = float(kernel_seconds(learnt, chip, point.kind, [point])[0])
-        table, of = _table(learnt, point.kind, point.dtype)
+        value = float(kernel_seconds(bench, chip, point.kind, [point])[0])
+        table, of = _table(bench, point.kind, point.dtype)
         low, high = -LEVEL_SPREADS * table.process.spread, LEVEL_SPREADS * table.process.spread
         points, error, mode = table.points, f"{table.error:.1%} off when left out", point.compile
     else:
-        step, of, mode = _step(learnt, point)
-        value = summed(step, terms(point, chip, learnt), point.sizes.get("layers", 50))
+        step, of, mode = _step(bench, point)
+        value = summed(step, terms(point, chip, bench), point.sizes.get("layers", 50))
         (low, high), points = step.spread, step.points
         error = "too few to tell the error" if step.error is None else f"{step.error:.1%} off when left out"
     if of not in (point.dtype, ALIKE.get(point.dtype)):
-        low, high, error = WIDER * low, WIDER * high, f"{error}; of {of}, since none of {point.dtype} was learnt"
+        low, high, error = WIDER * low, WIDER * high, f"{error}; of {of}, since none of {point.dtype} was calibrated"
     if mode != point.compile:
         ways = ("compiled", "eager") if mode else ("eager", "compiled")
-        low, high, error = WIDER * low, WIDER * high, f"{error}; of {ways[0]} steps, since no {ways[1]} one was learnt"
+        low, high, error = (
+            WIDER * low,
+            WIDER * high,
+            f"{error}; of {ways[0]} steps, since no {ways[1]} one was calibrated",
+        )
     return Estimate(
         value,
         value * exp(low),
         value * exp(high),
         "modelled",
-        f"{points} measured points of {point.kind} ({learnt.framework}, {learnt.date}), {error}",
+        f"{points} measured points of {point.kind} ({bench.framework}, {bench.date}), {error}",
     )
 
 
-def _step(learnt: Learnt, point: Point) -> tuple[Step, str, bool]:
+def _step(bench: BenchCalibration, point: Point) -> tuple[Step, str, bool]:
     """The coefficients of a step, the precision they are of, and whether of a compiled one."""
     for mode in (point.compile, not point.compile):
         for dtype in (point.dtype, *NEAR.get(point.dtype, ())):
             name = step_name(replace(point, dtype=dtype, compile=mode))
-            if name in learnt.steps:
-                return learnt.steps[name], dtype, mode
+            if name in bench.steps:
+                return bench.steps[name], dtype, mode
     raise Refusal(
-        f"{step_name(point)} was not measured on {learnt.chip} with {learnt.framework}",
+        f"{step_name(point)} was not measured on {bench.chip} with {bench.framework}",
         "measure it with `chipwise bench` and calibrate anew",
     )
 

@@ -1,6 +1,6 @@
-"""What a bench file taught of one chip under one framework: tables for kernels, coefficients for steps.
+"""The calibration of one chip under one framework from bench files: tables for kernels, coefficients for steps.
 
-`calibrate bench` writes it; `predict.points` reads it. Times of kernels are a formula of the chip times what the
+`calibrate bench` writes it; `learn.points` reads it. Times of kernels are a formula of the chip times what the
 measured points nearby say; times of steps are sums of such kernels and of streams through memory, with coefficients.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.measured import measured
+from chipwise.catalog.calibration import Bench
 from chipwise.errors import BrokenFile
-from chipwise.predict.gaussian import Process
 from chipwise.predict.kernels import KernelCoefficients
+from chipwise.predict.learn.gp import Process
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class BenchCalibration:
     """Everything from one bench file about one framework."""
 
     chip: str
@@ -79,7 +79,7 @@ class Learnt:
     measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # by "eager" and "compiled": what training held over what bookkeeping counts (median, least, most)
     peaks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)  # steps that could not be learnt, and why
+    left_out: Mapping[str, str] = field(default_factory=dict)  # steps that could not be fitted, and why
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -97,7 +97,7 @@ class Learnt:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Learnt:
+    def from_json(cls, raw: Mapping[str, Any]) -> BenchCalibration:
         """What `as_json` gave."""
         return cls(
             raw["chip"],
@@ -113,24 +113,25 @@ class Learnt:
         )
 
 
-def kept(chip: str, framework: str) -> Learnt | None:
+def bench_calibration(bench: Bench, chip: str, framework: str) -> BenchCalibration | None:
     """What is known of a chip under a framework: the newest calibration, and what only older ones know."""
-    found = [_read(raw) for raw in measured(chip, framework)]
-    if not found:
+    calibrations = [_read(raw) for raw in bench.of(chip, framework)]
+    if not calibrations:
         return None
 
     def all_of(name: str) -> dict[str, Any]:
-        return {key: value for each in reversed(found) for key, value in getattr(each, name).items()}
+        return {key: value for one in reversed(calibrations) for key, value in getattr(one, name).items()}
 
     points = {
-        key: {**value, "source": f"{each.source} on {each.date}"}
-        for each in reversed(found)
-        for key, value in each.measured.items()
+        key: {**value, "source": f"{one.source} on {one.date}"}
+        for one in reversed(calibrations)
+        for key, value in one.measured.items()
     }
-    older = ", ".join(dict.fromkeys(each.source for each in found[1:]))
+    newest = calibrations[0]
+    older = ", ".join(dict.fromkeys(one.source for one in calibrations[1:]))
     return replace(
-        found[0],
-        source=found[0].source + (f"; what it lacks from {older}" if older else ""),
+        newest,
+        source=newest.source + (f"; what it lacks from {older}" if older else ""),
         tables=all_of("tables"),
         steps=all_of("steps"),
         measured=points,
@@ -138,9 +139,9 @@ def kept(chip: str, framework: str) -> Learnt | None:
     )
 
 
-def _read(raw: Mapping[str, Any]) -> Learnt:
+def _read(raw: Mapping[str, Any]) -> BenchCalibration:
     try:
-        return Learnt.from_json(raw)
+        return BenchCalibration.from_json(raw)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         accepted = f"a whole calibration ({type(error).__name__}: {error}); calibrate anew from the bench file"
         raise BrokenFile("calibration", str(raw["path"]), accepted) from None

@@ -55,17 +55,17 @@ def write(folder: Path, raw: Mapping[str, Any]) -> Path:
     return path
 
 
-def kept() -> Iterator[Path]:
+def all_files() -> Iterator[Path]:
     """Every calibration, the user's first, the newest first."""
     for folder in (user_folder(), packaged_folder()):
         if folder.is_dir():
             yield from sorted(folder.glob("*.json"), key=lambda path: path.stem[-10:], reverse=True)
 
 
-def measured(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
+def read_all(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
     """The calibrations of a chip under a framework: the user's newest first, the package's last."""
     found: list[Mapping[str, Any]] = []
-    for path in kept():
+    for path in all_files():
         if path.name.startswith(f"{chip}-{framework}-"):
             raw = read(path)
             if (raw["chip"], raw["framework"]) != (chip, framework):

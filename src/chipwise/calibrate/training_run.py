@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import log
@@ -13,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.compiled_file import compiled_path, merge
 from chipwise.calibrate.compiled_steps import compiled_errors, compiled_intervals
+from chipwise.calibrate.cross_validation import Rows, cross_validate, spread_over_folds
+from chipwise.calibrate.dated_files import compiled_path, merge, rounded, write_dated
+from chipwise.calibrate.kernel_fits import trial
 from chipwise.calibrate.kernels import fit_kernels
+from chipwise.calibrate.published import published_rows
 from chipwise.calibrate.steps import (
     Steps,
     believed,
@@ -29,8 +30,7 @@ from chipwise.calibrate.steps import (
 )
 from chipwise.calibrate.tpu_rows import read_rows
 from chipwise.calibrate.tpu_tables import corrections, tables, told, usable
-from chipwise.catalog.calibration import REFITS, SCHEMA, Calibration
-from chipwise.errors import BrokenFile
+from chipwise.catalog.calibration import SCHEMA, TRAINING, TRAINING_REFITS
 from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
 from chipwise.predict.microbenchmark import predict_kernel
 from chipwise.predict.site import architecture
@@ -45,21 +45,21 @@ FOLDS = 10
 SOME = 5  # published steps on a design of chips from which it counts as known
 
 
-def calibrate(root: Path, date: str, say: Say = print, sweep: Path | None = None) -> dict[str, Any]:
+def calibrate_training(root: Path, date: str, say: Say = print, sweep: Path | None = None) -> dict[str, Any]:
     """Everything a calibration file holds, fitted on the rows under `root` and a sweep through TPU compilers."""
     rows = _training(root)
     kernel = _kernels(root)
     compiled = _compiled(sweep, say)
-    kernels, links, learnt = fit_kernels(root, compiled=compiled)
+    kernels, links, kernel_residuals = fit_kernels(root, compiled=compiled)
     compiled.update(corrections(kernels, compiled))
-    base = _bare(kernels, links, learnt, compiled)
+    base = trial(kernels, links, kernel_residuals, compiled)
     say(f"kernels: {len(kernel)} published rows, {len(kernels)} tables")
     steps = prepare(rows, base)
     every = np.arange(len(rows))
     effects = fit(steps, every)
     before = residuals(steps, every, believed(steps))
     say(f"training steps: {len(rows)} rows; by priors alone: mean {mean_error(before):.1%}")
-    folds, refits, cross = _cross_validated(steps)
+    folds, refits, cross = _groups_left_out(steps)
     say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
     without, blind_kernels = _kernels_left_out(root, kernel, compiled)
     blind = _sources_left_out(rows, steps, without, compiled)
@@ -97,20 +97,14 @@ def calibrate(root: Path, date: str, say: Say = print, sweep: Path | None = None
         "intervals": intervals,
         "compiled": compiled,
         "correction": {
-            "kernels": learnt,
+            "kernels": kernel_residuals,
             "steps": {
-                "sizes": steps.sizes.tolist(),
-                "names": steps.names.tolist(),
+                "sizes": steps.points.sizes.tolist(),
+                "names": steps.points.names.tolist(),
                 "alpha": learn(steps, every, effects).tolist(),
             },
         },
     }
-
-
-def _bare(
-    kernels: Mapping[str, Any], links: Mapping[str, Any], learnt: Mapping[str, Any], compiled: Mapping[str, Any]
-) -> Calibration:
-    return Calibration("", 0, kernels, links, {}, {}, {"kernels": learnt}, {}, {}, compiled=compiled)
 
 
 def _compiled(sweep: Path | None, say: Say) -> dict[str, Any]:
@@ -124,54 +118,44 @@ def _compiled(sweep: Path | None, say: Say) -> dict[str, Any]:
     return {"tables": made}
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    except OSError as error:
-        raise BrokenFile("validation", path.name, f"the published rows ({error.strerror})") from None
-
-
 def _training(root: Path) -> list[TrainingRow]:
-    rows = [r for r in _read(root / "rows" / "training.csv") if training_rows.eligible(r)]
+    rows = [r for r in published_rows(root, "training.csv") if training_rows.eligible(r)]
     return [training_rows.read(r) for r in rows]
 
 
 def _kernels(root: Path) -> list[KernelRow]:
-    rows = [r for r in _read(root / "rows" / "kernels.csv") if kernel_rows.eligible(r)]
+    rows = [r for r in published_rows(root, "kernels.csv") if kernel_rows.eligible(r)]
     return [kernel_rows.read(r) for r in rows]
 
 
-def _cross_validated(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
+def _refit(steps: Steps, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+    """The step model from some rows, and the errors of others."""
+    effects = fit(steps, seen)
+    alpha = learn(steps, seen, effects)
+    return {"step": effects, "alpha": alpha.tolist()}, corrected(steps, unseen, effects, alpha)
+
+
+def _groups_left_out(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
     """Refits that leave a tenth of the groups out, and the errors of the rows they didn't see."""
-    size = Counter(steps.group.tolist())
-    order = sorted(size, key=lambda g: (-size[g], g))  # large groups spread over the folds
-    folds = {group: i % FOLDS for i, group in enumerate(order)}
+    folds = spread_over_folds(steps.group.tolist(), FOLDS)
     fold = np.array([folds[g] for g in steps.group])
-    refits, errors = [], np.zeros(len(fold))
-    for i in range(FOLDS):
-        seen, unseen = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
-        effects = fit(steps, seen)
-        alpha = learn(steps, seen, effects)
-        errors[unseen] = corrected(steps, unseen, effects, alpha)
-        refits.append({"step": effects, "alpha": alpha.tolist()})
-    return folds, refits, errors
+    refits, errors = cross_validate(lambda _, seen, unseen: _refit(steps, seen, unseen), fold, range(FOLDS))
+    return folds, list(refits.values()), errors
 
 
 def _sources_left_out(
     rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]], compiled: Mapping[str, Any]
 ) -> Array:
     """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
-    errors = np.zeros(len(every.observed))
-    for source in sorted(set(every.source.tolist())):
-        found = without.get(source, {}).get("kernel_tables")
-        blind = _bare(found["kernels"], found["links"], found["residuals"], compiled) if found else None
-        steps = prepare(rows, blind) if blind else every
-        seen, unseen = np.flatnonzero(steps.source != source), np.flatnonzero(steps.source == source)
-        effects = fit(steps, seen)
-        alpha = learn(steps, seen, effects)
-        errors[unseen] = corrected(steps, unseen, effects, alpha)
-        without.setdefault(source, {}).update({"step": effects, "alpha": alpha.tolist()})
+
+    def refit(source: str, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+        tables = without.get(source, {}).get("kernel_tables")
+        blind = trial(tables["kernels"], tables["links"], tables["residuals"], compiled) if tables else None
+        return _refit(prepare(rows, blind) if blind else every, seen, unseen)
+
+    refits, errors = cross_validate(refit, every.source)
+    for source, entry in refits.items():
+        without.setdefault(source, {}).update(entry)
     return errors
 
 
@@ -195,15 +179,16 @@ def _kernels_left_out(
     root: Path, rows: Sequence[KernelRow], compiled: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], Array]:
     """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
-    without: dict[str, dict[str, Any]] = {}
-    errors = np.zeros(len(rows))
-    for source in sorted({r.source for r in rows}):
-        kernels, links, learnt = fit_kernels(root, source, compiled)
-        blind = _bare(kernels, links, learnt, compiled)
-        for i, row in enumerate(rows):
-            if row.source == source:
-                errors[i] = log(row.observed_s / predict_kernel(row.kernel, row.chip, blind))
-        without[source] = {"kernel_tables": {"kernels": kernels, "links": links, "residuals": learnt}}
+
+    def refit(source: str, _: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+        kernels, links, residuals = fit_kernels(root, source, compiled)
+        blind = trial(kernels, links, residuals, compiled)
+        left = [rows[i] for i in unseen]
+        errors = [log(row.observed_s / predict_kernel(row.kernel, row.chip, blind)) for row in left]
+        tables = {"kernels": kernels, "links": links, "residuals": residuals}
+        return {"kernel_tables": tables}, np.array(errors)
+
+    without, errors = cross_validate(refit, np.array([row.source for row in rows]))
     for source, entry in without.items():  # intervals from the other sources' errors alone
         others = [i for i, row in enumerate(rows) if row.source != source]
         entry["kernel_tables"]["intervals"] = kernel_intervals([rows[i] for i in others], errors[others])
@@ -221,28 +206,10 @@ def kernel_intervals(rows: Sequence[KernelRow], errors: Array) -> dict[str, list
 
 
 def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write the calibration and its refits under their date, under temporary names first."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the calibration and its refits under their date, and merge the compilers' part."""
     apart = {key: content[key] for key in ("folds", "refits", "without")}
     main = {key: value for key, value in content.items() if key not in apart and key != "compiled"}
-    out = []
-    for name, part in ((f"{content['date']}.json", main), (content["date"] + REFITS, apart)):
-        scratch = folder / (name + ".tmp")
-        text = json.dumps(_rounded(part), separators=(",", ":"), sort_keys=True)
-        scratch.write_text(text + "\n", encoding="utf-8")
-        scratch.replace(folder / name)
-        out.append(folder / name)
+    paths = write_dated(folder, content["date"], {TRAINING: rounded(main), TRAINING_REFITS: rounded(apart)})
     if content["compiled"]:
-        out.append(merge(compiled_path(folder, content["date"]), content["compiled"]))
-    return out
-
-
-def _rounded(value: Any) -> Any:
-    """Five significant digits are more than the data hold."""
-    if isinstance(value, float):
-        return float(f"{value:.5g}")
-    if isinstance(value, Mapping):
-        return {k: _rounded(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(v) for v in value]
-    return value
+        paths.append(merge(compiled_path(folder, content["date"]), content["compiled"]))
+    return paths
