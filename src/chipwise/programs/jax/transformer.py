@@ -189,6 +189,23 @@ def _loss(
     model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, execution: Execution
 ) -> Callable[[Tree, Tree], jax.Array]:
     """This device's share of the mean loss: the sum over all devices of the mesh is the loss of the batch."""
+    states = _states(model, grid, parts, sequence, execution)
+
+    def loss(weights: Tree, batch: Tree) -> jax.Array:
+        outer, x = weights["outer"], states(weights, batch)
+        if model.family == "vit":
+            mean = cross_entropy(_class_scores(x, outer, grid)[:, None], batch["classes"][:, None]).mean()
+        else:
+            mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
+        return mean / (grid.batch * grid.tensor)
+
+    return loss
+
+
+def _states(
+    model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, execution: Execution
+) -> Callable[[Tree, Tree], jax.Array]:
+    """The residual stream after all layers and the last norm, whole along the sequence."""
 
     def run(x: jax.Array, weights: Sequence[Tree], segment: Segment) -> jax.Array:
         def body(x: jax.Array, w: Sequence[Tree]) -> tuple[jax.Array, None]:
@@ -202,22 +219,37 @@ def _loss(
 
         return jax.lax.scan(recomputed(body, execution.recompute), x, weights)[0]
 
-    def loss(weights: Tree, batch: Tree) -> jax.Array:
+    def states(weights: Tree, batch: Tree) -> jax.Array:
         outer = weights["outer"]
         x = embedded(model, outer, batch, grid)
         for segment, mine in zip(parts, weights["layers"], strict=True):
             x = run(x, mine, segment)
         if model.final_norm:
             x = norm(x, outer, "norm_out", model.norm_params != 1)
-        x = whole_sequence(x, grid)
-        if model.family == "vit":
-            logits = x[:, 0] @ gathered(outer["head"], grid, 0) + outer["head_bias"].astype(x.dtype)
-            mean = cross_entropy(logits[:, None], batch["classes"][:, None]).mean()
-        else:
-            mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
-        return mean / (grid.batch * grid.tensor)
+        return whole_sequence(x, grid)
 
-    return loss
+    return states
+
+
+def _class_scores(x: jax.Array, outer: Tree, grid: Grid) -> jax.Array:
+    """Logits of the classes, from the class token."""
+    scores: jax.Array = x[:, 0] @ gathered(outer["head"], grid, 0) + outer["head_bias"].astype(x.dtype)
+    return scores
+
+
+def classify_step(model: Model, mesh: Mesh, images: int, precision: str, platform: str = "tpu") -> Program:
+    """Inference of a ViT on one device: (weights, batch) -> logits of the classes."""
+    sequence, parts = model.image_tokens, segments(model)
+    grid = grid_of(mesh, dtype_of(precision), sequence)
+    tree = weights_tree(model, parts, sequence, grid)
+    weights = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, grid.dtype), tree, is_leaf=is_weight)
+    states = _states(model, grid, parts, sequence, Execution(images, platform=platform))
+
+    def step(weights: Tree, batch: Tree) -> jax.Array:
+        return _class_scores(states(weights, batch), weights["outer"], grid)
+
+    batch = {"patches": _batch(model, images, sequence)["patches"]}
+    return Program(step, (weights, batch), mesh=mesh, notes=left_out(model, None, grid))
 
 
 def head_dim(model: Model) -> int:
