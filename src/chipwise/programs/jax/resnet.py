@@ -16,8 +16,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from chipwise.errors import Refusal
 from chipwise.programs.jax.collectives import AXES, BATCH, Grid, summed
+from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
-from chipwise.programs.jax.transformer import cross_entropy, dtype_of, grid_of, recomputed
+from chipwise.programs.jax.transformer import dtype_of, grid_of, recomputed
 from chipwise.programs.program import RECOMPUTE, Execution, Program, Recompute
 from chipwise.workload.model import Conv, Model, Train
 

@@ -33,6 +33,7 @@ from chipwise.programs.jax.collectives import (
     whole_sequence,
 )
 from chipwise.programs.jax.layers import block, norm
+from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
 from chipwise.programs.jax.weights import (
     Segment,
@@ -363,18 +364,3 @@ def _whole_loss(x: jax.Array, outer: Tree, targets: jax.Array, model: Model, gri
     """Mean cross entropy over the vocabulary, the logits of all tokens kept for the backward pass."""
     logits = logits_of(x, outer, model, grid, output_layer(outer, model, grid))
     return cross_entropy(logits, targets, grid.tensor).mean()
-
-
-def cross_entropy(logits: jax.Array, targets: jax.Array, tensor: int = 1) -> jax.Array:
-    """Of [batch, sequence, classes], in float32; with `tensor` devices, each has its own part of the classes."""
-    logits = logits.astype(jnp.float32)
-    columns = jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)
-    top = jax.lax.stop_gradient(logits.max(-1))
-    if tensor > 1:
-        columns = columns + jax.lax.axis_index("tensor") * logits.shape[-1]
-        top = jax.lax.pmax(top, "tensor")
-    total = jnp.exp(logits - top[..., None]).sum(-1)
-    hit = jnp.where(columns == targets[..., None], logits, 0).sum(-1)
-    if tensor > 1:
-        total, hit = jax.lax.psum((total, hit), "tensor")
-    return jnp.log(total) + top - hit
