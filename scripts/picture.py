@@ -11,6 +11,7 @@ from rich.terminal_theme import MONOKAI
 from chipwise.catalog.calibration import shipped
 from chipwise.cli.compare import blocks
 from chipwise.compare import Candidate, compare
+from chipwise.knowledge import Knowledge
 from chipwise.present.terminal import draw
 from chipwise.workload import load_workload
 
@@ -21,7 +22,7 @@ CHIPS = "a100-80gb,h100,h200,b200,v5p,v6e"
 def main() -> None:
     """Compare a few chips and save the terminal as a picture."""
     work = load_workload(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
-    found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], shipped())
+    found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], Knowledge(shipped()))
     console = Console(
         record=True, width=150, file=io.StringIO(), force_terminal=True, highlight=False, color_system="truecolor"
     )

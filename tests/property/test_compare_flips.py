@@ -7,16 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.catalog.calibration import shipped
-from chipwise.compare import Candidate, Terms, compare
-from chipwise.compare.training.flips import _by_efficiency, _by_price, pick_of, score
+from chipwise.compare import Candidate, compare
+from chipwise.compare.decision import pick_of, price_flip, score
+from chipwise.compare.training.flips import _by_efficiency
+from chipwise.knowledge import Knowledge
 from chipwise.workload import load_workload
 
 WORK = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_batch": 256, "sequence": 4096})
 ROWS = compare(
     WORK,
     [Candidate.read(c) for c in ("h100", "h200", "b200", "v5p", "mi300x", "v7x")],
-    shipped(),
-    today=date(2026, 9, 1),
+    Knowledge(shipped(), today=date(2026, 9, 1)),
 ).rows
 factors = st.lists(st.floats(0.2, 5.0), min_size=len(ROWS), max_size=len(ROWS))
 
@@ -38,7 +39,7 @@ def test_nothing_scores_better_than_the_pick(by):
 def test_the_price_flip_flips_and_a_smaller_one_does_not(by):
     rows = changed(by)
     pick = pick_of(rows, "cost")
-    for flip in _by_price(rows, pick, Terms()):
+    for flip in price_flip(rows, pick):
 
         def at(share, flip=flip):
             price = flip.before + (flip.after - flip.before) * share

@@ -7,11 +7,9 @@ from report_fleet import fleet_answer
 
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.economics import DEFAULT_SITE, site
-from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, compare
-from chipwise.compare.serving_comparison import compare_serving
 from chipwise.cost import CostAssumptions, state_cost
-from chipwise.prices import listed
+from chipwise.knowledge import Knowledge
 from chipwise.report.fleet import fleet_report
 from chipwise.report.service import service_report
 from chipwise.report.training import training_report
@@ -26,14 +24,14 @@ def candidates(names):
 
 
 def asked():
-    return CostAssumptions(listed(), site(DEFAULT_SITE), draws=500, today=DAY)
+    return CostAssumptions(site(DEFAULT_SITE), Knowledge(today=DAY), draws=500)
 
 
 @cache
 def trained():
     """A comparison on a training run."""
     work = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_batch": 256, "sequence": 4096})
-    return compare(work, candidates("h100,h200,v5p,mi300x,v7x,v100"), shipped(), today=DAY)
+    return compare(work, candidates("h100,h200,v5p,mi300x,v7x,v100"), Knowledge(shipped(), today=DAY))
 
 
 @cache
@@ -60,7 +58,7 @@ def served():
             "serve.slo.ttft": "2s",
         }
     )
-    return compare_serving(work, candidates("h100,v6e"), shipped(), taught(), today=DAY)
+    return compare(work, candidates("h100,v6e"), Knowledge(shipped(), today=DAY))
 
 
 @cache

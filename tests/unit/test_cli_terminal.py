@@ -15,10 +15,11 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
-from chipwise.cli import chips, compare
-from chipwise.cli.explain import REDUCE, SHARD, _label
+from chipwise.cli import chips
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run
+from chipwise.compare.training.explain import REDUCE, SHARD, _label
+from chipwise.knowledge import Knowledge
 from chipwise.predict.layouts import Layout
 from chipwise.present.blocks import Table, Text
 from chipwise.present.terminal import Terminal, draw, wrap
@@ -40,12 +41,12 @@ def drawn(blocks, width):
 @pytest.fixture(scope="module")
 def found():
     names = ("h100", "a100-80gb-pcie", "v6e:2048", "v7x", "mi300x", "v100")
-    return run(load_workload(overrides=WORK), [Candidate.read(name) for name in names], shipped())
+    return run(load_workload(overrides=WORK), [Candidate.read(name) for name in names], Knowledge(shipped()))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_compare_shows_every_row_whole(found, width):
-    lines = drawn(compare.blocks(found), width)
+    lines = drawn(found.blocks(), width)
     assert max(map(len, lines)) <= width
     for i, row in enumerate(found.rows):
         at = next(n for n, line in enumerate(lines) if re.match(rf" *{i + 1}  \S", line))
@@ -58,7 +59,7 @@ def test_compare_shows_every_row_whole(found, width):
 
 @pytest.mark.parametrize(("width", "absent"), [(200, []), (80, ["kWh", "spot"])])
 def test_compare_leaves_columns_out_in_order(found, width, absent):
-    header = next(line for line in drawn(compare.blocks(found), width) if "chips" in line and "evidence" in line)
+    header = next(line for line in drawn(found.blocks(), width) if "chips" in line and "evidence" in line)
     assert [name for name in ("kWh", "spot") if name not in header.split()] == absent
 
 

@@ -8,12 +8,13 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.compare import Candidate, Terms, compare
+from chipwise.compare.decision import pick_of, runner_up, score
 from chipwise.compare.terms import at_least, ladder
 from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
-from chipwise.compare.training.flips import flips, pick_of, runner_up, score
+from chipwise.compare.training.flips import flips
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
+from chipwise.knowledge import Knowledge
 from chipwise.predict.setup import named_stack
-from chipwise.prices import listed
 from chipwise.workload import load_workload
 
 DAY = date(2026, 9, 1)
@@ -25,7 +26,9 @@ def job(model="llama-3.1-8b", batch=256, sequence=4096, **more):
 
 
 def on(text, work=None, **terms):
-    return compare(work or job(), [Candidate.read(t) for t in text.split(",")], shipped(), Terms(**terms), today=DAY)
+    return compare(
+        work or job(), [Candidate.read(t) for t in text.split(",")], Knowledge(shipped(), today=DAY), Terms(**terms)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +170,7 @@ def test_counts_are_rounded_up_to_what_exists(chip, n):
 
 
 def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
-    place = TrainingComparer(job(), Terms(), shipped(), None, DAY, listed())
+    place = TrainingComparer(job(), Terms(), Knowledge(shipped(), today=DAY))
     worst = [r for r in several.rows if r.ondemand][-1]
     pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
     found = flips(place, pretended, worst)
@@ -213,7 +216,7 @@ def test_a_serving_replica_is_not_a_training_stack():
 
 
 def test_spot_that_is_dearer_than_on_demand_is_not_shown():
-    for row in compare(job(), None, shipped(), Terms(), today=DAY).rows:
+    for row in compare(job(), None, Knowledge(shipped(), today=DAY)).rows:
         assert not (row.ondemand and row.spot) or row.spot.usd.value < row.ondemand.usd.value
 
 

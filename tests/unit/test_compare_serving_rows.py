@@ -8,14 +8,13 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
-from chipwise.catalog.taught import taught
-from chipwise.compare import Candidate, Terms
-from chipwise.compare.serving.comparer import Demand, ServingComparer, demand_of
+from chipwise.compare import Candidate, Terms, compare
+from chipwise.compare.decision import pick_of, runner_up
+from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.fleet import held, rent, slices
-from chipwise.compare.serving.flips import choose, runner_up
-from chipwise.compare.serving_comparison import compare_serving
+from chipwise.compare.serving.row import Demand, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
-from chipwise.prices import listed
+from chipwise.knowledge import Knowledge
 from chipwise.serving.capacity import holds
 from chipwise.workload import load_serving
 
@@ -30,8 +29,8 @@ def job(rate=20, model="llama-3.1-8b", **more):
 
 
 def on(text, work=None, **terms):
-    return compare_serving(
-        work or job(), [Candidate.read(t) for t in text.split(",")], shipped(), taught(), Terms(**terms), today=DAY
+    return compare(
+        work or job(), [Candidate.read(t) for t in text.split(",")], Knowledge(shipped(), today=DAY), Terms(**terms)
     )
 
 
@@ -42,7 +41,7 @@ def several():
 
 @pytest.mark.thorough
 def test_rows_are_ranked_by_cost_an_hour_and_those_without_a_price_come_last(several):
-    priced = [r.ondemand.usd_h.value for r in several.rows if r.ondemand]
+    priced = [r.ondemand.usd.value for r in several.rows if r.ondemand]
     assert priced == sorted(priced) and 0 < len(priced) < len(several.rows)
     assert all(r.ondemand is None for r in several.rows[len(priced) :])
 
@@ -65,7 +64,7 @@ def test_chips_hold_their_replicas(several):
 def test_cost_per_million_tokens_is_the_hour_over_its_tokens(several):
     row = several.rows[0]
     usd = row.per_million(row.ondemand).value
-    assert usd == pytest.approx(row.ondemand.usd_h.value / (row.unit_rate.value * 3600) * 1e6)
+    assert usd == pytest.approx(row.ondemand.usd.value / (row.unit_rate.value * 3600) * 1e6)
 
 
 @pytest.mark.parametrize("chip", ["h100", "l40s", "v5e"])
@@ -85,13 +84,13 @@ def test_a_cheaper_offer_changes_the_pick(several):
     flip = next(f for f in several.flips if f.kind == "price")
     assert flip.winner == str(second.accelerators) and flip.after < flip.before
     cheaper = [r.priced(flip.after) if r is second else r for r in several.rows]
-    assert choose(cheaper, "cost").accelerators == second.accelerators
+    assert pick_of(cheaper, "cost").accelerators == second.accelerators
 
 
 def test_a_looser_slo_never_needs_more_chips(several):
     assert several.relaxed is not None and several.relaxed.looser.seconds == 2 * several.relaxed.bound.seconds
     same = several.relaxed.same
-    assert same is None or same.ondemand.usd_h.value <= several.pick.ondemand.usd_h.value
+    assert same is None or same.ondemand.usd.value <= several.pick.ondemand.usd.value
 
 
 def test_the_words_name_the_pick_and_the_runner_up(several):
@@ -150,7 +149,7 @@ def test_rows_are_ranked_by_the_objective(objective):
 
 def test_a_budget_is_dollars_an_hour():
     found = on("h100,b200,v7x", budget_usd=4.0)
-    assert all(r.ondemand.usd_h.value <= 4.0 for r in found.rows)
+    assert all(r.ondemand.usd.value <= 4.0 for r in found.rows)
     reasons = {r.chip.id: r.reason for r in found.refused}
     assert "an hour" in reasons["b200"] and "no public price" in reasons["v7x"]
 
@@ -166,7 +165,7 @@ def test_only_an_offline_job_has_a_deadline():
 
 def test_an_offline_job_without_a_deadline_costs_by_the_token():
     found = on("h100,l4", job(arrival=None, slo=None, offline={"requests": "1M"}))
-    assert found.market.demand == Demand("job", 0.0) and all(r.headroom is None for r in found.rows)
+    assert found.comparer.demand == Demand("job", 0.0) and all(r.headroom is None for r in found.rows)
     costs = [r.per_million(r.ondemand).value for r in found.rows]
     assert costs == sorted(costs) and "a million tokens" in found.words.pick
 
@@ -230,7 +229,7 @@ def test_slices_exist_and_named_chips_hold_whole_replicas():
 
 def test_the_demand_of_another_size_keeps_what_replicas_carry():
     work = job()
-    market = ServingComparer(work, Terms(), shipped(), taught(), "", DAY, demand_of(work), listed())
+    market = ServingComparer.of(work, Terms(), Knowledge(shipped(), today=DAY))
     market.replicas(CHIPS["h100"])
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40

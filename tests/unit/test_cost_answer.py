@@ -8,13 +8,13 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.calibration import shipped
 from chipwise.catalog.economics import at, economics, site
-from chipwise.catalog.taught import taught
 from chipwise.compare import Candidate, Terms
-from chipwise.compare.serving.comparer import ServingComparer, demand_of
+from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.training.comparer import TrainingComparer
 from chipwise.cost import KINDS, CostAssumptions, chosen, state_cost
 from chipwise.cost.port import Program
 from chipwise.errors import InputError, UnknownName
+from chipwise.knowledge import Knowledge
 from chipwise.prices import listed, price_of
 from chipwise.workload import load_serving, load_workload
 
@@ -25,13 +25,13 @@ CALM = {"failure_chip_hour": 0.0, "spot_per_hour": 0.0, "checkpoint_gb_s_node": 
 
 @pytest.fixture(scope="module")
 def rows():
-    place = TrainingComparer(RUN, Terms(), shipped(), None, TODAY, listed())
+    place = TrainingComparer(RUN, Terms(), Knowledge(shipped(), today=TODAY))
     return {name: place.evaluate(Candidate.read(name)) for name in ("h100:64", "v5p:64", "v7x:64", "mi300x:64")}
 
 
-def asked(**changes):
-    know = economics().changed(changes.pop("know", {}))
-    return replace(CostAssumptions(listed(), site("us-average"), know, draws=400, today=TODAY), **changes)
+def asked(book=None, know=None, today=TODAY, seed=0, **changes):
+    known = Knowledge(prices=book or listed(), economics=economics().changed(know or {}), today=today, seed=seed)
+    return replace(CostAssumptions(site("us-average"), known, draws=400), **changes)
 
 
 def test_on_demand_without_failures_is_chip_hours_by_price(rows):
@@ -194,7 +194,7 @@ def test_years_that_make_no_sense_are_refused(rows, years):
 
 def test_gpus_are_rented_in_whole_instances():
     run = replace(RUN, train=replace(RUN.train, global_batch=480))
-    place = TrainingComparer(run, Terms(), shipped(), None, TODAY, chosen(listed(), "lambda"))
+    place = TrainingComparer(run, Terms(), Knowledge(shipped(), chosen(listed(), "lambda"), today=TODAY))
     row = place.evaluate(Candidate.read("h100:12"))
     got = state_cost(row, asked(book=chosen(listed(), "lambda"), know=CALM))
     term = got.on("on demand")
@@ -205,7 +205,7 @@ def test_gpus_are_rented_in_whole_instances():
 
 def small(name, **changes):
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024}")
-    row = TrainingComparer(run, Terms(), shipped(), None, TODAY, changes.get("book", listed())).evaluate(
+    row = TrainingComparer(run, Terms(), Knowledge(shipped(), changes.get("book", listed()), today=TODAY)).evaluate(
         Candidate.read(name)
     )
     return row, state_cost(row, asked(**changes))
@@ -247,7 +247,7 @@ def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
 def test_a_price_of_accelerators_without_their_host_says_so():
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
     book = chosen(listed(), "gcp")
-    row = TrainingComparer(run, Terms(), shipped(), None, TODAY, book).evaluate(Candidate.read("v100:8"))
+    row = TrainingComparer(run, Terms(), Knowledge(shipped(), book, today=TODAY)).evaluate(Candidate.read("v100:8"))
     notes = " ".join(state_cost(row, asked(book=book)).notes)
     assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
 
@@ -271,7 +271,7 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     work = load_serving(
         "model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}"
     )
-    market = ServingComparer(work, Terms(), shipped(), taught(), work.serve.stack, TODAY, demand_of(work), listed())
+    market = ServingComparer.of(work, Terms(), Knowledge(shipped(), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, asked(know=CALM)).on("on demand")
     each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))

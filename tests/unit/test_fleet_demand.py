@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from chipwise.catalog.economics import economics
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.fleet.demand import Calendar, demand_of, read_demand, schema_text
 from chipwise.fleet.market import Buying, Stock, stock
 from chipwise.fleet.options import day, monthly
-from chipwise.prices import listed
+from chipwise.knowledge import Knowledge
 
 TODAY = date(2026, 11, 15)
 ROOT = Path(__file__).parents[2]
@@ -209,7 +208,7 @@ def test_windows_of_whole_quarters_are_taken() -> None:
 
 
 def market(raw: dict[str, Any]) -> Stock:
-    return stock(Buying(demand_of(raw, today=TODAY), listed(), economics(), TODAY))
+    return stock(Buying(demand_of(raw, today=TODAY), Knowledge(today=TODAY)))
 
 
 def test_a_contract_that_ends_within_a_quarter_is_paid_to_its_end_but_not_planned_with() -> None:

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_cases import HOSTILE, REPORTS, training
 
+from chipwise.present.blocks import Link, Table
 from chipwise.report.page import page
-from chipwise.report.parts import Decision, Figure, Link, Points, Prose, Report, Section, Table, Tile
+from chipwise.report.parts import Decision, Figure, Points, Prose, Report, Section, Tile
 
 pytestmark = pytest.mark.thorough
 
@@ -55,7 +56,9 @@ def plainly(text):
 
 def written(words):
     """A report with the same words everywhere."""
-    table = Table(words, (words, "n"), ((words, "1"), (Link(words, words), words)), frozenset({words}), notes=(words,))
+    table = Table(
+        (words, "n"), ((words, "1"), (Link(words, words), words)), frozenset({words}), title=words, notes=(words,)
+    )
     figure = Figure("fig", words, words, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'></svg>")
     decision = Decision(words, words, (Tile(words, words, words, words),), (Points(words, (words,)),), figure)
     return Report(

@@ -11,8 +11,9 @@ from report_fleet import fleet_answer, infeasible
 from chipwise.catalog.calibration import shipped
 from chipwise.cost import state_cost
 from chipwise.cost.statement import OWNED
+from chipwise.present.blocks import Link, Table
 from chipwise.report.fleet import fleet_report
-from chipwise.report.parts import Figure, Link, Points, Prose, Table
+from chipwise.report.parts import Figure, Points, Prose
 from chipwise.report.service import service_report
 from chipwise.report.training import training_report
 from chipwise.units import format_money, format_seconds
@@ -36,7 +37,7 @@ def words(report):
                 case Points():
                     out += [part.title, *part.items]
                 case Table():
-                    out += [part.caption, *part.headers, *part.notes]
+                    out += [part.title, *part.headers, *part.notes]
                     out += [cell.words if isinstance(cell, Link) else cell for row in part.rows for cell in row]
                 case Figure():
                     out += [part.caption, part.description]
@@ -69,7 +70,7 @@ def test_the_decision_has_the_pick_its_cost_and_time_with_ranges_and_its_evidenc
 def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
     found, said = trained(), words(training())
     (table,) = (
-        p for p in section(training(), "comparison").parts if isinstance(p, Table) and p.caption.startswith("All chips")
+        p for p in section(training(), "comparison").parts if isinstance(p, Table) and p.title.startswith("All chips")
     )
     assert [row[0] for row in table.rows] == [str(r.accelerators) for r in found.rows]
     assert table.strong == {found.rows.index(found.pick)}
@@ -78,9 +79,7 @@ def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
 
 def test_a_bill_adds_up_and_names_whose_price_it_is():
     pick = bills()[0]
-    (table,) = (
-        p for p in section(training(), "cost").parts if isinstance(p, Table) and p.caption.startswith("The bill")
-    )
+    (table,) = (p for p in section(training(), "cost").parts if isinstance(p, Table) and p.title.startswith("The bill"))
     assert [row[0] for row in table.rows] == [t.kind for t in pick.terms]
     for row, term in zip(table.rows, pick.terms, strict=True):
         assert (
@@ -173,7 +172,7 @@ def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
 def test_a_service_is_costed_by_the_hour_and_the_million():
     found, report = served(), service()
     said = words(report)
-    assert f"{format_money(found.pick.ondemand.usd_h.value)} an hour" in said and "Cost of a million tokens" in said
+    assert f"{format_money(found.pick.ondemand.usd.value)} an hour" in said and "Cost of a million tokens" in said
     assert "ttft p99" in said and found.words.why in said and all(a in said for a in found.assumptions)
 
 

@@ -21,10 +21,10 @@ from chipwise.cli.options import (
     with_any_flags,
     with_serving_flags,
 )
-from chipwise.cli.workloads import FLAGS, SERVING, read_any, read_serving, read_workload
 from chipwise.workload import kv_bytes, load_any, load_serving, metrics_that_matter, preset, preset_names
 from chipwise.workload.load import kind_of
 from chipwise.workload.model import KV_PRECISIONS, SERVE_PRECISIONS, STORED_BYTES, Workload
+from chipwise.workload.read import FLAGS, SERVING, read_any, read_serving, read_workload
 from chipwise.workload.serve import METRICS, Bound, Lengths, ServingWorkload
 from chipwise.workload.serve_spec import ServeSpec, SloSpec
 

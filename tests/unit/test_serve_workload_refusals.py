@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.cli.workloads import read_any, read_serving
 from chipwise.errors import BrokenFile, ChipwiseError, InputError, UnknownName
 from chipwise.workload import load_any, load_serving, load_workload
+from chipwise.workload.read import read_any, read_serving
 from chipwise.workload.serve_spec import ArrivalSpec, OfflineSpec, ServeSpec, SloSpec
 
 GOOD = {"input": 1000, "output": 300, "arrival": {"rate": 20}}

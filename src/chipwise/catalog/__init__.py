@@ -4,7 +4,16 @@ from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_fig
 from chipwise.catalog.designs import Design
 from chipwise.catalog.instances import Instance, instances
 from chipwise.catalog.load import Catalog, Network, load
-from chipwise.catalog.names import Accelerators, default_stack, exact_chip, find_chip, find_stack, parse, plain_stack
+from chipwise.catalog.names import (
+    Accelerators,
+    default_stack,
+    exact_chip,
+    find_chip,
+    find_stack,
+    parse,
+    plain_stack,
+    training_stack,
+)
 from chipwise.catalog.offers import Commitment, Offer
 from chipwise.catalog.slices import Slices, wraps
 from chipwise.catalog.stacks import Stack
@@ -32,6 +41,7 @@ __all__ = [
     "parse",
     "plain_stack",
     "scaled",
+    "training_stack",
     "with_figures",
     "wraps",
 ]

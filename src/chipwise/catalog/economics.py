@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
@@ -124,6 +124,26 @@ def _check(name: str, value: float, unit: str) -> None:
     if not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):  # nan is neither
         least = "more than 0" if name.startswith(_DIVISORS) else "at least 0"
         raise InputError(f"--set {name}", value, f"a number of {least} and at most {most:g}")
+
+
+def read_changes(changes: Mapping[str, float] | Sequence[str] | None) -> dict[str, float]:
+    """Other values for assumptions, as people write them.
+
+    >>> read_changes(["interest=0.05"])
+    {'interest': 0.05}
+    """
+    if isinstance(changes, Mapping):
+        return {name: float(value) for name, value in changes.items()}
+    given: dict[str, float] = {}
+    for text in changes or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        try:
+            given[name] = float(value)
+        except ValueError:
+            raise InputError("--set", text, "NAME=VALUE such as interest=0.05") from None
+        if not equals:
+            raise InputError("--set", text, "NAME=VALUE such as interest=0.05")
+    return given
 
 
 _DIVISORS = ("utilisation", "checkpoint_gb_s", "price_drift", "spot_price_drift", "server_overhead")

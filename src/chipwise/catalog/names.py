@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.load import load
@@ -40,6 +41,16 @@ class Accelerators:
             return f"{self.chip.id}:{self.count}"
         many = f"{self.slices}*" if self.slices > 1 else ""
         return f"{self.chip.id}:{many}{_show(self.shape)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "name": str(self),
+            "chip": self.chip.id,
+            "count": self.count,
+            "shape": list(self.shape),
+            "slices": self.slices,
+        }
 
 
 def parse(text: str) -> Accelerators:
@@ -88,6 +99,16 @@ def exact_chip(text: str) -> Chip:
     chipwise.errors.UnknownName: chip: 'H200-NVL' is not accepted; expected a known name (did you mean ...
     """
     return _strict_chip(text, text)
+
+
+def training_stack(text: str) -> Stack | None:
+    """The stack that a training run names; None where it names none."""
+    if not text:
+        return None
+    named = find_stack(text)
+    if named is None or "train" not in named.work:
+        raise UnknownName("stack", text, [s.id for s in load().stacks.values() if "train" in s.work])
+    return named
 
 
 def find_stack(text: str) -> Stack | None:

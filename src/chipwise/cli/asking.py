@@ -162,7 +162,7 @@ def _workload(
     options: Mapping[str, Option],
     flags: Mapping[str, str | None],
 ) -> CheckRequest:
-    from chipwise.cli.workloads import LENGTHS, read_workload
+    from chipwise.workload.read import LENGTHS, read_workload
 
     length = any(flags.get(flag) for flag in LENGTHS)
     named = "." not in Path(program).suffix and not Path(program).exists()

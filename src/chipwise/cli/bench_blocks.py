@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from chipwise.bench.method import UNSTABLE
 from chipwise.bench.session import listing
 from chipwise.bench.show import chip_of, figures, name, rate, sizes, variant
-from chipwise.cli.words import plural
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural
 from chipwise.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from chipwise.cli.serving_words import (
     requests_of,
     settings_of,
 )
-from chipwise.cli.words import interval, plural
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, time_interval
 from chipwise.serving.capacity import COUNT, LONG, Capacity, Search, Tried, front, trial_requests
 from chipwise.serving.flags import flags
 from chipwise.serving.service import Served
@@ -40,7 +40,7 @@ def capacity_blocks(found: Search, acc: Accelerators, seed: int, job: Served | N
         out.append(
             Text(
                 f"The job of {plural(work.serve.requests, 'request')} takes {format_seconds(took.value)} "
-                f"({interval(took)})" + (f"; {ends}" if ends else "")
+                f"({time_interval(took)})" + (f"; {ends}" if ends else "")
             )
         )
     if words := needed(found):

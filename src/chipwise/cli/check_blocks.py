@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.cli.words import interval, plural
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, time_interval
 from chipwise.present.text import bar
 from chipwise.units import format_bytes, format_seconds
 
@@ -73,7 +73,7 @@ def _summary(r: Report) -> Table:
                 str(row.question.accelerators),
                 _answer(row),
                 "-" if step is None else format_seconds(step.value),
-                "-" if step is None else interval(step),
+                "-" if step is None else time_interval(step),
                 "-" if m is None else format_bytes(m.total),
                 "-" if m is None else f"{m.total / m.usable * 100:.0f}%",
             ]
@@ -167,7 +167,7 @@ def _time(row: Row, lines: int) -> list[Block]:
             frozenset({"where the time goes"}),
             title="Time",
         ),
-        Text(f"{format_seconds(row.step.value)} ({interval(row.step)}), {row.step.evidence}: {row.step.because}"),
+        Text(f"{format_seconds(row.step.value)} ({time_interval(row.step)}), {row.step.evidence}: {row.step.because}"),
     ]
     if row.cross is not None:
         out.append(

@@ -71,11 +71,11 @@ def chips(
     """
     from chipwise.catalog import find_chip, load
     from chipwise.cli import records
-    from chipwise.cli.pricing import book_of
+    from chipwise.knowledge import price_book
     from chipwise.present.output import emit, emit_csv, emit_json, formats
 
     formats(output, "table", "json", "csv")
-    book = book_of(prices, fx)
+    book = price_book(prices, fx)
     if chip is None:
         known = list(load().chips.values())
         if output == "json":
@@ -109,11 +109,11 @@ def _tera(rate: float) -> str:
 
 
 def _price(c: Chip, spot: bool, book: PriceBook) -> str:
-    from chipwise.cli import words
+    from chipwise.present import numbers
     from chipwise.prices import price_of
 
     price = price_of(c, c.fabric.host_chips, spot, book=book)
-    return "-" if price is None else words.price(price.usd_h) + ("*" if price.stale else "")
+    return "-" if price is None else numbers.price(price.usd_h) + ("*" if price.stale else "")
 
 
 def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
@@ -144,8 +144,8 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
 
 
 def _list(known: list[Chip], book: PriceBook) -> list[Block]:
-    from chipwise.cli.words import plural
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import plural
 
     headers = ["chip", "name", "TFLOP/s", "fp8", "GiB", "GB/s", "links GB/s", "joins", "W", "$/h", "spot $/h"]
     rows = [
@@ -190,8 +190,8 @@ def _own(book: PriceBook) -> list[Block]:
 
 def _detail(c: Chip, book: PriceBook) -> list[Block]:
     from chipwise.catalog import load
-    from chipwise.cli.words import plural
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import plural
 
     words = frozenset({"figure", "unit", "source", "note", "date"})
     out: list[Block] = [
@@ -253,8 +253,8 @@ def _shown(f: Figure) -> str:
 
 def _offers(c: Chip, book: PriceBook) -> Block:
     """The cheapest offer of each cloud, on demand and spot."""
-    from chipwise.cli.words import price
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import price
     from chipwise.prices import is_stale
 
     today = date.today()

@@ -32,7 +32,6 @@ from chipwise.cli.options import (
 
 if TYPE_CHECKING:
     from chipwise.catalog.economics import Economics, Site
-    from chipwise.compare import Candidate
     from chipwise.cost import Program
 
 EXAMPLES = """\b
@@ -176,30 +175,27 @@ def cost(
     thousand inferences. Split into compute, storage, egress, energy, staff and port; where commitments and servers
     break even; what matters most; every assumption.
     """
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.taught import taught
     from chipwise.cli import cost_blocks, cost_records
-    from chipwise.cli.compare import terms_of
-    from chipwise.cli.evidence import known_evidence, mixing
-    from chipwise.cli.pricing import book_of
-    from chipwise.cli.workloads import read_any
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import better_evidence, known_evidence
     from chipwise.cost import CostAssumptions, chosen, cost_of
     from chipwise.cost.choose import read_kinds
     from chipwise.errors import InputError
+    from chipwise.knowledge import Knowledge, price_book
     from chipwise.present.output import emit, emit_csv, emit_json, formats
     from chipwise.present.progress import progress
     from chipwise.workload import Workload
+    from chipwise.workload.read import read_any
 
     formats(output, *BILL_FORMATS)
     known_evidence(evidence)
-    candidates = _candidates(on)
-    book = chosen(book_of(prices, fx), cloud, region, offer)
+    compared = candidates(on) or []
+    book = chosen(price_book(prices, fx), cloud, region, offer)
     know, place = known_of(set_), place_of(site, energy_price, pue)
+    known = Knowledge(prices=book, economics=know, seed=seed)
     utilisation = use_of(know, utilisation)
     program = program_of(framework, custom_kernels, now_on, check)
-    asked = CostAssumptions(
-        book, place, know, years, utilisation, program, runs, epochs, draws, seed, kinds=read_kinds(terms)
-    )
+    asked = CostAssumptions(place, known, years, utilisation, program, runs, epochs, draws, kinds=read_kinds(terms))
     work = read_any(workload, flags)
     trained = isinstance(work, Workload)
     if evidence == "compiled" and not trained:
@@ -209,13 +205,11 @@ def cost(
     with progress("costing") as shown:
         found = cost_of(
             work,
-            candidates,
+            compared,
             asked,
-            in_use(),
-            taught,
-            terms_of(chips, deadline, None, "cost"),
+            Terms.read("cost", chips, deadline),
             shown,
-            mixing(evidence, in_use()) if trained else None,
+            better_evidence(evidence, known.calibration) if trained else None,
         )
     if output == "json":
         emit_json(cost_records.costs(found), out)
@@ -227,31 +221,11 @@ def cost(
         emit(cost_blocks.blocks(found), out)
 
 
-def _candidates(on: str) -> list[Candidate]:
-    from chipwise.compare import Candidate
-    from chipwise.errors import InputError
-
-    names = [name.strip() for name in on.split(",") if name.strip()]
-    if not names:
-        raise InputError("--on", on, "chips such as h100,v5p:128")
-    return [Candidate.read(name) for name in dict.fromkeys(names)]
-
-
 def known_of(changes: Sequence[str] | None) -> Economics:
     """The assumptions with those that were given."""
-    from chipwise.catalog.economics import economics
-    from chipwise.errors import InputError
+    from chipwise.catalog.economics import economics, read_changes
 
-    given: dict[str, float] = {}
-    for text in changes or ():
-        name, equals, value = (part.strip() for part in text.partition("="))
-        try:
-            given[name] = float(value)
-        except ValueError:
-            raise InputError("--set", text, "NAME=VALUE such as interest=0.05") from None
-        if not equals:
-            raise InputError("--set", text, "NAME=VALUE such as interest=0.05")
-    return economics().changed(given)
+    return economics().changed(read_changes(changes))
 
 
 def use_of(know: Economics, given: float | None) -> float | None:

@@ -28,9 +28,9 @@ PER = {"run": "a run", "job": "a job", "month": "a month"}
 
 def blocks(c: Costs) -> list[Block]:
     """The whole answer."""
-    from chipwise.cli.words import refusals
+    from chipwise.compare.view import refusals
 
-    head = f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.book.origin}"
+    head = f"{c.workload.name}: cost of {PER[c.statements[0].basis]}; prices: {c.asked.knowledge.prices.origin}"
     out: list[Block] = [Text(head), _side_by_side(c)]
     out += [Text(line) for line in _best(c)]
     for s in c.statements:

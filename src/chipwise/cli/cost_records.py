@@ -7,7 +7,7 @@ from datetime import timedelta
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
-from chipwise.cli.records import accelerators, head, prediction, refused, served_workload, serving_row, workload
+from chipwise.cli.records import accelerators, head
 
 if TYPE_CHECKING:
     from chipwise.catalog.economics import Assumption
@@ -42,9 +42,9 @@ def costs(c: Costs) -> dict[str, Any]:
     place = c.asked.site
     return {
         **head("cost"),
-        "workload": workload(c.workload) if isinstance(c.workload, Workload) else served_workload(c.workload),
+        "workload": c.workload.to_dict(),
         "kind": "train" if trained else "serve",
-        "date": c.asked.today.isoformat(),
+        "date": c.asked.knowledge.today.isoformat(),
         "years": c.asked.years,
         "site": {
             "name": place.id,
@@ -53,18 +53,20 @@ def costs(c: Costs) -> dict[str, Any]:
             "grams_co2_per_kwh": place.g_kwh.value,
         },
         "draws": c.asked.draws,
-        "seed": c.asked.seed,
-        "prices": c.asked.book.origin,
+        "seed": c.asked.knowledge.seed,
+        "prices": c.asked.knowledge.prices.origin,
         "statements": [statement(s) for s in c.statements],
-        "refused": [refused(r) for r in c.refused],
+        "refused": [r.to_dict() for r in c.refused],
     }
 
 
 def statement(s: Statement) -> dict[str, Any]:
     """What the work costs on one set of chips."""
-    from chipwise.predict.prediction import Prediction
+    from chipwise.compare.columns import SERVING, TRAINING
+    from chipwise.compare.training.comparer import TrainingRow
+    from chipwise.present.columns import record
 
-    answer = prediction(s.answer) if isinstance(s.answer, Prediction) else serving_row(s.answer, 1)
+    answer = record(TRAINING, s.answer) if isinstance(s.answer, TrainingRow) else record(SERVING, s.answer)
     best = s.cheapest
     return {
         "accelerators": accelerators(s.accelerators),

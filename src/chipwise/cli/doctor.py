@@ -113,8 +113,8 @@ def _install(each: Installed) -> str:
 
 
 def _blocks(found: tuple[Installed, ...], cache: Cache) -> list[Block]:
-    from chipwise.cli.words import plural
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import plural
     from chipwise.units import format_bytes
 
     rows = [

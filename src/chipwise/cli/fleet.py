@@ -98,14 +98,11 @@ def plan(
     and the bad end of all intervals would change. A demand that can't be met: the fewest constraints that have to give
     way.
     """
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.economics import economics
-    from chipwise.catalog.taught import taught
     from chipwise.cli import fleet_blocks, fleet_plot, fleet_records
-    from chipwise.cli.pricing import book_of
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
+    from chipwise.knowledge import Knowledge, price_book
     from chipwise.present import plots
     from chipwise.present.output import emit, emit_csv, emit_json, formats
     from chipwise.present.progress import progress
@@ -116,11 +113,11 @@ def plan(
     if not 0 <= gap <= 0.5:
         raise InputError("--gap", gap, "a share from 0 to 0.5, such as 0.01")
     wanted = Wanted(gap, _seconds(time_limit), cautious, sensitivity)
-    book = book_of(prices, fx)
+    book = price_book(prices, fx)
     read = read_demand(demand)
     with progress("fleet plan") as line:
         asked, found = plan_demand(
-            read, book, economics(), in_use(), taught(), wanted, say=lambda what: line.say(f"fleet plan: {what}")
+            read, Knowledge(prices=book), wanted, say=lambda what: line.say(f"fleet plan: {what}")
         )
     if plot is not None:
         if found.plan is None:

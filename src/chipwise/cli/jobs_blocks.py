@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from chipwise.cli.words import interval, plural
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, time_interval
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def options(found: Sequence[Option]) -> list[Block]:
             safe(o.variant),
             f"{o.chips}" + (f" ({o.topology})" if o.topology else ""),
             lasted(o.seconds.value),
-            interval(o.seconds) if isfinite(o.seconds.high) else "-",
+            time_interval(o.seconds) if isfinite(o.seconds.high) else "-",
             format_money(o.usd) if isfinite(o.usd) else "-",
             f"{o.watts / 1000:.3g} kW",
             o.seconds.evidence,

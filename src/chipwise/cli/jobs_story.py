@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from chipwise.cli.jobs_blocks import asked, headed, lasted, options, safe, unable
 from chipwise.cli.jobs_output import Output, outputs
 from chipwise.cli.jobs_output import blocks as printed
-from chipwise.cli.words import plural
 from chipwise.present.blocks import Block, Text
+from chipwise.present.numbers import plural
 from chipwise.route.ledger.records import ACTIVE, CANCELLED, DONE, PARKED, WAITING
 from chipwise.units import format_money
 

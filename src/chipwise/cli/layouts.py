@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,6 @@ from chipwise.cli.options import (
     complete_chips,
     with_workload_flags,
 )
-
-if TYPE_CHECKING:
-    from chipwise.catalog import Accelerators
-    from chipwise.layout import Found, SearchResult
-    from chipwise.present.blocks import Block, Table
-    from chipwise.workload import Workload
 
 EXAMPLES = """\b
 Examples:
@@ -51,76 +45,9 @@ def layouts(
 
     Shows the best layouts, the Pareto front of time against memory, and why others were refused.
     """
-    from chipwise.catalog import parse
-    from chipwise.catalog.calibration import in_use
-    from chipwise.cli import records
-    from chipwise.cli.workloads import read_workload
-    from chipwise.layout import search
-    from chipwise.predict.setup import named_stack
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise import api
+    from chipwise.present.output import formats, show
+    from chipwise.workload.read import read_workload
 
     formats(output, "table", "json", "csv")
-    acc = parse(on)
-    work = read_workload(workload, flags)
-    found = search(work, acc, in_use(), named_stack(work), top)
-    if output == "json":
-        emit_json(records.layouts(work, acc, found), out)
-    elif output == "csv":
-        front = [{"set": "front", **records.found(f, found)} for f in found.front]
-        emit_csv([{"set": "top", **records.found(f, found)} for f in found.top] + front, out)
-    else:
-        emit(blocks(work, acc, found), out)
-
-
-def blocks(work: Workload, acc: Accelerators, r: SearchResult) -> list[Block]:
-    """A search for people."""
-    from chipwise.cli.words import plural
-    from chipwise.layout import in_words
-    from chipwise.present.blocks import Text
-    from chipwise.units import format_bytes, format_seconds
-
-    fits = r.evaluated - r.too_large
-    out: list[Block] = [
-        Text(
-            f"{work.name} on {acc}: the best of {plural(r.evaluated, 'layout')} is {r.best.layout}, "
-            f"{format_seconds(r.best.seconds)} a step"
-        ),
-        _table(r.top, r, "Best layouts, one per split"),
-        _table(r.front, r, "Pareto front: nothing else is both faster and smaller"),
-        Text("Evaluated and refused", True),
-        Text(
-            f"  {plural(r.evaluated, 'layout')} of {plural(r.splits, 'split')} evaluated; {fits:,} fit in "
-            f"{format_bytes(r.limit)}"
-        ),
-    ]
-    if r.too_large:
-        out.append(
-            Text(
-                f"  {plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "
-                f"{format_bytes(r.least_bytes)})"
-            )
-        )
-    return out + [Text(f"  {line}") for line in in_words(r.refused)]
-
-
-def _table(found: tuple[Found, ...], r: SearchResult, title: str) -> Table:
-    from chipwise.present.blocks import Table
-    from chipwise.units import format_bytes, format_seconds
-
-    rows = [
-        [
-            str(f.layout),
-            format_seconds(f.seconds),
-            f"{f.seconds / r.best.seconds:.2f}x",
-            format_bytes(f.bytes),
-            format_bytes(max(r.headroom(f), 0.0)),
-        ]
-        for f in found
-    ]
-    return Table(
-        ["layout", "step", "of the best", "memory", "headroom"],
-        rows,
-        frozenset({"layout"}),
-        title=title,
-        under=("layout",),
-    )
+    show(api.layouts(read_workload(workload, flags), on, top=top), output, out)

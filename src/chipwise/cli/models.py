@@ -75,8 +75,8 @@ def _flat(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(found: list[Preset]) -> list[Block]:
-    from chipwise.cli.words import plural
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import plural
     from chipwise.units import format_count
     from chipwise.workload.params import count
 

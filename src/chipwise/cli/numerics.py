@@ -119,9 +119,9 @@ def _foldered(out: Path | None) -> None:
 
 
 def _blocks(found: Study) -> list[Block]:
-    from chipwise.cli.words import plural
     from chipwise.numerics.compare import RULE
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.numbers import plural
 
     m, optimizer = found.margins, found.program.optimizer
     title = (

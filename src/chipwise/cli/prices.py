@@ -126,8 +126,8 @@ def prices(
     Cheapest first, each with its age; * marks prices older than 90 days.
     """
     from chipwise.cli import prices_blocks
-    from chipwise.cli.pricing import book_of
     from chipwise.errors import InputError
+    from chipwise.knowledge import price_book
     from chipwise.present.output import emit, emit_csv, emit_json, formats
     from chipwise.prices.lines import cheapest_of_each, price_lines
 
@@ -140,7 +140,7 @@ def prices(
     formats(output, "table", "json", "csv")
     if terms is not None and terms not in TERMS:
         raise InputError("--terms", terms, f"one of {', '.join(TERMS)}")
-    book = book_of(prices, fx)
+    book = price_book(prices, fx)
     chips = _chips(on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
@@ -218,8 +218,8 @@ def skypilot(
     A region's price is that of its cheapest zone; Google's GPUs get the price of their hosts. Rows that can't be
     used are counted by reason.
     """
-    from chipwise.cli.pricing import day_of
     from chipwise.present.output import formats
+    from chipwise.prices import day_of
     from chipwise.prices.skypilot import read_skypilot
 
     formats(output, "table", "json")
@@ -246,8 +246,8 @@ def focus(
     The sum of EffectiveCost over chip-hours by cloud, region, instance and terms. Taxes, credits, purchases, idle
     commitments and lines without an accelerator are left out, counted with what they cost.
     """
-    from chipwise.cli.pricing import rates_of
     from chipwise.errors import InputError
+    from chipwise.knowledge import exchange_rates
     from chipwise.present.output import formats
     from chipwise.present.progress import progress
     from chipwise.prices.focus_import import read_focus
@@ -256,7 +256,7 @@ def focus(
     if years is not None and years not in (1, 3):
         raise InputError("--years", years, "1 or 3")
     with progress("reading") as shown:
-        found = read_focus(files, rates_of(fx), years, lambda rows: shown.say(f"reading: {rows:,} rows"))
+        found = read_focus(files, exchange_rates(fx), years, lambda rows: shown.say(f"reading: {rows:,} rows"))
     _write(found, "focus", files, out, output)
 
 

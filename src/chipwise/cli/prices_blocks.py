@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any
 
 from chipwise.cli import records
-from chipwise.cli.words import plural, price
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, price
 from chipwise.prices import STALE_DAYS, PriceBook, is_stale
 from chipwise.prices.imported import Imported
 from chipwise.prices.lines import TERMS, Dated, PriceLine

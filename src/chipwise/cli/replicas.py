@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chipwise.cli.words import plural
 from chipwise.errors import InputError, NoLayout, Refusal
+from chipwise.present.numbers import plural
 from chipwise.serving.capacity import Search, capacity_of, search, trial_requests
 from chipwise.serving.service import Served, Service, ServingTarget, service
 from chipwise.serving.setup import engine_config

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from chipwise.catalog.economics import Economics
     from chipwise.compare import Candidate, Terms, TrainingRow
-    from chipwise.compare.serving.comparer import Rent, ServingRow
+    from chipwise.compare.serving.row import ServingRow
     from chipwise.cost import CostAssumptions, Statement
     from chipwise.present.progress import Progress
-    from chipwise.prices import PriceBook, Quote
+    from chipwise.prices import PriceBook
     from chipwise.report.parts import Report
 
 BILLED = 5  # rows with a bill on every kind of terms: the pick and those that rank next,
@@ -102,16 +102,16 @@ def report(
     One HTML file that needs nothing else, or a PDF printed by the browser found here: comparison, cost, break-even,
     plots, assumptions with sources, evidence and error bars, sensitivity.
     """
-    from chipwise.cli.compare import candidates_of, terms_of
     from chipwise.cli.cost import known_of, place_of, program_of, use_of
-    from chipwise.cli.evidence import known_evidence
-    from chipwise.cli.pricing import book_of
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import known_evidence
     from chipwise.cost import CostAssumptions
     from chipwise.errors import InputError
+    from chipwise.knowledge import Knowledge, price_book
 
     printer = _ready(output)
     known_evidence(evidence)
-    candidates = candidates_of(on)
+    compared_on = candidates(on)
     if demand_file(workload):
         compared = {
             "--on": on,
@@ -126,21 +126,20 @@ def report(
             **{f"--{name.replace('_', '-')}": value for name, value in flags.items()},
         }
         _none({**compared, "--evidence": None if evidence == "modelled" else evidence})
-        _write(_planned(workload, book_of(prices, fx), known_of(set_), time_limit), output, printer)
+        _write(_planned(workload, price_book(prices, fx), known_of(set_), time_limit), output, printer)
         return
     if time_limit is not None:
         raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
-    terms = terms_of(chips, deadline, budget, by)
+    terms = Terms.read(by, chips, deadline, budget)
     know = known_of(set_)
     asked = CostAssumptions(
-        book_of(prices, fx),
         place_of(site),
-        know,
+        Knowledge(prices=price_book(prices, fx), economics=know),
         3.0 if years is None else years,
         use_of(know, utilisation),
         program_of(framework, None, None, None),
     )
-    _write(_compared(workload, flags, candidates, terms, evidence, asked), output, printer)
+    _write(_compared(workload, flags, compared_on, terms, evidence, asked), output, printer)
 
 
 def _write(made: Report, output: Path, printer: str | None) -> None:
@@ -212,12 +211,11 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
     """The report of a demand file."""
     from datetime import date
 
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.taught import taught
     from chipwise.errors import InputError
     from chipwise.fleet.demand import read_demand
     from chipwise.fleet.planned import Wanted, plan_demand
     from chipwise.fleet.planner import TIME_LIMIT_S
+    from chipwise.knowledge import Knowledge
     from chipwise.present.progress import progress
     from chipwise.report.fleet import fleet_report
     from chipwise.units import DAY, parse_duration
@@ -230,12 +228,8 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
     with progress("planning") as shown:
         asked, found = plan_demand(
             demand,
-            book,
-            know,
-            in_use(),
-            taught(),
+            Knowledge(prices=book, economics=know, today=today),
             Wanted(time_limit=seconds),
-            today,
             say=lambda what: shown.say(f"planning: {what}"),
         )
         shown.say("drawing")
@@ -243,48 +237,23 @@ def _planned(text: str, book: PriceBook, know: Economics, time_limit: str | None
 
 
 def _compared(
-    text: str, flags: Flags, candidates: list[Candidate] | None, terms: Terms, evidence: str, asked: CostAssumptions
+    text: str, flags: Flags, compared: list[Candidate] | None, terms: Terms, evidence: str, asked: CostAssumptions
 ) -> Report:
     """The report of a workload of either kind."""
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.taught import taught
-    from chipwise.cli.evidence import mixing
-    from chipwise.cli.workloads import read_any
-    from chipwise.compare import compare
-    from chipwise.compare.serving_comparison import compare_serving
-    from chipwise.errors import InputError
+    from chipwise.compare import TrainingComparison, compare
+    from chipwise.compiled.evidence import better_evidence
     from chipwise.present.progress import progress
     from chipwise.report.service import service_report
     from chipwise.report.training import training_report
-    from chipwise.workload import Workload
+    from chipwise.workload.read import read_any
 
-    work, today, book = read_any(text, flags), asked.today, asked.book
+    work, known = read_any(text, flags), asked.knowledge
     with progress("comparing") as shown:
-        if isinstance(work, Workload):
-            found = compare(
-                work,
-                candidates,
-                in_use(),
-                terms,
-                today=today,
-                progress=shown,
-                change=mixing(evidence, in_use()),
-                book=book,
-            )
-            bills = _billed(found.rows, found.pick, asked, shown)
-            return training_report(found, in_use().date, today, bills)
-        if evidence == "compiled":
-            raise InputError("--evidence", evidence, "modelled: services are simulated, not compiled")
-        served = compare_serving(work, candidates, in_use(), taught(), terms, today, progress=shown, book=book)
-        return service_report(served, today, _billed(served.rows, served.pick, asked, shown))
-
-
-def _usd(price: Quote | Rent | None) -> float:
-    """What orders rows by their cost on spot: of the run, or an hour of a service."""
-    from chipwise.prices import Quote
-
-    assert price is not None
-    return price.usd.value if isinstance(price, Quote) else price.usd_h.value
+        comparison = compare(work, compared, known, terms, shown, better_evidence(evidence, known.calibration))
+        bills = _billed(comparison.rows, comparison.pick, asked, shown)
+        if isinstance(comparison, TrainingComparison):
+            return training_report(comparison, known.calibration.date, known.today, bills)
+        return service_report(comparison, known.today, bills)
 
 
 def _billed(
@@ -302,7 +271,7 @@ def _billed(
         pick,
         *[row for row in rows if row is not pick and row.ondemand][: BILLED - 1],
     ]
-    by_spot = sorted((row for row in rows if row.spot), key=lambda row: _usd(row.spot))
+    by_spot = sorted((row for row in rows if row.spot), key=lambda row: row.spot.usd.value if row.spot else 0.0)
     leading += [row for row in by_spot[:ON_SPOT] if not any(row is known for known in leading)]
     bills = []
     for i, row in enumerate(leading):

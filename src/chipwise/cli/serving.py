@@ -258,8 +258,8 @@ def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, ServingT
     from chipwise.catalog import parse
     from chipwise.catalog.calibration import in_use
     from chipwise.catalog.taught import taught
-    from chipwise.cli.workloads import read_serving
     from chipwise.serving.service import serving_target
+    from chipwise.workload.read import read_serving
 
     acc = parse(on)
     return acc, serving_target(read_serving(workload, flags), acc.chip, in_use(), taught())

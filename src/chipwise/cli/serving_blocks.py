@@ -16,9 +16,9 @@ from chipwise.cli.serving_words import (
     requests_of,
     settings_of,
 )
-from chipwise.cli.words import interval, plural
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, time_interval
 from chipwise.serving.flags import flags
 from chipwise.serving.measures import SloCheck, Spread
 from chipwise.serving.service import Served
@@ -97,7 +97,7 @@ def _latency(served: Served) -> Table:
 
 def _time(e: Estimate) -> str:
     shown = Estimate(e.value, max(e.low, 0.0), e.high, e.evidence)
-    return f"{format_seconds(e.value)} ({interval(shown)})"
+    return f"{format_seconds(e.value)} ({time_interval(shown)})"
 
 
 def _rates(served: Served) -> Table:
@@ -148,7 +148,7 @@ def _kept(k: SloCheck, served: Served) -> list[str]:
     return [
         str(k.bound),
         format_seconds(k.seconds),
-        interval(of_run) if of_run is not None else "-",
+        time_interval(of_run) if of_run is not None else "-",
         "kept" if k.holds else "broken",
     ]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chipwise.cli.words import plural
 from chipwise.predict.estimate import Estimate
+from chipwise.present.numbers import plural
 from chipwise.serving.formats import in_words
 from chipwise.serving.service import Served, Service, ServingTarget
 from chipwise.units import format_seconds

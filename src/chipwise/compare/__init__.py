@@ -1,21 +1,36 @@
 """Chips side by side on one workload."""
 
-from chipwise.compare.comparison import Comparison, compare
-from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, every_chip
-from chipwise.compare.training.comparer import Refused, TrainingRow
-from chipwise.compare.training.flips import Flip
-from chipwise.compare.training.sentences import Words
+from chipwise.compare.comparison import (
+    AnyComparison,
+    AnyRow,
+    Comparison,
+    ServingComparison,
+    TrainingComparison,
+    compare,
+    comparer_of,
+)
+from chipwise.compare.decision import Flip, Refused, Words
+from chipwise.compare.serving.row import ServingRow
+from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, candidates, every_chip
+from chipwise.compare.training.comparer import TrainingRow
 
 __all__ = [
     "DEFAULT_CHIPS",
     "OBJECTIVES",
+    "AnyComparison",
+    "AnyRow",
     "Candidate",
     "Comparison",
     "Flip",
     "Refused",
+    "ServingComparison",
+    "ServingRow",
     "Terms",
+    "TrainingComparison",
     "TrainingRow",
     "Words",
+    "candidates",
     "compare",
+    "comparer_of",
     "every_chip",
 ]

@@ -4,142 +4,207 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
-from chipwise.catalog import Stack
-from chipwise.catalog.calibration import Calibration
+from chipwise.catalog import Accelerators
+from chipwise.compare.decision import Flip, R, Refused, Row, Words, pick_of, rank
+from chipwise.compare.serving.comparer import ServingComparer
+from chipwise.compare.serving.flips import Relaxed
+from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import Candidate, Terms, every_chip
-from chipwise.compare.training.comparer import Change, Refused, TrainingComparer, TrainingRow
-from chipwise.compare.training.flips import Flip, flips, pick_of
-from chipwise.compare.training.sentences import Words, in_words
-from chipwise.errors import DoesNotFit, NoLayout, Refusal
-from chipwise.predict.prediction import lora_in_words
-from chipwise.predict.setup import named_stack
-from chipwise.prices import PriceBook, listed, prices_in_words
-from chipwise.units import format_money
+from chipwise.compare.training.comparer import Change, TrainingComparer, TrainingRow
+from chipwise.errors import InputError, Refusal
+from chipwise.knowledge import Knowledge
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 from chipwise.workload.model import Workload
+from chipwise.workload.serve import ServingWorkload
 
 Progress = Callable[[int, int, str], None]
-HOLDS = "by doubling, the smallest that holds it is "  # how a refusal for lack of memory ends
+C = TypeVar("C")
+
+
+class Comparer(Protocol[R]):
+    """What evaluates candidates for one kind of workload, and words the decision; `compare` does the rest."""
+
+    @property
+    def terms(self) -> Terms:
+        """What to rank by, and how many chips."""
+
+    def named(self, candidate: Candidate) -> Accelerators | None:
+        """The chips asked for by count, if any."""
+
+    def evaluate(self, candidate: Candidate) -> R | Refused:
+        """The row of a candidate, or why there is none."""
+
+    def flips(self, candidates: Sequence[Candidate], rows: Sequence[R], pick: R) -> tuple[Flip, ...]:
+        """Changes that flip the decision, smallest first."""
+
+    def relaxed(self, candidates: Sequence[Candidate], rows: Sequence[R], pick: R) -> Relaxed | None:
+        """The pick if the bound that limits it were looser; None where none does."""
+
+    def words(self, rows: Sequence[R], pick: R | None, flips: Sequence[Flip], looser: Relaxed | None) -> Words:
+        """The decision in three sentences."""
+
+    def assumptions(self, rows: Sequence[R], fixed: bool) -> tuple[str, ...]:
+        """What the comparison took for granted; `fixed`: all counts were named."""
+
+    def nowhere(self, refused: Sequence[Refused]) -> Refusal:
+        """One refusal for all, where no chip can do the work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Result, Generic[R, C]):
     """Rows ranked best first (those without a price last on cost), the refused, and the decision."""
 
-    workload: Workload
+    VERB: ClassVar[str] = "compare"
+    comparer: C
     terms: Terms
-    rows: tuple[TrainingRow, ...]
+    rows: tuple[R, ...]
     refused: tuple[Refused, ...]
-    pick: TrainingRow | None
+    pick: R | None
     flips: tuple[Flip, ...]
+    relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
     words: Words
     assumptions: tuple[str, ...]
 
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.compare.view import record
 
+        return record(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.compare.view import blocks
+
+        return blocks(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: the refused too, with the reason."""
+        from chipwise.compare.view import flat_rows
+
+        return flat_rows(self)
+
+
+class TrainingComparison(Comparison[TrainingRow, TrainingComparer]):
+    """Of a workload that is trained."""
+
+    __slots__ = ()
+
+    @property
+    def workload(self) -> Workload:
+        """What is trained."""
+        return self.comparer.workload
+
+
+class ServingComparison(Comparison[ServingRow, ServingComparer]):
+    """Of a workload that is served."""
+
+    __slots__ = ()
+
+    @property
+    def workload(self) -> ServingWorkload:
+        """What is served."""
+        return self.comparer.workload
+
+
+@overload
 def compare(
     workload: Workload,
-    candidates: Sequence[Candidate] | None,
-    calibration: Calibration,
+    candidates: Sequence[Candidate] | None = ...,
+    knowledge: Knowledge | None = ...,
+    terms: Terms | None = ...,
+    progress: Progress | None = ...,
+    change: Change | None = ...,
+) -> TrainingComparison: ...
+
+
+@overload
+def compare(
+    workload: ServingWorkload,
+    candidates: Sequence[Candidate] | None = ...,
+    knowledge: Knowledge | None = ...,
+    terms: Terms | None = ...,
+    progress: Progress | None = ...,
+    change: Change | None = ...,
+) -> ServingComparison: ...
+
+
+def compare(
+    workload: Workload | ServingWorkload,
+    candidates: Sequence[Candidate] | None = None,
+    knowledge: Knowledge | None = None,
     terms: Terms | None = None,
-    stack: Stack | None = None,
-    today: date | None = None,
     progress: Progress | None = None,
     change: Change | None = None,
-    book: PriceBook | None = None,
-) -> Comparison:
-    """Compare chips (the whole catalog unless named) on a workload; a `Refusal` where none can run it.
+) -> TrainingComparison | ServingComparison:
+    """Compare chips (the whole catalog unless named) on a workload of either kind; a `Refusal` where none can do it.
 
-    `change` gives each row's prediction better evidence where there is some; it may find that it doesn't fit.
+    `change` gives each prediction of a training run better evidence where there is some; it may find that it doesn't
+    fit.
     """
-    terms = terms or Terms()
+    comparer = comparer_of(workload, terms or Terms(), knowledge or Knowledge(), change)
+    if isinstance(comparer, TrainingComparer):
+        return TrainingComparison(comparer, *_compared(comparer, candidates, progress))
+    return ServingComparison(comparer, *_compared(comparer, candidates, progress))
+
+
+def comparer_of(
+    workload: Workload | ServingWorkload, terms: Terms, knowledge: Knowledge, change: Change | None = None
+) -> TrainingComparer | ServingComparer:
+    """What evaluates candidates for a workload of either kind."""
+    if isinstance(workload, Workload):
+        return TrainingComparer.of(workload, terms, knowledge, change)
+    if change is not None:
+        raise InputError("--evidence", "compiled", "modelled: services are simulated, not compiled")
+    return ServingComparer.of(workload, terms, knowledge)
+
+
+def _compared(
+    comparer: Comparer[R], candidates: Sequence[Candidate] | None, progress: Progress | None
+) -> tuple[
+    Terms,
+    tuple[R, ...],
+    tuple[Refused, ...],
+    R | None,
+    tuple[Flip, ...],
+    Relaxed | None,
+    Words,
+    tuple[str, ...],
+]:
     chips = list(candidates) if candidates is not None else every_chip()
-    place = TrainingComparer(
-        workload, terms, calibration, stack or named_stack(workload), today or date.today(), book or listed()
-    )
-    rows: list[TrainingRow] = []
+    rows: list[R] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(chips):
         if progress:
             progress(i, len(chips), candidate.chip.id)
-        got = place.evaluate(candidate)
-        if change and isinstance(got, TrainingRow):
-            got = place.changed(got, change)
-        if isinstance(got, TrainingRow):
-            rows.append(got)
+        evaluated = comparer.evaluate(candidate)
+        if isinstance(evaluated, Refused):
+            refused.append(evaluated)
         else:
-            refused.append(got)
+            rows.append(evaluated)
     if not rows:
-        raise _nowhere(workload, refused)
+        raise comparer.nowhere(refused)
     if progress:
         progress(len(chips), len(chips), "what would flip it")
-    ranked = sorted(rows, key=lambda row: _rank(row, terms.objective))
-    pick = pick_of(ranked, terms.objective)
-    found = flips(place, ranked, pick) if pick else ()
-    return Comparison(
-        workload,
-        terms,
-        tuple(ranked),
+    objective = comparer.terms.objective
+    ranked = tuple(sorted(rows, key=lambda row: rank(row, objective)))
+    pick = pick_of(ranked, objective)
+    flips = comparer.flips(chips, ranked, pick) if pick else ()
+    looser = comparer.relaxed(chips, ranked, pick) if pick else None
+    return (
+        comparer.terms,
+        ranked,
         tuple(refused),
         pick,
-        found,
-        in_words(place, ranked, pick, found),
-        _assumptions(place, ranked, all(c.fixed for c in chips)),
+        flips,
+        looser,
+        comparer.words(ranked, pick, flips, looser),
+        comparer.assumptions(ranked, all(comparer.named(c) for c in chips)),
     )
 
 
-def _rank(row: TrainingRow, objective: str) -> tuple[bool, float, str]:
-    by = row.by(objective)
-    value = by.value if by else row.prediction.duration.value
-    return by is None, value, str(row.accelerators)
-
-
-def _assumptions(place: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
-    t = place.workload.train
-    stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
-    said = [
-        "counts: as named" if fixed else f"counts (where not named): {place.terms.in_words()}",
-        "software: " + (place.stack.name if place.stack else f"{', '.join(stacks)} (assumed: none was named)"),
-        "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
-        "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
-        "spot: no interruptions are counted" + _on_spot(rows),
-        f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
-        *lora_in_words(place.workload),
-        f"calibration of {place.calibration.date} on {place.calibration.rows:,} published rows",
-    ]
-    if any(r.prediction.step.evidence == "bounded" for r in rows):
-        said.append("bounded rows are ranked by value and picked by the high end of their interval")
-    uncompiled = {a: None for r in rows for a in r.prediction.assumptions if a.startswith("not compiled")}
-    if any(r.prediction.step.evidence == "compiled" for r in rows) or uncompiled:
-        said.append("layouts are chosen by the model; compiled rows time that layout by the compiler's schedule")
-        said += uncompiled
-    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
-    return (*said, *prices_in_words(place.book, used))
-
-
-def _on_spot(rows: Sequence[TrainingRow]) -> str:
-    """The cheapest row on spot, in words."""
-    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
-    if not priced:
-        return ""
-    usd, row = min(priced, key=lambda pair: pair[0])
-    return f"; the cheapest on spot is {row.accelerators} at {format_money(usd)}"
-
-
-def _nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
-    """One refusal for all: the smallest slice of each chip that would hold the work."""
-    if len(refused) == 1:
-        only = refused[0]
-        kind: type[Refusal] = {"memory": DoesNotFit, "layout": NoLayout}.get(only.kind, Refusal)
-        return kind(only.reason, only.unlock)
-    reason = f"none of the {len(refused)} chips compared can run {workload.name}"
-    held = [r.unlock.removeprefix(HOLDS) for r in refused if r.unlock.startswith(HOLDS)]
-    if held:
-        other = len(refused) - len(held)
-        also = f"; {other} more are refused for other reasons" if other else ""
-        return DoesNotFit(
-            reason + ": it does not fit", f"by doubling, the smallest of each that hold it are {', '.join(held)}{also}"
-        )
-    why = dict.fromkeys(f"{r.reason}; {r.unlock}" if r.unlock else r.reason for r in refused)
-    first = next(iter(why))
-    return Refusal(reason, f"for one, {first}")
+AnyComparison = TrainingComparison | ServingComparison
+AnyRow = TrainingRow | ServingRow
+__all__ = ["AnyComparison", "AnyRow", "Comparer", "Comparison", "Progress", "Row", "compare", "comparer_of"]

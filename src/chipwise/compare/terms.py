@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
 from chipwise.errors import InputError
-from chipwise.units import DAY, format_money, format_seconds
+from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration, parse_money
 
 OBJECTIVES = ("cost", "time", "energy")
 DEFAULT_CHIPS = 64
@@ -45,6 +47,46 @@ class Terms:
             raise InputError("deadline", f"{self.deadline_s:g} s", "a second to a century, such as 12h or 30d")
         if self.budget_usd is not None and not 0 < self.budget_usd <= LARGEST_USD:
             raise InputError("budget", f"${self.budget_usd:g}", "more than $0, such as 1000 or 2.5M")
+
+    @classmethod
+    def read(
+        cls,
+        by: str | None = None,
+        chips: str | int | None = None,
+        deadline: str | float | None = None,
+        budget: str | float | None = None,
+    ) -> Terms:
+        """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
+
+        Ranked by cost, by time within a budget, where `by` doesn't say otherwise.
+
+        >>> Terms.read(budget="2M")
+        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0)
+        """
+        limits = {"--chips": chips, "--deadline": deadline, "--budget": budget}
+        named = [flag for flag, value in limits.items() if value is not None]
+        if len(named) > 1:
+            raise InputError(named[1], limits[named[1]], f"no other limit beside {named[0]}")
+        if by is not None and by not in OBJECTIVES:
+            raise InputError("--by", by, f"one of {', '.join(OBJECTIVES)}")
+        count = None if chips is None else parse_count(str(chips), "--chips")
+        if count is not None and not isinstance(count, int):
+            raise InputError("--chips", chips, "a whole number of chips from 1 to 1,000,000")
+        return cls(
+            by or ("time" if budget is not None else "cost"),
+            count,
+            parse_duration(deadline, "--deadline") if isinstance(deadline, str) else deadline,
+            parse_money(budget, "--budget") if isinstance(budget, str) else budget,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "chips": self.chips,
+            "deadline_seconds": self.deadline_s,
+            "budget_usd": self.budget_usd,
+            "words": self.in_words(),
+        }
 
     def in_words(self) -> str:
         """How many chips of each kind are compared, and why."""
@@ -89,6 +131,21 @@ class Candidate:
         acc = parse(text)
         counted = ":" in text or acc.count > 1 or text.strip().endswith("-1")
         return cls(acc.chip, acc if counted else None)
+
+
+def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
+    """Candidates as people write them: ``"h100,v5p:128"`` or a list; None, all of the catalog, where none are named.
+
+    >>> [str(c.fixed or c.chip.id) for c in candidates("h100, v5p:128") or ()]
+    ['h100', 'v5p:4x4x8']
+    """
+    if on is None:
+        return None
+    parts = on.split(",") if isinstance(on, str) else on
+    names = dict.fromkeys(name.strip() for name in parts if name.strip())
+    if not names:
+        raise InputError("--on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
+    return [Candidate.read(name) for name in names]
 
 
 def every_chip() -> list[Candidate]:

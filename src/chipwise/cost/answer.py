@@ -10,10 +10,10 @@ from math import inf
 import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
-from chipwise.catalog.economics import Assumption, Cited, Economics, Site, economics, region_site
+from chipwise.catalog.economics import Assumption, Cited, Economics, Site, region_site
 from chipwise.catalog.instances import squashed
-from chipwise.compare.serving.comparer import ServingRow
 from chipwise.compare.serving.fleet import rent as fleet_of
+from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
@@ -37,6 +37,7 @@ from chipwise.cost.statement import (
     TermCost,
 )
 from chipwise.errors import Refusal
+from chipwise.knowledge import Knowledge
 from chipwise.prices import Price, PriceBook, is_stale, price_of
 from chipwise.prices.money import ALONE, fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
@@ -48,23 +49,20 @@ NO_CHEAPER = "no spot price is listed below the price on demand"
 
 @dataclass(frozen=True, slots=True)
 class CostAssumptions:
-    """What holds for every chip: prices, place, years, program, and how ranges are drawn."""
+    """What holds for every chip: what is known, the site, years, program, and how ranges are drawn."""
 
-    book: PriceBook
     site: Site  # where chips of one's own would stand
-    know: Economics = field(default_factory=economics)
+    knowledge: Knowledge = field(default_factory=Knowledge)
     years: float = 3.0
     utilisation: float | None = None  # None: what is assumed; of a service that is always on, 1
     program: Program = field(default_factory=Program)
     runs: float = 1.0
     epochs: float | None = None
     draws: int = DRAWS
-    seed: int = 0
-    today: date = field(default_factory=date.today)
     kinds: tuple[str, ...] = KINDS  # of terms that are asked for
 
     def __post_init__(self) -> None:
-        checked_draws(self.draws, self.seed)
+        checked_draws(self.draws, self.knowledge.seed)
         checked_years(self.years)
         if self.utilisation is not None:
             checked(self.utilisation, "--utilisation")
@@ -74,7 +72,7 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
     """What a row of a comparison costs on every kind of terms."""
     case = of_training(row, asked.epochs) if isinstance(row, TrainingRow) else of_service(row)
     chip = row.accelerators.chip
-    effort = port(asked.program, chip, asked.know, asked.runs)
+    effort = port(asked.program, chip, asked.knowledge.economics, asked.runs)
     offered: list[Deal] = []
     missing: list[Missing] = []
     for kind in asked.kinds:
@@ -86,7 +84,6 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
     missing += [gone for gone, _ in made if isinstance(gone, Missing)]
     terms_cost = tuple(term for term, _ in made if isinstance(term, TermCost))
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
-    answer = row.prediction if isinstance(row, TrainingRow) else row
     workload = row.prediction.workload if isinstance(row, TrainingRow) else row.served.service.target.workload
     spare = [
         f"on-premises: {deal.owned.servers:,} whole servers hold {deal.owned.chips:,} chips, of which the work "
@@ -103,7 +100,7 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
     return Statement(
         workload,
         row.accelerators,
-        answer,
+        row,
         case.basis,
         case.evidence,
         case.because,
@@ -114,9 +111,9 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
         effort,
         tuple(sorted(used.values(), key=lambda a: a.name)),
         (*case.notes, *spare, *_notes(case, asked)),
-        asked.today,
+        asked.knowledge.today,
         asked.draws,
-        asked.seed,
+        asked.knowledge.seed,
     )
 
 
@@ -124,10 +121,10 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
     """The chips on one kind of terms; a `Refusal` where nobody offers it."""
     chip, chips = row.accelerators.chip, case.chips
     if kind == OWNED:
-        mine = owned(chip, chips, asked.site, asked.know, asked.years)
-        use = _use(case, asked, asked.know)
+        mine = owned(chip, chips, asked.site, asked.knowledge.economics, asked.years)
+        use = _use(case, asked, asked.knowledge.economics)
         server = mine.server
-        stale = is_stale(server.price_date, asked.today)
+        stale = is_stale(server.price_date, asked.knowledge.today)
         said = Source(
             "",
             asked.site.id,
@@ -141,13 +138,13 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
         )
         return Deal(kind, said, mine.chips, float(mine.servers), asked.site, mine)
     if kind in YEARS:
-        found = asked.book.commitments_for(chip.id, YEARS[kind])
+        found = asked.knowledge.prices.commitments_for(chip.id, YEARS[kind])
         if not found:
-            raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.book.origin}")
+            raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.knowledge.prices.origin}")
         source, many = min(
             (
                 (said, paid_chips(chip, chips, said.chips))
-                for said in (committed(c, asked.today, asked.book) for c in found)
+                for said in (committed(c, asked.knowledge.today, asked.knowledge.prices) for c in found)
             ),
             key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]),
         )
@@ -157,9 +154,9 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
     price, many = _price(kind, row, asked)
     if price is None:
         what = f"{'spot' if kind == SPOT else 'public'} price"
-        if asked.book.offers_for(chip.id, kind == SPOT):
+        if asked.knowledge.prices.offers_for(chip.id, kind == SPOT):
             raise Refusal(f"every {what} of {chip.id} is for single nodes, which no network joins to {chips} chips")
-        raise Refusal(f"{chip.id} has no {what} in {asked.book.origin}")
+        raise Refusal(f"{chip.id} has no {what} in {asked.knowledge.prices.origin}")
     o = price.offer
     return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 
@@ -170,18 +167,25 @@ def _price(kind: str, row: TrainingRow | ServingRow, asked: CostAssumptions) -> 
         return _of_instances(kind, row.accelerators, asked)
     if not row.accelerators.shape:
         return _of_replicas(kind, row, asked)
-    rent = row.spot if kind == SPOT else row.ondemand
-    if rent is None:
+    quote = row.spot if kind == SPOT else row.ondemand
+    if quote is None:
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
         return None, row.accelerators.count
-    return rent.price, max(1, round(rent.usd_h.value / rent.price.usd_h))
+    return quote.price, max(1, round(quote.usd.value / quote.price.usd_h))
 
 
 def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these replicas for least: replicas answer apart, so small ones do."""
     now, spot = (
-        fleet_of(row.accelerators.chip, row.split.chips, row.fleet.replicas, each, asked.today, asked.book)
+        fleet_of(
+            row.accelerators.chip,
+            row.split.chips,
+            row.fleet.replicas,
+            each,
+            asked.knowledge.today,
+            asked.knowledge.prices,
+        )
         for each in (False, True)
     )
     if kind != SPOT:
@@ -193,7 +197,10 @@ def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Pr
 
 def _of_instances(kind: str, acc: Accelerators, asked: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
-    prices = [price_of(acc.chip, acc.count, spot, asked.today, asked.book, True) for spot in (False, True)]
+    prices = [
+        price_of(acc.chip, acc.count, spot, asked.knowledge.today, asked.knowledge.prices, True)
+        for spot in (False, True)
+    ]
     (now, now_chips), (spot, spot_chips) = (
         (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices
     )
@@ -262,7 +269,7 @@ def _billed(
 ) -> tuple[TermCost | Missing, tuple[Assumption, ...]]:
     """The bill on these terms with its range, or why there is none; and what was assumed for it."""
     given = 1.0 if asked.utilisation is None and case.basis == "month" else asked.utilisation
-    unknown = uncertain(case, deal, effort, asked.know, given)
+    unknown = uncertain(case, deal, effort, asked.knowledge.economics, given)
     middle = medians(unknown.inputs)
     course = plan(case, deal, middle) if case.basis == "run" else None
     if course is not None and not course.stretch < ENDLESS:
@@ -278,12 +285,14 @@ def _billed(
         return float(bill(case, deal, effort, x, expected_clock(interval)).total)
 
     one = bill(case, deal, effort, middle, expected_clock(interval))
-    rng = generator(asked.seed, f"interruptions {deal.kind}")
+    rng = generator(asked.knowledge.seed, f"interruptions {deal.kind}")
     with np.errstate(invalid="ignore"):  # a run that never ends, by a price of nothing
-        many = bill(case, deal, effort, drawn(unknown.inputs, asked.draws, asked.seed), drawn_clock(interval, rng))
+        many = bill(
+            case, deal, effort, drawn(unknown.inputs, asked.draws, asked.knowledge.seed), drawn_clock(interval, rng)
+        )
     totals = np.where(np.isfinite(many.wall_s), many.total, inf)
     split = Split(**{name: float(usd) for name, usd in one.parts.items()})
-    kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.know)
+    kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.knowledge.economics)
     return TermCost(
         deal.kind,
         deal.source,
@@ -314,17 +323,17 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
 
 def _commitments(chip: Chip, chips: int, asked: CostAssumptions) -> tuple[BreakEven, ...]:
     """Every commitment for the chip against the price on demand of its source, else the cheapest that fits."""
-    now = price_of(chip, chips, False, asked.today, asked.book)
+    now = price_of(chip, chips, False, asked.knowledge.today, asked.knowledge.prices)
     out = []
     for years in sorted(YEARS.values()):
-        for c in asked.book.commitments_for(chip.id, years):
+        for c in asked.knowledge.prices.commitments_for(chip.id, years):
             if c.ondemand_usd_h is not None:
                 usd, against = c.ondemand_usd_h, f"{c.cloud} on {c.date}"
             elif now is not None:
                 usd, against = now.usd_h, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
             else:
                 continue
-            out.append(BreakEven(c, usd, against, break_even(c.usd_h, usd), is_stale(c.date, asked.today)))
+            out.append(BreakEven(c, usd, against, break_even(c.usd_h, usd), is_stale(c.date, asked.knowledge.today)))
     return tuple(out)
 
 
@@ -346,14 +355,14 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: CostAssump
 def _sources(chip: Chip, chips: int, asked: CostAssumptions) -> list[tuple[str, Source]]:
     """Every recent offer that could hold a replica or a run, and every commitment, by kind of terms, cheapest first."""
     out = [
-        (kind, _offer(o, spot, asked.today))
+        (kind, _offer(o, spot, asked.knowledge.today))
         for kind, spot in ((ONDEMAND, False), (SPOT, True))
-        for o in fitting(chip, chips, spot, asked.book)[0]
+        for o in fitting(chip, chips, spot, asked.knowledge.prices)[0]
     ]
     out += [
-        (kind, committed(c, asked.today, asked.book))
+        (kind, committed(c, asked.knowledge.today, asked.knowledge.prices))
         for kind, years in YEARS.items()
-        for c in asked.book.commitments_for(chip.id, years)
+        for c in asked.knowledge.prices.commitments_for(chip.id, years)
     ]
     return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
 
@@ -384,7 +393,7 @@ def _notes(case: Case, asked: CostAssumptions) -> list[str]:
             if asked.utilisation is not None
             else "all are used (a service is always on)"
             if case.basis == "month"
-            else f"{asked.know.value('utilisation'):.0%} are used (assumed)"
+            else f"{asked.knowledge.economics.value('utilisation'):.0%} are used (assumed)"
         ),
         "electricity, cooling and staff of clouds are part of their prices; kWh and CO2 are for the hours of this work "
         "alone, with servers and cooling, at the carbon intensity of the region's grid",
@@ -400,7 +409,9 @@ def _notes(case: Case, asked: CostAssumptions) -> list[str]:
         said.append(
             "replicas that are away are paid for again (restart) or made up for later; the SLO is not kept meanwhile"
         )
-    said.append(f"ranges: {asked.draws:,} draws with seed {asked.seed}; a range holds its input nine times in ten")
+    said.append(
+        f"ranges: {asked.draws:,} draws with seed {asked.knowledge.seed}; a range holds its input nine times in ten"
+    )
     return said
 
 

@@ -7,7 +7,7 @@ from math import ceil, inf
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Economics, servers
-from chipwise.compare.serving.comparer import ServingRow
+from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.cost.checkpoint import state
 from chipwise.cost.onprem import HOURS_MONTH, overhead_w
@@ -152,10 +152,10 @@ def _sent(row: ServingRow, units: float, requests: float) -> tuple[tuple[str, fl
 
 def _needed(row: ServingRow) -> tuple[Input, list[str]]:
     """How many more or fewer chips the ends of the capacity would take."""
-    rent = row.ondemand or row.spot
-    if rent is None:
+    quote = row.ondemand or row.spot
+    if quote is None:
         return Input("chips_needed", 1.0, 1.0, 1.0), ["the range of the chips needed is not known without a price"]
-    usd = rent.usd_h
+    usd = quote.usd
     low, high = usd.low / usd.value, usd.high / usd.value
     if high == inf:
         return Input("chips_needed", 1.0, low, 1 / low), [

@@ -13,9 +13,9 @@ from chipwise.cost.onprem import Owned
 from chipwise.cost.spot import Expected
 
 if TYPE_CHECKING:
-    from chipwise.compare.serving.comparer import ServingRow
+    from chipwise.compare.serving.row import ServingRow
+    from chipwise.compare.training.comparer import TrainingRow
     from chipwise.cost.port import Port
-    from chipwise.predict.prediction import Prediction
     from chipwise.workload.model import Workload
     from chipwise.workload.serve import ServingWorkload
 
@@ -146,7 +146,7 @@ class Statement:
 
     workload: Workload | ServingWorkload
     accelerators: Accelerators
-    answer: Prediction | ServingRow  # what the hours come from
+    answer: TrainingRow | ServingRow  # what the hours come from
     basis: str  # "run", "job" or "month": what every total is for
     evidence: str
     because: str

@@ -14,6 +14,7 @@ from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, owned, server
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.fleet.demand import Calendar, Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
+from chipwise.knowledge import Knowledge
 from chipwise.prices import Price, PriceBook, is_stale, price_of
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ class Buying:
     """What prices are looked up with."""
 
     demand: Demand
-    book: PriceBook
-    know: Economics
-    today: date
+    knowledge: Knowledge
 
     def periods(self, months: int) -> int:
         """Periods that so many months take."""
@@ -122,7 +121,7 @@ def stock(buying: Buying) -> Stock:
 
 def _check_places(buying: Buying) -> None:
     """Clouds and regions that nobody prices are slips of the pen: nothing could ever be had there."""
-    spec, book = buying.demand.spec, buying.book
+    spec, book = buying.demand.spec, buying.knowledge.prices
     places = {(o.cloud, o.region) for o in book.offers} | {(c.cloud, c.region) for c in book.commitments}
     clouds, regions = {cloud for cloud, _ in places}, {region for _, region in places if region}
     named = [(f"candidates[{i}].clouds", x, clouds) for i, c in enumerate(spec.candidates) for x in c.clouds or ()]
@@ -145,7 +144,7 @@ def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips
         name += f" x{chips}"
     if name not in out.pools:
         place = region_site(cloud, region)
-        idle, busy = unit_watts(chip, chips, place, buying.know)
+        idle, busy = unit_watts(chip, chips, place, buying.knowledge.economics)
         out.pools[name] = Pool(name, chip.id, chip.family, chips, region, idle, busy, 0.0, place.g_kwh.value / 1000)
         out.clouds[name] = cloud
     return out.pools[name]
@@ -164,8 +163,8 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
     clouds, before = _clouds(buying, c, chip), len(out.supplies)
     for cloud in clouds:
         for regions in [[region] for region in c.regions] if c.regions else [None]:
-            book = _within(buying.book, [cloud], regions)
-            price = price_of(chip, host, today=buying.today, book=book) if book.offers_for(chip.id) else None
+            book = _within(buying.knowledge.prices, [cloud], regions)
+            price = price_of(chip, host, today=buying.knowledge.today, book=book) if book.offers_for(chip.id) else None
             for terms in c.terms:
                 found = _priced(buying, chip, terms, cloud, regions, price)
                 if found is None:
@@ -199,10 +198,15 @@ def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
     """The clouds named, or the cheapest on demand (on other terms where nobody lists such a price)."""
     if c.clouds:
         return c.clouds
-    price = price_of(chip, chip.fabric.host_chips, today=buying.today, book=_within(buying.book, None, c.regions))
+    price = price_of(
+        chip,
+        chip.fabric.host_chips,
+        today=buying.knowledge.today,
+        book=_within(buying.knowledge.prices, None, c.regions),
+    )
     if price is not None:
         return [price.offer.cloud]
-    committed = [x for years in (1, 3) for x in buying.book.commitments_for(chip.id, years)]
+    committed = [x for years in (1, 3) for x in buying.knowledge.prices.commitments_for(chip.id, years)]
     return [committed[0].cloud] if committed else ["any cloud"]
 
 
@@ -220,16 +224,16 @@ def _priced(
 ) -> tuple[float, Origin] | None:
     """US dollars per chip-hour on one kind of terms; commitments of the same region, else of the cloud."""
     if terms in YEARS:
-        every = buying.book.commitments_for(chip.id, YEARS[terms], [cloud])
+        every = buying.knowledge.prices.commitments_for(chip.id, YEARS[terms], [cloud])
         wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
         near = [c for c in every if c.region in wanted or not c.region]
         found = near or ([] if regions else list(every))
-        return (found[0].usd_h, _committed(found[0], buying.today)) if found else None
+        return (found[0].usd_h, _committed(found[0], buying.knowledge.today)) if found else None
     price = ondemand
     if terms == "spot":
-        book = _within(buying.book, [cloud], regions)
+        book = _within(buying.knowledge.prices, [cloud], regions)
         price = (
-            price_of(chip, chip.fabric.host_chips, True, buying.today, book)
+            price_of(chip, chip.fabric.host_chips, True, buying.knowledge.today, book)
             if book.offers_for(chip.id, spot=True)
             else None
         )
@@ -264,7 +268,7 @@ def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) 
 
 
 def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
-    place, know = own_place(spec), buying.know
+    place, know = own_place(spec), buying.knowledge.economics
     for name in spec.chips:
         chip = load().chips[name]
         try:
@@ -298,7 +302,15 @@ def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
         out.owned[supply.id] = mine
         out.add(
             supply,
-            Origin("", place.id, server.id, 0.0, server.price_date, source, is_stale(server.price_date, buying.today)),
+            Origin(
+                "",
+                place.id,
+                server.id,
+                0.0,
+                server.price_date,
+                source,
+                is_stale(server.price_date, buying.knowledge.today),
+            ),
         )
         out.said.append(
             f"{name} servers: staff and network as of {many}; worth {left:.0%} of their price after "
@@ -331,7 +343,7 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
             out,
             chip,
             own_place(demand.spec.on_premises),
-            buying.know,
+            buying.knowledge.economics,
             server.chips if server else chip.fabric.host_chips,
         )
         rack = float(server.rack_units) if server else 0.0

@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from itertools import pairwise
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from chipwise.catalog import Accelerators, Chip, load
-from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.economics import Economics
-from chipwise.catalog.taught import Taught
-from chipwise.compare.serving.comparer import ServingComparer, demand_of
+from chipwise.compare.decision import Refused
+from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.replicas import with_interval
 from chipwise.compare.terms import Candidate, Terms, at_least, ladder
-from chipwise.compare.training.comparer import Refused, TrainingRow
-from chipwise.compare.training.comparer import TrainingComparer as Training
+from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.spot import Hazard, expected
 from chipwise.errors import InputError, Refusal
 from chipwise.fleet.demand import Demand, peak_hours
 from chipwise.fleet.market import Buying, Origin, Stock, stock
 from chipwise.fleet.problem import Block, Exclusive, Limit, Option, Pool, Problem, Run, Service, Supply
+from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction
-from chipwise.predict.setup import named_stack
-from chipwise.prices import PriceBook
 from chipwise.serving.capacity import Capacity
 from chipwise.units import GIGA, HOUR
 from chipwise.workload.load import load_serving, load_workload
@@ -80,8 +75,6 @@ class _Sizing:
     """What workloads are sized with, and what was found."""
 
     buying: Buying
-    calibration: Calibration
-    taught: Taught
     cautious: bool
     stock: Stock
     placed: dict[tuple[str, str, int], Placed] = field(default_factory=dict)
@@ -104,18 +97,11 @@ class _Sizing:
 
 
 def ask(
-    demand: Demand,
-    book: PriceBook,
-    know: Economics,
-    calibration: Calibration,
-    taught: Taught,
-    cautious: bool = False,
-    today: date | None = None,
-    progress: Progress | None = None,
+    demand: Demand, knowledge: Knowledge, cautious: bool = False, progress: Progress | None = None
 ) -> DemandRequest:
     """The planning problem of a demand. Every chip is sized for every workload; what can't be is listed with why."""
-    buying = Buying(demand, book, know, today or date.today())
-    sizing = _Sizing(buying, calibration, taught, cautious, stock(buying))
+    buying = Buying(demand, knowledge)
+    sizing = _Sizing(buying, cautious, stock(buying))
     calendar, spec = demand.calendar, demand.spec
     blocks, peaks = day(spec.workloads)
     runs: list[Run] = []
@@ -281,9 +267,7 @@ def _rows(
     """The counts named, or the fewest chips that meet the deadline and twice as many."""
     each = window_h * HOUR / train.runs / SLACK
     terms = Terms() if train.chips else Terms(deadline_s=each)
-    fixed = Training(
-        workload, Terms(), sizing.calibration, named_stack(workload), sizing.buying.today, sizing.buying.book
-    )
+    fixed = TrainingComparer.of(workload, Terms(), sizing.buying.knowledge)
     place = replace(fixed, terms=terms)
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
     rows: list[TrainingRow] = []
@@ -334,7 +318,7 @@ def _options(sizing: _Sizing, train: RunSpec, row: TrainingRow, pool: Pool) -> l
 
 def _expected(sizing: _Sizing, row: TrainingRow, pool: Pool, units: int, spot: bool) -> tuple[float, float]:
     """Seconds of a run with checkpoints, failures and interruptions: from beginning to end, and those billed."""
-    know, cloud = sizing.buying.know, sizing.stock.clouds[pool.id] or "owned"
+    know, cloud = sizing.buying.knowledge.economics, sizing.stock.clouds[pool.id] or "owned"
     chip, chips = row.accelerators.chip, row.accelerators.count
     rate = know.value("failure_chip_hour", cloud) * chips
     if spot:
@@ -371,25 +355,14 @@ def _service(
     except InputError as e:
         raise _within(i, e) from None
     sizing.workloads[work.name] = workload
-    seed = 0
-    market = ServingComparer(
-        workload,
-        Terms(),
-        sizing.calibration,
-        sizing.taught,
-        workload.serve.stack,
-        sizing.buying.today,
-        demand_of(workload, seed),
-        sizing.buying.book,
-        seed,
-    )
+    comparer = ServingComparer.of(workload, Terms(), sizing.buying.knowledge)
     carries: list[tuple[str, float]] = []
     spans: list[tuple[str, int]] = []
     shut: dict[tuple[str, int], Pool] = {}
     for chip in sizing.chips(work):
         try:
-            market.place(chip)
-            found = [c for c in market.replicas(chip) if c.load.value > 0]
+            comparer.target(chip)
+            found = [c for c in comparer.replicas(chip) if c.load.value > 0]
         except Refusal as refusal:
             sizing.refused.append((work.name, chip.id, str(refusal)))
             continue
@@ -398,7 +371,7 @@ def _service(
             if pool.id.endswith(" spot") and not serve.spot:
                 continue
             if pool.chips not in known:
-                known[pool.chips] = _replica(sizing, market, work.name, found, pool)
+                known[pool.chips] = _replica(sizing, comparer, work.name, found, pool)
             load_each, span = known[pool.chips]
             if load_each <= 0:
                 continue
@@ -416,7 +389,7 @@ def _service(
 
 
 def _replica(
-    sizing: _Sizing, market: ServingComparer, work: str, found: Sequence[Capacity], pool: Pool
+    sizing: _Sizing, comparer: ServingComparer, work: str, found: Sequence[Capacity], pool: Pool
 ) -> tuple[float, int]:
     """Requests a second that a unit carries with its best split, or a replica over several units, and how many."""
 
@@ -425,7 +398,7 @@ def _replica(
         return c.load.value * (pool.chips // each) if each <= pool.chips else c.load.value / ceil(each / pool.chips)
 
     best = max(found, key=per_unit)
-    exact = with_interval(best, market.requests(best.service.target))
+    exact = with_interval(best, comparer.requests(best.service.target))
     each = best.service.replica.split.chips
     chip = best.service.target.chip
     sizing.placed[work, pool.chip, 0] = Placed(
@@ -506,4 +479,4 @@ def _assumptions(sizing: _Sizing, problem: Problem) -> tuple[str, ...]:
         said.append("peaks without hours of the day are all around noon UTC: they coincide")
     if any(s.limit is None for s in problem.supplies if s.hourly or s.started):
         said.append("without a quota as many chips as wanted can be had")
-    return (*said, *sizing.stock.said, f"prices: {b.book.origin}")
+    return (*said, *sizing.stock.said, f"prices: {b.knowledge.prices.origin}")

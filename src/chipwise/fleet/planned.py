@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date
 
 from chipwise.catalog import Accelerators
-from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
-from chipwise.catalog.taught import Taught
 from chipwise.errors import InputError
 from chipwise.fleet.advice import Advice, advise_serving, advise_training
 from chipwise.fleet.answers import again, answer
@@ -18,7 +15,7 @@ from chipwise.fleet.options import DemandRequest, ask
 from chipwise.fleet.plan import FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
 from chipwise.fleet.problem import Option
-from chipwise.prices import PriceBook
+from chipwise.knowledge import Knowledge
 
 BAD_END = "bad end of all intervals"  # the plan by the longest times and smallest capacities, as with --cautious
 
@@ -34,38 +31,22 @@ class Wanted:
 
 
 def plan_demand(
-    demand: Demand,
-    book: PriceBook,
-    know: Economics,
-    calibration: Calibration,
-    taught: Taught,
-    wanted: Wanted | None = None,
-    today: date | None = None,
-    say: Callable[[str], None] | None = None,
+    demand: Demand, knowledge: Knowledge, wanted: Wanted | None = None, say: Callable[[str], None] | None = None
 ) -> tuple[DemandRequest, FleetAnswer]:
     """The problem of a demand and the answer to it; `say` is told what is being worked on."""
     how = wanted or Wanted()
     tell = say or (lambda _: None)
-    asked = ask(
-        demand,
-        book,
-        know,
-        calibration,
-        taught,
-        how.cautious,
-        today,
-        lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"),
-    )
+    asked = ask(demand, knowledge, how.cautious, lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
     found = answer(asked.problem, how.gap, how.time_limit, how.sensitivity, tell)
     if found.plan is not None and how.sensitivity and not how.cautious:
         tell(BAD_END)
         try:
-            worse = ask(demand, book, know, calibration, taught, True, today).problem
+            worse = ask(demand, knowledge, True).problem
             by_bad_end = again(BAD_END, found.plan, worse, how.gap, how.time_limit)
         except InputError as e:  # what carries a service at all may have a quota of nothing
             by_bad_end = Sensitivity(BAD_END, None, str(e), "")
         found = replace(found, sensitivity=(*found.sensitivity, by_bad_end))
-    advice = advise(asked, found.plan, calibration, know) if found.plan else ()
+    advice = advise(asked, found.plan, knowledge) if found.plan else ()
     return asked, replace(
         found, refused=asked.refused, advice=advice, assumptions=(*asked.assumptions, *_prices(asked, found))
     )
@@ -84,7 +65,7 @@ def _prices(asked: DemandRequest, found: FleetAnswer) -> list[str]:
     return out
 
 
-def advise(asked: DemandRequest, plan: FleetPlan, calibration: Calibration, know: Economics) -> tuple[Advice, ...]:
+def advise(asked: DemandRequest, plan: FleetPlan, knowledge: Knowledge) -> tuple[Advice, ...]:
     """Advice for every workload of a plan on every kind of chips that it runs on there."""
     problem, found = plan.problem, {}
     for running in plan.running:
@@ -95,10 +76,10 @@ def advise(asked: DemandRequest, plan: FleetPlan, calibration: Calibration, know
             if key not in found:
                 found[key] = advise_training(
                     placed.prediction,
-                    calibration,
-                    know,
+                    knowledge.calibration,
+                    knowledge.economics,
                     _instance(asked, pool.id),
-                    _taken(asked, running.option, placed.accelerators, know),
+                    _taken(asked, running.option, placed.accelerators, knowledge.economics),
                 )
     for serving in plan.serving:
         pool = problem.pool(serving.pool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, exp
+from typing import Any
 
 from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration
@@ -42,6 +43,16 @@ class Estimate:
         2.0
         """
         return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence, self.because)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "evidence": self.evidence,
+            "because": self.because,
+        }
 
 
 def group_of(chip: Chip, model: Model) -> str:

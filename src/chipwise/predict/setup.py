@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Stack, find_stack, load, parse
+from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.errors import Refusal, UnknownName
+from chipwise.errors import Refusal
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, ExecutionTarget, components
 from chipwise.predict.correction import Array, learnt_factors
@@ -108,13 +108,7 @@ def _formula(chip: Chip, calibration: Calibration, stack: Stack, workload: Workl
 
 def named_stack(workload: Workload) -> Stack | None:
     """The stack a workload names; None where it names none."""
-    text = workload.train.stack
-    if not text:
-        return None
-    named = find_stack(text)
-    if named is None or "train" not in named.work:
-        raise UnknownName("stack", text, [s.id for s in load().stacks.values() if "train" in s.work])
-    return named
+    return training_stack(workload.train.stack)
 
 
 def stack_of(workload: Workload, chip: Chip, stack: Stack | None = None) -> Stack:

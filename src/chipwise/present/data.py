@@ -27,7 +27,8 @@ def to_data(value: Any) -> Any:
 
 
 def flatten(key: str, value: Any) -> dict[str, Any]:
-    """A value as columns of a flat table: an estimate is `key`, `key_low` and `key_high`, a record a column a field.
+    """A value as columns of a flat table: an estimate is `key`, `key_low` and `key_high`, a record a column a field
+    (its `name` that of the key).
 
     >>> flatten("step_seconds", {"value": 2.0, "low": 1.0, "high": 3.0, "evidence": "modelled"})
     {'step_seconds': 2.0, 'step_seconds_low': 1.0, 'step_seconds_high': 3.0}
@@ -38,7 +39,10 @@ def flatten(key: str, value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         if all(end in value for end in ENDS):
             return {key: value["value"], f"{key}_low": value["low"], f"{key}_high": value["high"]}
-        return {name: cell for field, item in value.items() for name, cell in flatten(f"{key}_{field}", item).items()}
+        out: dict[str, Any] = {}
+        for field, item in value.items():
+            out |= flatten(key if field == "name" else f"{key}_{field}", item)
+        return out
     if isinstance(value, list):
         return {key: " ".join(map(str, value))}
     return {key: value}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any, Literal
 
 from chipwise.catalog import Chip, Offer
+from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
-from chipwise.units import HOUR
+from chipwise.units import HOUR, format_money
 
 ALONE = "accelerator only"  # offers so noted ask for the host on top
 SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
@@ -34,10 +36,37 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a run costs at a price; the interval is that of its duration."""
+    """What a run, or an hour of a service, costs at a price, with an interval."""
 
     usd: Estimate
     price: Price
+    per: Literal["run", "hour"] = "run"
+
+    def at(self, usd_per_chip_hour: float) -> Quote:
+        """The quote at another price."""
+        price = replace(self.price, usd_h=usd_per_chip_hour)
+        return replace(self, usd=self.usd.scaled(usd_per_chip_hour / self.price.usd_h), price=price)
+
+    def __str__(self) -> str:
+        return format_money(self.usd.value) + ("*" if self.price.stale else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: the cost and the offer behind it."""
+        price, offer = self.price, self.price.offer
+        return {
+            "usd": self.usd,
+            "per": self.per,
+            "usd_per_chip_hour": price.usd_h,
+            "spot": price.spot,
+            "cloud": offer.cloud,
+            "region": offer.region,
+            "instance": offer.instance,
+            "date": offer.date,
+            "stale": price.stale,
+            "own": offer.own,
+            "source": offer.source,
+            "note": price.note or offer.note,
+        }
 
 
 def chip_hours(chips: int, seconds: float) -> float:
@@ -86,6 +115,22 @@ def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
     (False, True)
     """
     return (today - date.fromisoformat(dated)).days > days
+
+
+def day_of(text: str, field: str) -> str:
+    """A date as YYYY-MM-DD, not after today.
+
+    >>> day_of("2026-08-22", "--date")
+    '2026-08-22'
+    """
+    accepted = "a date such as 2026-08-22, not after today"
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise InputError(field, text, accepted) from None
+    if day > date.today():
+        raise InputError(field, text, accepted)
+    return day.isoformat()
 
 
 def paid_chips(chip: Chip, chips: int, instance: float) -> int:

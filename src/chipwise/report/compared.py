@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.compare import Comparison, Flip, Refused
-from chipwise.compare.serving_comparison import ServingComparison
+from chipwise.compare import AnyComparison, Flip, Refused
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Table
+from chipwise.present.numbers import number, time_unit
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report import charts
 from chipwise.report.costs import other_terms, tornado_part
-from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Section, Table, Tile
-from chipwise.report.shown import EVIDENCE, number, time_unit
+from chipwise.report.parts import EVIDENCE, Decision, Figure, Part, Points, Prose, Section, Tile
 from chipwise.units import format_money
 
 MOST_BARS = 14  # rows of a chart: the best
@@ -104,7 +104,7 @@ def front_section(rows: Sequence[Weighed], per: str, what: str) -> Section:
 
 
 def decision(
-    c: Comparison | ServingComparison,
+    c: AnyComparison,
     sure: Estimate | None,
     tiles: Sequence[Tile],
     statements: Sequence[Statement],
@@ -144,10 +144,10 @@ def flip_section(flips: Sequence[Flip], otherwise: str, statements: Sequence[Sta
         headers = ("change of", "new pick", "in words")
         parts.append(
             Table(
-                "What would flip the decision",
                 headers,
                 tuple((f.kind, f.winner, f.words) for f in flips),
-                frozenset(headers),
+                left=frozenset(headers),
+                title="What would flip the decision",
             )
         )
     else:
@@ -174,4 +174,4 @@ def refused_table(refused: Sequence[Refused]) -> Table:
     """Chips that can't do the work on these terms, and why."""
     headers = ("chips", "why not", "what would unlock it")
     rows = tuple((str(r.accelerators or r.chip.id), r.reason, r.unlock or "–") for r in refused)
-    return Table("Refused", headers, rows, frozenset(headers))
+    return Table(headers, rows, left=frozenset(headers), title="Refused")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.cost.statement import KINDS, OWNED, PARTS, SPOT, Rival, Source, Statement, TermCost
+from chipwise.present.blocks import Cell, Link, Table
+from chipwise.present.numbers import dollars, number, percent
 from chipwise.report import charts
-from chipwise.report.parts import Cell, Figure, Link, Part, Points, Prose, Section, Table, Tile
-from chipwise.report.shown import dollars, number, percent
+from chipwise.report.parts import Figure, Part, Points, Prose, Section, Tile
 from chipwise.units import HOUR, format_money, format_seconds
 
 PAYS = {
@@ -126,12 +127,12 @@ def _bill(s: Statement) -> Table:
     if s.on(OWNED):
         notes.append("On-premises, chips means servers, space and upkeep.")
     return Table(
-        f"The bill for {FOR[s.basis]} on {s.accelerators}",
         headers,
         tuple(rows),
-        frozenset({"terms", "whose"}),
-        frozenset(i for i, t in enumerate(s.terms) if t is best),
-        tuple(notes),
+        left=frozenset({"terms", "whose"}),
+        strong=frozenset(i for i, t in enumerate(s.terms) if t is best),
+        title=f"The bill for {FOR[s.basis]} on {s.accelerators}",
+        notes=tuple(notes),
     )
 
 
@@ -155,10 +156,10 @@ def _per(s: Statement) -> Table:
         )
     headers = ("terms", *(f"$ per {u}" for u in units), "chip-hours", "MWh", "t CO2", "interruptions")
     return Table(
-        "The same per unit of work, with its energy and carbon",
         headers,
         tuple(rows),
-        frozenset({"terms"}),
+        left=frozenset({"terms"}),
+        title="The same per unit of work, with its energy and carbon",
         notes=("Energy is at the meter of the building; carbon is that of the grid where the chips stand.",),
     )
 
@@ -179,12 +180,12 @@ def _side_by_side(statements: Sequence[Statement]) -> Table:
         )
     headers = ("chips", *kinds, "cheapest", *(["port, weeks"] if ported else []))
     return Table(
-        f"Total for {FOR[statements[0].basis]} by chip and terms",
         headers,
         tuple(rows),
-        frozenset({"chips", "cheapest"}),
-        frozenset({0}),
-        ("Totals at the median, every cost counted. The pick is highlighted.",),
+        left=frozenset({"chips", "cheapest"}),
+        strong=frozenset({0}),
+        title=f"Total for {FOR[statements[0].basis]} by chip and terms",
+        notes=("Totals at the median, every cost counted. The pick is highlighted.",),
     )
 
 
@@ -280,7 +281,10 @@ def _rivals(rivals: Sequence[Rival]) -> Table:
     )
     headers = ("terms", "whose", "$/chip-h", "dated", "break-even")
     return Table(
-        "Share of hours used from which owning is cheaper", headers, rows, frozenset({"terms", "whose", "dated"})
+        headers,
+        rows,
+        left=frozenset({"terms", "whose", "dated"}),
+        title="Share of hours used from which owning is cheaper",
     )
 
 
@@ -298,10 +302,10 @@ def _commitments(s: Statement) -> Table:
         for b in s.commitments
     )
     return Table(
-        "Share of hours used from which a commitment is cheaper than paying by the hour",
         ("term", "cloud", "region", "$/chip-h", "on demand", "of", "break-even"),
         rows,
-        frozenset({"term", "cloud", "region", "of"}),
+        left=frozenset({"term", "cloud", "region", "of"}),
+        title="Share of hours used from which a commitment is cheaper than paying by the hour",
     )
 
 
@@ -343,10 +347,10 @@ def assumption_parts(s: Statement) -> tuple[Part, ...]:
     headers = ("assumption", "value", "range", "unit", "source", "dated", "note")
     parts: list[Part] = [
         Table(
-            "Assumptions behind the bills",
             headers,
             tuple(rows),
-            words,
+            left=words,
+            title="Assumptions behind the bills",
             notes=("Ranges hold the true value nine times in ten, as assumed or sourced.",),
         )
     ]

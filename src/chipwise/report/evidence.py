@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Cell, Link, Table
+from chipwise.present.numbers import percent
 from chipwise.prices import STALE_DAYS, Price
-from chipwise.report.parts import Cell, Link, Part, Points, Prose, Section, Table
-from chipwise.report.shown import EVIDENCE, percent
+from chipwise.report.parts import EVIDENCE, Part, Points, Prose, Section
 from chipwise.validate.kept import KeptScore, kept_scores
 
 METRICS = {"ttft": "time to first token", "tpot": "time per token", "throughput": "throughput"}
@@ -35,10 +36,10 @@ def evidence_section(
     headers = ("chips", "evidence", "because")
     parts.append(
         Table(
-            "Where each interval comes from",
             headers,
             tuple((", ".join(names), *why) for why, names in alike.items()),
-            frozenset(headers),
+            left=frozenset(headers),
+            title="Where each interval comes from",
         )
     )
     return Section("evidence", "Evidence and error bars", tuple(parts))
@@ -87,7 +88,11 @@ def _scores(scores: Sequence[KeptScore], families: Sequence[str], chips: Sequenc
         ),
     )
     return Table(
-        "How far predictions were from published results", HEADERS, tuple(rows), frozenset({HEADERS[0]}), notes=notes
+        HEADERS,
+        tuple(rows),
+        left=frozenset({HEADERS[0]}),
+        title="How far predictions were from published results",
+        notes=notes,
     )
 
 
@@ -125,10 +130,10 @@ def price_table(prices: Sequence[tuple[str, Price]]) -> Table:
     notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(prices)}.",) if stale else ()
     words = ("chips", "terms", "cloud", "region", "instance", "dated", "source")
     return Table(
-        "Prices used",
         ("chips", "terms", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
         tuple(rows),
-        frozenset(words),
+        left=frozenset(words),
+        title="Prices used",
         notes=notes,
     )
 

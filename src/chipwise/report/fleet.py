@@ -9,11 +9,12 @@ from chipwise.catalog.calibration import in_use
 from chipwise.catalog.taught import taught
 from chipwise.fleet.options import DemandRequest, Placed
 from chipwise.fleet.plan import COSTS, Alternative, FleetAnswer, FleetPlan, Running
+from chipwise.present.blocks import Cell, Link, Table
+from chipwise.present.numbers import dollars, number, percent, plural, spread
 from chipwise.prices import STALE_DAYS
 from chipwise.report import charts
 from chipwise.report.evidence import INTERVALS, coverage, meanings
-from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Prose, Report, Section, Table, Tile
-from chipwise.report.shown import dollars, number, percent, plural, spread
+from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Tile
 from chipwise.units import format_bytes, format_money, format_rate, format_seconds
 
 TERMS = {
@@ -191,18 +192,18 @@ def _plan(plan: FleetPlan) -> Section:
     if orders:
         parts.append(
             Table(
-                "What to sign or order, and when",
                 ("period", "supply", "units", "chips"),
                 tuple(orders),
-                frozenset({"period", "supply"}),
+                left=frozenset({"period", "supply"}),
+                title="What to sign or order, and when",
             )
         )
     parts.append(
         Table(
-            "What the plan uses",
             ("supply", "chip", "terms", "chips at most", "chip-hours", "paid"),
             tuple(_supply_cells(plan, s) for s in used),
-            frozenset({"supply", "chip", "terms"}),
+            left=frozenset({"supply", "chip", "terms"}),
+            title="What the plan uses",
         )
     )
     rows = tuple(
@@ -217,10 +218,10 @@ def _plan(plan: FleetPlan) -> Section:
     )
     parts.append(
         Table(
-            "Chips by period, the most at once",
             ("period", *layers, "paid", "used", "kW"),
             rows,
-            frozenset({"period"}),
+            left=frozenset({"period"}),
+            title="Chips by period, the most at once",
             notes=("Used: the share of the chip-hours paid for that are at work.",),
         )
     )
@@ -289,20 +290,20 @@ def _where(plan: FleetPlan) -> Section:
         )
         parts.append(
             Table(
-                "Services: units at work over the plan",
                 ("service", "chip", "pool", "units"),
                 rows,
-                frozenset({"service", "chip", "pool"}),
+                left=frozenset({"service", "chip", "pool"}),
+                title="Services: units at work over the plan",
             )
         )
     if plan.running:
         ordered = sorted(plan.running, key=lambda r: (r.run, r.period))
         parts.append(
             Table(
-                "Training runs",
                 ("run", "chip", "on", "period", "units", "hours"),
                 tuple(_run_cells(plan, r) for r in ordered),
-                frozenset({"run", "chip", "on", "period"}),
+                left=frozenset({"run", "chip", "on", "period"}),
+                title="Training runs",
             )
         )
     return Section("where", "What runs where", tuple(parts))
@@ -345,10 +346,10 @@ def _advice(answer: FleetAnswer) -> Section:
         words = frozenset({"workload", "on", "chips and split", "enough"})
         parts.append(
             Table(
-                "Networks that the work needs between nodes, and what is there",
                 ("workload", "on", "chips and split", "a node needs", "it has", "enough", "checkpoint"),
                 rows,
-                words,
+                left=words,
+                title="Networks that the work needs between nodes, and what is there",
                 notes=("Usual: the network of the offer is not known, that of most such nodes is assumed.",),
             )
         )
@@ -391,11 +392,11 @@ def _costs(answer: FleetAnswer, plan: FleetPlan) -> Section:
     ]
     parts.append(
         Table(
-            "Cost of the plans side by side",
             ("kind", *names),
             tuple(rows),
-            frozenset({"kind"}),
-            frozenset({len(every)}),
+            left=frozenset({"kind"}),
+            strong=frozenset({len(every)}),
+            title="Cost of the plans side by side",
         )
     )
     if plan.after():
@@ -442,10 +443,10 @@ def _limits(answer: FleetAnswer) -> Section:
     if rows:
         parts = (
             Table(
-                "What loosening one limit would save",
                 ("limit", "more", "saves", "proved", "in words"),
                 rows,
-                frozenset({"limit", "proved", "in words"}),
+                left=frozenset({"limit", "proved", "in words"}),
+                title="What loosening one limit would save",
                 notes=("Each was solved anew. Proved: the saving is larger than what the gaps leave open.",),
             ),
         )
@@ -471,10 +472,10 @@ def _sensitivity(answer: FleetAnswer, plan: FleetPlan) -> Section:
     if answer.sensitivity:
         parts.append(
             Table(
-                "The plan solved anew",
                 ("change", "cost", "what changes"),
                 tuple((s.name, _became(plan, s.plan, s.why), s.change or "–") for s in answer.sensitivity),
-                frozenset({"change", "what changes"}),
+                left=frozenset({"change", "what changes"}),
+                title="The plan solved anew",
             )
         )
     return Section("sensitivity", "Sensitivity", tuple(parts))
@@ -499,10 +500,10 @@ def _evidence(asked: DemandRequest | None) -> Section:
             Prose(INTERVALS),
             *(part for kind in kinds for part in coverage(kind, dates[kind])),
             Table(
-                "What each workload takes on each chip",
                 ("work", "chips", "split", "takes or carries", "90 %", "evidence", "because"),
                 rows,
-                frozenset(words),
+                left=frozenset(words),
+                title="What each workload takes on each chip",
             ),
             meanings(p.estimate for p in placed),
         ),
@@ -536,10 +537,10 @@ def _price_rows(asked: DemandRequest) -> Table:
     notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(rows)}.",) if stale else ()
     words = frozenset({"supply", "cloud", "region", "instance", "dated", "source"})
     return Table(
-        "Prices used",
         ("supply", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
         tuple(rows),
-        words,
+        left=words,
+        title="Prices used",
         notes=notes,
     )
 
@@ -548,7 +549,7 @@ def _assumptions(answer: FleetAnswer, asked: DemandRequest | None) -> Section:
     parts: list[Part] = [Points("Assumed in this plan", answer.assumptions)] if answer.assumptions else []
     if answer.refused:
         rows = tuple((work or "all", on, why) for work, on, why in answer.refused)
-        parts.append(Table("Left out", ("work", "on", "why"), rows, frozenset({"work", "on", "why"})))
+        parts.append(Table(("work", "on", "why"), rows, left=frozenset({"work", "on", "why"}), title="Left out"))
     if asked is not None:
         parts.append(_price_rows(asked))
     return Section("assumptions", "Assumptions and sources", tuple(parts))

@@ -9,13 +9,13 @@ from importlib.resources import files
 from typing import assert_never
 
 from chipwise import __version__
-from chipwise.report.parts import Cell, Decision, Figure, Link, Part, Points, Prose, Report, Section, Table, Tile
+from chipwise.present import html
+from chipwise.present.blocks import Table
+from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Tile
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
 
 UNITS = "Amounts are US dollars. Ranges are 90 % intervals unless they say otherwise. Every assumption is at the end."
-KEPT = 16  # letters of a cell that is never broken
-SHORT = 14  # rows of a table that is not broken over two printed pages
 
 
 def page(report: Report) -> str:
@@ -71,19 +71,19 @@ def _style(report: Report) -> str:
 
 def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
     yield '<section class="decision" id="decision" aria-labelledby="decision-title">'
-    yield f'<div class="pick"><h2 id="decision-title">{_text(d.headline)}</h2>'
-    yield f"<p>{_text(d.summary)}</p></div>"
+    yield f'<div class="pick"><h2 id="decision-title">{html.text(d.headline)}</h2>'
+    yield f"<p>{html.text(d.summary)}</p></div>"
     if d.tiles:
         yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
         yield from map(_tile, d.tiles)
         yield "</dl>"
     yield f'<div class="answers" style="--n: {len(d.answers) if len(d.answers) < 4 else 2}">'
     for answer in d.answers:
-        yield f"<div><h3>{_text(answer.title)}</h3>{_list(answer.items)}</div>"
+        yield f"<div><h3>{html.text(answer.title)}</h3>{_list(answer.items)}</div>"
     yield "</div>"
     if d.figure is not None:
         yield _figure(d.figure, figures)
-    yield f'<p class="small">{_text(UNITS)}</p>'
+    yield f'<p class="small">{html.text(UNITS)}</p>'
     yield "</section>"
 
 
@@ -93,23 +93,23 @@ def _columns(tiles: int) -> int:
 
 
 def _tile(tile: Tile) -> str:
-    lines = [f'<div class="value">{_text(tile.value)}</div>']
-    lines += [f'<div class="range">{_text(tile.range)}</div>'] if tile.range else []
-    lines += [f'<div class="note">{_text(tile.note)}</div>'] if tile.note else []
-    return f'<div class="tile"><dt>{_text(tile.label)}</dt><dd>{"".join(lines)}</dd></div>'
+    lines = [f'<div class="value">{html.text(tile.value)}</div>']
+    lines += [f'<div class="range">{html.text(tile.range)}</div>'] if tile.range else []
+    lines += [f'<div class="note">{html.text(tile.note)}</div>'] if tile.note else []
+    return f'<div class="tile"><dt>{html.text(tile.label)}</dt><dd>{"".join(lines)}</dd></div>'
 
 
 def _contents(sections: tuple[Section, ...]) -> Iterator[str]:
     yield '<nav aria-label="Contents"><ol>'
     yield '<li><a href="#decision">Decision</a></li>'
     for i, section in enumerate(sections, 1):
-        yield f'<li><a href="#{escape(section.id)}">{i} {_text(section.title)}</a></li>'
+        yield f'<li><a href="#{escape(section.id)}">{i} {html.text(section.title)}</a></li>'
     yield "</ol></nav>"
 
 
 def _section(number: int, section: Section, figures: dict[str, int]) -> Iterator[str]:
     yield f'<section id="{escape(section.id)}" aria-labelledby="{escape(section.id)}-title">'
-    yield f'<h2 id="{escape(section.id)}-title"><span class="n">{number}</span>{_text(section.title)}</h2>'
+    yield f'<h2 id="{escape(section.id)}-title"><span class="n">{number}</span>{html.text(section.title)}</h2>'
     for part in section.parts:
         yield _part(part, figures)
     yield "</section>"
@@ -118,26 +118,21 @@ def _section(number: int, section: Section, figures: dict[str, int]) -> Iterator
 def _part(part: Part, figures: dict[str, int]) -> str:
     match part:
         case Prose():
-            lead = f"<b>{_text(part.lead)}</b> " if part.lead else ""
-            return f"<p>{lead}{_text(part.words)}</p>"
+            lead = f"<b>{html.text(part.lead)}</b> " if part.lead else ""
+            return f"<p>{lead}{html.text(part.words)}</p>"
         case Points():
-            title = f"<h3>{_text(part.title)}</h3>" if part.title else ""
+            title = f"<h3>{html.text(part.title)}</h3>" if part.title else ""
             return title + _list(part.items)
         case Table():
-            return _table(part)
+            return html.table(part)
         case Figure():
             return _figure(part, figures)
         case _:
             assert_never(part)
 
 
-def _text(words: str) -> str:
-    """Words of anybody as HTML; a number keeps its per cent sign on its line."""
-    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", escape(words))
-
-
 def _list(items: tuple[str, ...]) -> str:
-    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
+    return "<ul>" + "".join(f"<li>{html.text(item)}</li>" for item in items) + "</ul>"
 
 
 def _figure(figure: Figure, figures: dict[str, int]) -> str:
@@ -146,46 +141,5 @@ def _figure(figure: Figure, figures: dict[str, int]) -> str:
     return (
         f'<figure id="{escape(figure.name)}"><div class="scroll" tabindex="0" role="group" '
         f'aria-label="{escape(figure.caption)}">{drawing}</div>'
-        f"<figcaption><b>Figure {figures[figure.name]}.</b> {_text(figure.caption)}</figcaption></figure>"
+        f"<figcaption><b>Figure {figures[figure.name]}.</b> {html.text(figure.caption)}</figcaption></figure>"
     )
-
-
-def _table(table: Table) -> str:
-    kinds = ["words" if header in table.left else "number" for header in table.headers]
-    head = "".join(
-        f'<th scope="col" class="{_class(header, kind)}">{_text(header)}</th>'
-        for header, kind in zip(table.headers, kinds, strict=True)
-    )
-    rows = []
-    for i, row in enumerate(table.rows):
-        cells = [f'<th scope="row" class="{_class(row[0], kinds[0])}">{_cell(row[0], kinds[0])}</th>']
-        cells += [
-            f'<td class="{_class(cell, kind)}">{_cell(cell, kind)}</td>'
-            for cell, kind in zip(row[1:], kinds[1:], strict=True)
-        ]
-        mark = ' class="strong"' if i in table.strong else ""
-        rows.append(f"<tr{mark}>{''.join(cells)}</tr>")
-    notes = f'<p class="notes">{" ".join(_text(note) for note in table.notes)}</p>' if table.notes else ""
-    short = ' class="short"' if len(rows) <= SHORT else ""
-    return (
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table{short}>'
-        f"<caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>{notes}"
-    )
-
-
-def _class(cell: Cell, kind: str) -> str:
-    """Short words, dates and numbers stay on one line; ranges may take two where paper is narrow."""
-    if isinstance(cell, Link):
-        return kind
-    return f"{kind} keep" if len(cell) <= KEPT else f"{kind} long"
-
-
-def _cell(cell: Cell, kind: str) -> str:
-    if isinstance(cell, Link):
-        if re.match(r"https?://[^\s]+$", cell.address):
-            return f'<a href="{escape(cell.address)}">{_text(cell.words)}</a>'
-        return _text(cell.words)
-    if kind == "number":
-        return _text(cell)
-    return re.sub(r"([,/_])(?=[^\s\d])", r"\1<wbr>", _text(cell))  # long words of no space: layouts, instances, paths

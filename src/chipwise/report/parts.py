@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from chipwise.present.blocks import Table
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Words that lead somewhere; shown without a link where the address is no web address."""
-
-    words: str
-    address: str
-
-
-Cell = str | Link
+EVIDENCE = {
+    "measured": "this workload was measured on this chip",
+    "compiled": "the vendor's compiler compiled the program for that chip",
+    "modelled": "the calibrated model; the interval comes from its errors on published results of the same kind",
+    "bounded": "nothing published to learn from: physics and the chip's figures alone",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,6 @@ class Points:
 
     title: str
     items: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; columns named in `left` are words, the others numbers. The first column heads each row."""
-
-    caption: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    left: frozenset[str] = frozenset()
-    strong: frozenset[int] = frozenset()  # rows that stand out
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.compare.serving.comparer import Rent, ServingRow, slo_latencies
-from chipwise.compare.serving_comparison import ServingComparison
+from chipwise.compare import ServingComparison, ServingRow
+from chipwise.compare.serving.row import slo_latencies
+from chipwise.compare.view import ranked
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
+from chipwise.present.numbers import interval, percent, plural, time_interval
 from chipwise.report.compared import (
     Ranked,
     Weighed,
@@ -20,8 +22,7 @@ from chipwise.report.compared import (
 )
 from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile
 from chipwise.report.evidence import assumptions_section, evidence_section
-from chipwise.report.parts import Figure, Part, Points, Report, Section, Table, Tile
-from chipwise.report.shown import ends, percent, plural, spread, time_ends
+from chipwise.report.parts import Figure, Part, Points, Report, Section, Tile
 from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload.serve_criteria import what_decides_serving
 
@@ -31,8 +32,8 @@ def service_report(c: ServingComparison, made: date, statements: Sequence[Statem
     sections = [_comparison(c)]
     if statements:
         sections += [cost_section(statements), break_even_section(statements[0])]
-    weighed = [Weighed(str(r.accelerators), r.ondemand.usd_h, r.seconds, r is c.pick) for r in c.rows if r.ondemand]
-    what = "to finish the job" if c.market.demand.kind == "job" else "of a whole answer, median"
+    weighed = [Weighed(str(r.accelerators), r.ondemand.usd, r.seconds, r is c.pick) for r in c.rows if r.ondemand]
+    what = "to finish the job" if c.comparer.demand.kind == "job" else "of a whole answer, median"
     sections += [
         front_section(weighed, " an hour", what),
         flip_section(c.flips, c.words.flip, statements),
@@ -46,7 +47,7 @@ def service_report(c: ServingComparison, made: date, statements: Sequence[Statem
 
 def about(c: ServingComparison) -> str:
     """What is served, in a line."""
-    s, demand = c.workload.serve, c.market.demand
+    s, demand = c.workload.serve, c.comparer.demand
     work = str(demand)
     if demand.kind == "job":
         work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
@@ -63,13 +64,18 @@ def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
     million = r.per_million(r.ondemand)
     tiles = [Tile("Cost on demand", "no public price")]
     if r.ondemand:
-        usd = r.ondemand.usd_h
+        usd = r.ondemand.usd
         tiles = [
-            Tile("Cost on demand", f"{format_money(usd.value)} an hour", ends(usd, format_money), str(r.ondemand.price))
+            Tile(
+                "Cost on demand",
+                f"{format_money(usd.value)} an hour",
+                interval(usd, format_money),
+                str(r.ondemand.price),
+            )
         ]
     tiles += [tile for s in statements[:1] if (tile := cost_tile(s))]
     if million is not None:
-        tiles.append(Tile(f"Cost of a million {_unit(r)}", format_money(million.value), ends(million, format_money)))
+        tiles.append(Tile(f"Cost of a million {r.unit}", format_money(million.value), interval(million, format_money)))
     tiles.append(
         Tile(
             "Chips",
@@ -78,22 +84,20 @@ def _tiles(r: ServingRow, statements: Sequence[Statement]) -> list[Tile]:
             f"{r.fleet.replicas:,} replicas of {r.split}; {r.served.service.target.stack.name}",
         )
     )
-    tiles += [Tile(name, format_seconds(e.value), time_ends(e)) for name, e in slo_latencies(r)[:2]]
+    tiles += [Tile(name, format_seconds(e.value), time_interval(e)) for name, e in slo_latencies(r)[:2]]
     if r.headroom is not None:
-        tiles.append(Tile("Room above the demand", percent(r.headroom.value), _room(r.headroom), f"until {r.limit}"))
+        tiles.append(
+            Tile("Headroom above the demand", percent(r.headroom.value), _headroom(r.headroom), f"until {r.limit}")
+        )
     return [*tiles, Tile("Evidence", r.evidence, "", r.load.because)]
 
 
-def _unit(r: ServingRow) -> str:
-    return "tokens" if r.writes else r.served.service.target.workload.serve.unit
-
-
-def _room(e: Estimate) -> str:
+def _headroom(e: Estimate) -> str:
     return f"{e.low * 100:+.0f} to {e.high * 100:+.0f} %".replace("-", "−")
 
 
 def _bars(c: ServingComparison) -> Figure:
-    by, job, unit = c.terms.objective, c.market.demand.kind == "job", _unit(c.rows[0])
+    by, job, unit = c.terms.objective, c.comparer.demand.kind == "job", c.rows[0].unit
     rows = [Ranked(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
     if not rows:
         by = "time"
@@ -108,28 +112,13 @@ def _bars(c: ServingComparison) -> Figure:
 
 
 def _comparison(c: ServingComparison) -> Section:
-    first = c.rows[0]
-    names = [name for name, _ in slo_latencies(first)]
-    headers = (
-        "chips",
-        "replicas",
-        *names,
-        f"{_unit(first)}/s",
-        "room",
-        "$/h",
-        f"$/M {_unit(first)}",
-        "$/h on spot",
-        "evidence",
-    )
-    table = Table(
-        f"All chips that carry it, ranked by {c.terms.objective}",
-        headers,
-        tuple(_cells(r, names) for r in c.rows),
-        frozenset({"chips", "replicas", "evidence"}),
-        frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
-        (
-            "The pick is highlighted. * marks prices older than 90 days. Room is what the replicas carry beyond the "
-            "demand.",
+    table = ranked(
+        c,
+        numbered=False,
+        title=f"All chips that carry it, ranked by {c.terms.objective}",
+        notes=(
+            "The pick is highlighted. * marks prices older than 90 days. Headroom is what the replicas carry beyond "
+            "the demand.",
         ),
     )
     parts: list[Part] = [Points("What decides this workload", tuple(what_decides_serving(c.workload))), table]
@@ -138,33 +127,11 @@ def _comparison(c: ServingComparison) -> Section:
     return Section("comparison", "Comparison", tuple(parts))
 
 
-def _cells(r: ServingRow, names: list[str]) -> tuple[str, ...]:
-    by = dict(slo_latencies(r))
-    times = [f"{format_seconds(by[n].value)} ({spread(by[n])})" if n in by and by[n].value else "–" for n in names]
-    million = r.per_million(r.ondemand)
-    rate = r.unit_rate.value
-    return (
-        str(r.accelerators),
-        f"{r.fleet.replicas:,} of {r.split}",
-        *times,
-        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
-        "–" if r.headroom is None else f"{percent(r.headroom.value)} ({_room(r.headroom)})",
-        _usd(r.ondemand, "no public price"),
-        "–" if million is None else format_money(million.value),
-        _usd(r.spot, "–"),
-        r.evidence,
-    )
-
-
-def _usd(rent: Rent | None, missing: str) -> str:
-    return missing if rent is None else format_money(rent.usd_h.value) + ("*" if rent.price.stale else "")
-
-
 def _evidence(c: ServingComparison) -> Section:
     chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
     families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
     return evidence_section(
-        "inference", c.market.taught.date, families, chips, [(str(r.accelerators), r.load) for r in c.rows]
+        "inference", c.comparer.knowledge.serving.date, families, chips, [(str(r.accelerators), r.load) for r in c.rows]
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.compare import Comparison, TrainingRow
+from chipwise.compare import TrainingComparison, TrainingRow
+from chipwise.compare.view import ranked
 from chipwise.cost.statement import Statement
-from chipwise.prices import Quote
+from chipwise.present.numbers import energy, interval, percent, plural, time_interval
 from chipwise.report.compared import (
     Ranked,
     Weighed,
@@ -19,12 +20,10 @@ from chipwise.report.compared import (
 )
 from chipwise.report.costs import assumption_parts, break_even_section, cost_section, cost_tile
 from chipwise.report.evidence import assumptions_section, evidence_section
-from chipwise.report.parts import Figure, Part, Points, Report, Section, Table, Tile
-from chipwise.report.shown import EVIDENCE, ends, kwh, percent, plural, spread, time_ends
+from chipwise.report.parts import EVIDENCE, Figure, Part, Points, Report, Section, Tile
 from chipwise.units import format_count, format_money, format_seconds
 from chipwise.workload import metrics_that_matter
 
-WORDS = frozenset({"chips", "layout", "evidence"})
 WHAT = {
     "cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
     "time": ("Time to train", "{} to train"),
@@ -32,7 +31,9 @@ WHAT = {
 }
 
 
-def training_report(c: Comparison, calibration: str, made: date, statements: Sequence[Statement] = ()) -> Report:
+def training_report(
+    c: TrainingComparison, calibration: str, made: date, statements: Sequence[Statement] = ()
+) -> Report:
     """The report of a comparison on a training run, by the calibration of that date.
 
     `statements` are the bills of the leading rows, that of the pick first.
@@ -54,7 +55,7 @@ def training_report(c: Comparison, calibration: str, made: date, statements: Seq
     return Report(c.workload.name, about(c), made, first, tuple(sections))
 
 
-def about(c: Comparison) -> str:
+def about(c: TrainingComparison) -> str:
     """The run in a line."""
     t = c.workload.train
     run = (
@@ -75,7 +76,7 @@ def _tiles(row: TrainingRow, statements: Sequence[Statement]) -> list[Tile]:
         Tile(
             "Cost on demand",
             format_money(row.ondemand.usd.value),
-            ends(row.ondemand.usd, format_money),
+            interval(row.ondemand.usd, format_money),
             str(row.ondemand.price),
         )
         if row.ondemand
@@ -87,16 +88,20 @@ def _tiles(row: TrainingRow, statements: Sequence[Statement]) -> list[Tile]:
         Tile(
             "Time to train",
             format_seconds(p.duration.value),
-            time_ends(p.duration),
+            time_interval(p.duration),
             f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}",
         ),
         Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, f"{p.layout}; {p.stack.name}"),
-        *([] if cheapest else [Tile("Energy", kwh(p.kwh.value), ends(p.kwh, kwh), f"{p.watts:,.0f} W a chip")]),
+        *(
+            []
+            if cheapest
+            else [Tile("Energy", energy(p.kwh.value), interval(p.kwh, energy), f"{p.watts:,.0f} W a chip")]
+        ),
         Tile("Evidence", p.step.evidence, "", EVIDENCE.get(p.step.evidence, "")),
     ]
 
 
-def _bars(c: Comparison) -> Figure:
+def _bars(c: TrainingComparison) -> Figure:
     by = c.terms.objective
     rows = [Ranked(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
     if not rows:
@@ -105,16 +110,12 @@ def _bars(c: Comparison) -> Figure:
     return ranked_bars(rows, by, *WHAT[by])
 
 
-def _comparison(c: Comparison) -> Section:
-    rate = "images/s/chip" if c.workload.train.samples_unit == "images" else "tokens/s/chip"
-    headers = ("chips", "layout", "step", "90 %", rate, "MFU", "time", "energy", "on demand", "spot", "evidence")
-    table = Table(
-        f"All chips that can run it, ranked by {c.terms.objective}",
-        headers,
-        tuple(_cells(r) for r in c.rows),
-        WORDS,
-        frozenset(i for i, r in enumerate(c.rows) if r is c.pick),
-        (
+def _comparison(c: TrainingComparison) -> Section:
+    table = ranked(
+        c,
+        numbered=False,
+        title=f"All chips that can run it, ranked by {c.terms.objective}",
+        notes=(
             "The pick is highlighted. * marks prices older than 90 days. A layout says how the work is split: dp "
             "replicas, tp tensor, pp pipeline, zero or fsdp sharding of state, mbs the micro-batch.",
         ),
@@ -125,34 +126,13 @@ def _comparison(c: Comparison) -> Section:
     return Section("comparison", "Comparison", tuple(parts))
 
 
-def _cells(r: TrainingRow) -> tuple[str, ...]:
-    p, rate = r.prediction, r.tokens_per_s_per_chip.value
-    return (
-        str(r.accelerators),
-        str(p.layout),
-        format_seconds(p.step.value),
-        spread(p.step),
-        f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}",
-        percent(p.mfu),
-        format_seconds(p.duration.value),
-        kwh(p.kwh.value),
-        _usd(r.ondemand, "no public price"),
-        _usd(r.spot, "–"),
-        p.step.evidence,
-    )
-
-
-def _usd(q: Quote | None, missing: str) -> str:
-    return missing if q is None else format_money(q.usd.value) + ("*" if q.price.stale else "")
-
-
-def _evidence(c: Comparison, calibration: str) -> Section:
+def _evidence(c: TrainingComparison, calibration: str) -> Section:
     chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
     families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
     rows = [(str(r.accelerators), r.prediction.step) for r in c.rows]
     return evidence_section("training", calibration, families, chips, rows)
 
 
-def _assumptions(c: Comparison, statements: Sequence[Statement]) -> Section:
+def _assumptions(c: TrainingComparison, statements: Sequence[Statement]) -> Section:
     prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
     return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])

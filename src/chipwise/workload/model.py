@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +195,26 @@ class Workload:
     name: str
     model: Model
     train: Train
+
+    @property
+    def unit(self) -> str:
+        """What a run counts: tokens or images."""
+        return "images" if self.train.samples_unit == "images" else "tokens"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        t = self.train
+        return {
+            "name": self.name,
+            "model": self.model.name,
+            "family": self.model.family,
+            "global_batch": t.global_batch,
+            "sequence": t.sequence,
+            "steps": t.steps,
+            "tokens": t.tokens,
+            "precision": t.precision,
+            "optimizer": t.optimizer,
+            "recompute": t.recompute,
+            "lora_rank": t.lora_rank,
+            "unit": self.unit,
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,10 @@ class Bound:
     def __str__(self) -> str:
         return f"{self.metric} p{self.percentile:g} <= {self.seconds * 1e3:g} ms"
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"metric": self.metric, "percentile": self.percentile, "seconds": self.seconds}
+
 
 @dataclass(frozen=True, slots=True)
 class Serve:
@@ -141,3 +146,32 @@ class ServingWorkload:
     name: str
     model: Model
     serve: Serve
+
+    @property
+    def unit(self) -> str:
+        """What is answered: tokens of a model that writes, else sequences or images."""
+        return "tokens" if self.model.family == "decoder" else self.serve.unit
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        s, a = self.serve, self.serve.arrival
+        return {
+            "name": self.name,
+            "model": self.model.name,
+            "family": self.model.family,
+            "precision": s.precision,
+            "kv_precision": s.kv_precision if self.unit == "tokens" else None,
+            "input_tokens": s.input.mean,
+            "output_tokens": s.output.mean,
+            "arrival": a.kind,
+            "rate": a.rate or None,
+            "users": a.users or None,
+            "burstiness": a.burstiness,
+            "trace": s.trace.name if s.trace else None,
+            "prefix_hit": s.prefix_hit,
+            "slo": [bound.to_dict() for bound in s.slo],
+            "requests": s.requests or None,
+            "deadline_seconds": s.deadline_s or None,
+            "denoise_steps": s.passes,
+            "unit": self.unit,
+        }

@@ -1,170 +1,38 @@
-"""One chip of a comparison of services: the split and the number of replicas that carry the demand, and their cost."""
+"""What evaluates a chip to serve on: the split and the number of replicas that carry the demand, and their cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
-from math import ceil, exp, inf
+from math import ceil, inf
+from typing import TYPE_CHECKING
 
 from chipwise.catalog import Accelerators, Chip
-from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.taught import Taught
+from chipwise.compare.decision import Flip, Refused, Words
 from chipwise.compare.serving.fleet import Fleet, held, rent
 from chipwise.compare.serving.replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
+from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
-from chipwise.compare.training.comparer import Refused
-from chipwise.errors import Refusal
+from chipwise.errors import InputError, Refusal
+from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import Price, PriceBook
+from chipwise.prices import Quote
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
-from chipwise.serving.requests import Requests, draw
+from chipwise.serving.requests import Requests
 from chipwise.serving.service import Served, Service, ServingTarget, run, serving_target
-from chipwise.serving.split import Split
 from chipwise.units import HOUR, format_money, format_seconds
 from chipwise.workload.serve import ServingWorkload
+
+if TYPE_CHECKING:
+    from chipwise.compare.serving.flips import Relaxed
+
 
 FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 a replica within these
 JOB = 4_000  # requests simulated of an offline job on one replica: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
 FINAL = 2  # splits that are sized to the last replica where time or energy decides
 AGAIN = 8  # times that replicas are added where the run does not hold what the capacities said
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What must be carried: requests/s, users of a closed loop, or the requests/s that finish a job in time."""
-
-    kind: str  # "rate", "users" or "job"
-    load: float  # 0: a job without a deadline
-
-    def replicas(self, each: float) -> int:
-        """Replicas of that load that carry it.
-
-        >>> Demand("rate", 20.0).replicas(5.0), Demand("rate", 20.0).replicas(4.9), Demand("job", 0.0).replicas(4.9)
-        (4, 5, 1)
-        """
-        return max(1, ceil(self.load / each - 1e-9))
-
-    def __str__(self) -> str:
-        if self.kind == "users":
-            return f"{self.load:,.0f} users"
-        if not self.load:
-            return "no deadline"
-        return f"{self.load:,.0f} requests/s" if self.load >= 100 else f"{self.load:.3g} requests/s"
-
-
-def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
-    """What a workload asks for."""
-    s = workload.serve
-    if s.arrival.kind == "closed":
-        return Demand("users", float(s.arrival.users))
-    if s.arrival.kind == "offline":
-        return Demand("job", s.requests / s.deadline_s if s.deadline_s and s.requests else 0.0)
-    return Demand("rate", s.arrival.rate if s.arrival.rate > 0 else draw(s, 0, seed).rate)
-
-
-@dataclass(frozen=True, slots=True)
-class Rent:
-    """US dollars an hour of the chips, between what the two ends of the capacity would take; and the price."""
-
-    usd_h: Estimate
-    price: Price
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ServingRow:
-    """A chip that carries the demand within the SLO."""
-
-    fleet: Fleet
-    split: Split
-    demand: Demand
-    load: Estimate  # the largest that all replicas carry, in the demand's unit
-    limit: str  # what ends it
-    served: Served  # the whole fleet at the demand; one replica of an offline job
-    alone: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
-    ondemand: Rent | None
-    spot: Rent | None
-
-    @property
-    def accelerators(self) -> Accelerators:
-        """All chips."""
-        return self.fleet.accelerators
-
-    @property
-    def evidence(self) -> str:
-        """Of the times."""
-        return self.load.evidence
-
-    @property
-    def _many(self) -> int:
-        return self.fleet.replicas if self.demand.kind == "job" else 1
-
-    @property
-    def request_rate(self) -> Estimate:
-        """Requests answered a second."""
-        return self.served.request_rate.scaled(self._many)
-
-    @property
-    def unit_rate(self) -> Estimate:
-        """Output tokens a second; requests of a model that answers in one pass."""
-        return self.served.token_rate.scaled(self._many) if self.writes else self.request_rate
-
-    @property
-    def writes(self) -> bool:
-        """Whether the model answers token by token."""
-        return self.served.service.target.workload.model.family == "decoder"
-
-    @property
-    def headroom(self) -> Estimate | None:
-        """The largest load over the demand, less 1; None without a demand."""
-        if not self.demand.load:
-            return None
-        low, value, high = (x / self.demand.load - 1 for x in (self.load.low, self.load.value, self.load.high))
-        return Estimate(value, low, high, self.load.evidence, self.load.because)
-
-    @property
-    def joules(self) -> Estimate:
-        """Energy of an output token or of a request; the ends as if all of it grew with the time."""
-        value, by = self.served.measures.joules_per_token, self.served.service.corrections["tpot"]
-        return Estimate(value, value * exp(min(by.low, 0.0)), value * exp(max(by.high, 0.0)), by.evidence, by.because)
-
-    @property
-    def seconds(self) -> Estimate:
-        """To answer a request, the median; to finish an offline job."""
-        if self.demand.kind == "job":
-            return self.request_rate.inverted(self.served.service.target.workload.serve.requests or 1e6)
-        return self.served.e2e.p50
-
-    def per_million(self, rent: Rent | None) -> Estimate | None:
-        """US dollars for a million output tokens, or requests of a model that answers in one pass."""
-        if rent is None:
-            return None
-        if self.demand.kind == "job":
-            return self.unit_rate.inverted(rent.usd_h.value * 1e6 / HOUR)
-        return rent.usd_h.scaled(1e6 / HOUR / self.unit_rate.value)
-
-    def by(self, objective: str) -> Estimate | None:
-        """What the row is ranked by; None where it has no price."""
-        if objective == "cost":
-            if self.demand.kind == "job":
-                return self.per_million(self.ondemand)
-            return self.ondemand.usd_h if self.ondemand else None
-        return self.seconds if objective == "time" else self.joules
-
-    def score(self, objective: str) -> float | None:
-        """What the pick minimises: the value, or its high end where only a bound is known."""
-        by = self.by(objective)
-        return None if by is None else by.high if by.evidence == "bounded" else by.value
-
-    def priced(self, usd_h: float) -> ServingRow:
-        """The row at another on-demand price per chip-hour."""
-        if self.ondemand is None:
-            return self
-        factor = usd_h / self.ondemand.price.usd_h
-        rent = Rent(self.ondemand.usd_h.scaled(factor), replace(self.ondemand.price, usd_h=usd_h))
-        return replace(self, ondemand=rent)
 
 
 Sized = tuple[Capacity, Fleet]  # one replica with its largest load, and the chips for as many as it takes
@@ -176,15 +44,48 @@ class ServingComparer:
 
     workload: ServingWorkload
     terms: Terms
-    calibration: Calibration
-    taught: Taught
-    stack: str
-    today: date
+    knowledge: Knowledge
     demand: Demand
-    book: PriceBook
-    seed: int = 0
     known: dict[str, tuple[Capacity, ...]] = field(default_factory=dict, compare=False)
     missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
+
+    @classmethod
+    def of(cls, workload: ServingWorkload, terms: Terms, knowledge: Knowledge) -> ServingComparer:
+        """The comparer of a workload, within the deadline of the terms."""
+        work = within(workload, terms)
+        return cls(work, terms, knowledge, demand_of(work, knowledge.seed))
+
+    def flips(self, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow) -> tuple[Flip, ...]:
+        """Changes that flip the decision, smallest first."""
+        from chipwise.compare.serving.flips import flips
+
+        return flips(self, candidates, rows, pick)
+
+    def relaxed(self, candidates: Sequence[Candidate], rows: Sequence[ServingRow], pick: ServingRow) -> Relaxed | None:
+        """The pick if the bound that limits it were looser."""
+        from chipwise.compare.serving.flips import relaxed
+
+        return relaxed(self, candidates, rows, pick)
+
+    def words(
+        self, rows: Sequence[ServingRow], pick: ServingRow | None, flips: Sequence[Flip], looser: Relaxed | None
+    ) -> Words:
+        """The decision in three sentences."""
+        from chipwise.compare.serving.sentences import in_words
+
+        return in_words(self, rows, pick, flips, looser)
+
+    def assumptions(self, rows: Sequence[ServingRow], fixed: bool) -> tuple[str, ...]:
+        """What the comparison took for granted."""
+        from chipwise.compare.serving.sentences import assumptions
+
+        return assumptions(self, rows, fixed)
+
+    def nowhere(self, refused: Sequence[Refused]) -> Refusal:
+        """One refusal for all: that of the chip which comes nearest."""
+        from chipwise.compare.serving.sentences import nowhere
+
+        return nowhere(self, refused)
 
     def times(self, factor: float) -> ServingComparer:
         """The same with another demand; what replicas carry stays known."""
@@ -193,16 +94,18 @@ class ServingComparer:
             load = max(1.0, round(load))
         return replace(self, demand=replace(self.demand, load=load))
 
-    def place(self, chip: Chip) -> ServingTarget:
+    def target(self, chip: Chip) -> ServingTarget:
         """Where the workload is served."""
-        return serving_target(self.workload, chip, self.calibration, self.taught, self.stack)
+        return serving_target(
+            self.workload, chip, self.knowledge.calibration, self.knowledge.serving, self.workload.serve.stack
+        )
 
     def requests(self, at: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
-        return capacity.trial_requests(at, self.seed, count)
+        return capacity.trial_requests(at, self.knowledge.seed, count)
 
     def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
         """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""
@@ -211,7 +114,7 @@ class ServingComparer:
         return self.known[chip.id]
 
     def _replicas(self, chip: Chip) -> tuple[Capacity, ...]:
-        at = self.place(chip)
+        at = self.target(chip)
         return replicas(at, self.requests(at), self.terms.objective == "cost")
 
     def sized(self, candidate: Candidate) -> list[Sized]:
@@ -223,12 +126,20 @@ class ServingComparer:
                 (
                     c,
                     rent(
-                        candidate.chip, _each(c), self.demand.replicas(c.load.value), today=self.today, book=self.book
+                        candidate.chip,
+                        _each(c),
+                        self.demand.replicas(c.load.value),
+                        today=self.knowledge.today,
+                        book=self.knowledge.prices,
                     ),
                 )
                 for c in carrying
             ]
-        fleets = [(c, fleet) for c in carrying if (fleet := held(named, _each(c), self.today, book=self.book)).replicas]
+        fleets = [
+            (c, fleet)
+            for c in carrying
+            if (fleet := held(named, _each(c), self.knowledge.today, book=self.knowledge.prices)).replicas
+        ]
         if not fleets:
             least = min(_each(c) for c in carrying)
             raise Refusal(f"{named} holds no replica within the SLO", f"the smallest takes {least} chips")
@@ -260,7 +171,7 @@ class ServingComparer:
         """The row of a chip, or why there is none."""
         named = self.named(candidate)
         try:
-            self.place(candidate.chip)
+            self.target(candidate.chip)
         except Refusal as refusal:
             return Refused(candidate.chip, named, "stack", refusal.reason, refusal.unlock)
         try:
@@ -320,7 +231,9 @@ class ServingComparer:
         ends = with_interval(one, requests)
         load, served = ends.load, ends.served
         if not fixed:
-            fleet = rent(at.chip, each, self.demand.replicas(load.value), today=self.today, book=self.book)
+            fleet = rent(
+                at.chip, each, self.demand.replicas(load.value), today=self.knowledge.today, book=self.knowledge.prices
+            )
         if fleet.accelerators.count > MOST_CHIPS:
             raise Refusal(
                 f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
@@ -335,7 +248,7 @@ class ServingComparer:
                 if fixed:
                     raise self._short(fleet.accelerators, load.value * fleet.replicas * 0.99, capacity.limit_of(served))
                 more = fleet.replicas + max(1, ceil(fleet.replicas * 0.05))
-                fleet = rent(at.chip, each, more, today=self.today, book=self.book)
+                fleet = rent(at.chip, each, more, today=self.knowledge.today, book=self.knowledge.prices)
             else:
                 raise Refusal(
                     f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
@@ -349,7 +262,7 @@ class ServingComparer:
             ends.limit,
             served,
             _lone(one.service, requests),
-            *self._rents(one.service, fleet, load, fixed),
+            *self._quotes(one.service, fleet, load, fixed),
         )
 
     def _run(self, of: Service, replicas: int) -> Served:
@@ -357,18 +270,22 @@ class ServingComparer:
         many = of.with_replicas(replicas)
         if self.demand.kind == "users":
             users = int(self.demand.load)
-            return run(many, count=max(count, TURNS * users), seed=self.seed, users=users)
-        return run(many, count=count, seed=self.seed, rate=self.demand.load)
+            return run(many, count=max(count, TURNS * users), seed=self.knowledge.seed, users=users)
+        return run(many, count=count, seed=self.knowledge.seed, rate=self.demand.load)
 
-    def _rents(self, of: Service, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Rent | None, Rent | None]:
+    def _quotes(self, of: Service, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Quote | None, Quote | None]:
         """What the chips cost on demand and on spot, where that is cheaper."""
         chip, each = of.target.chip, of.replica.split.chips
 
-        def costs(spot: bool) -> Rent | None:
+        def costs(spot: bool) -> Quote | None:
             if fixed:
-                now = held(fleet.accelerators, each, self.today, spot, self.book)
+                now = held(fleet.accelerators, each, self.knowledge.today, spot, self.knowledge.prices)
             else:
-                now = rent(chip, each, fleet.replicas, spot, self.today, self.book) if spot else fleet
+                now = (
+                    rent(chip, each, fleet.replicas, spot, self.knowledge.today, self.knowledge.prices)
+                    if spot
+                    else fleet
+                )
             usd_h = now.usd_h
             if usd_h is None or now.price is None:
                 return None
@@ -376,11 +293,11 @@ class ServingComparer:
             if not fixed and self.demand.kind != "job":
                 low, high = (self._usd_h(of, end, spot) for end in (load.high, load.low))
             spread = Estimate(usd_h, min(low, usd_h), max(high, usd_h), load.evidence, load.because)
-            return Rent(spread, now.price)
+            return Quote(spread, now.price, "hour")
 
         ondemand, spot = costs(False), costs(True)
-        if ondemand and spot and spot.usd_h.value >= ondemand.usd_h.value:
-            spot = None  # another cloud's spot, dearer than this on demand: no use
+        if ondemand and spot and spot.usd.value >= ondemand.usd.value:
+            spot = None  # another cloud's spot, more expensive than this on demand: no use
         return ondemand, spot
 
     def _usd_h(self, of: Service, each: float, spot: bool) -> float:
@@ -388,7 +305,12 @@ class ServingComparer:
         if each <= 0:
             return inf
         needed = self.demand.replicas(each)
-        return rent(of.target.chip, of.replica.split.chips, needed, spot, self.today, self.book).usd_h or inf
+        return (
+            rent(
+                of.target.chip, of.replica.split.chips, needed, spot, self.knowledge.today, self.knowledge.prices
+            ).usd_h
+            or inf
+        )
 
     def _within_budget(self, row: ServingRow) -> ServingRow | Refused:
         """Refuse what costs more than the budget: dollars an hour, or of the whole offline job."""
@@ -397,7 +319,7 @@ class ServingComparer:
             return row
         if row.ondemand is None:
             return Refused(chip, None, "budget", f"{chip.id} has no public price", "no budget can be checked")
-        usd, what = row.ondemand.usd_h.value, " an hour"
+        usd, what = row.ondemand.usd.value, " an hour"
         if self.demand.kind == "job":
             usd, what = usd * row.seconds.value / HOUR, f" for {format_seconds(row.seconds.value)}"
         if usd <= budget:
@@ -428,32 +350,15 @@ def _at_most(load: Estimate, most: float) -> Estimate:
     return replace(load, value=most, low=min(load.low, most))
 
 
-def slo_latencies(row: ServingRow) -> list[tuple[str, Estimate]]:
-    """What users see at the percentiles of the SLO; at the 99th of the usual measures without one."""
-    served = row.served
-    spreads = {"ttft": served.ttft, "tpot": served.tpot, "itl": served.itl, "e2e": served.e2e}
-    out: list[tuple[str, Estimate]] = []
-    for kept in served.measures.slo_checks:
-        bound, spread = kept.bound, spreads[kept.bound.metric]
-        name = f"{bound.metric} p{bound.percentile:g}"
-        if spread is None:
-            continue
-        known = getattr(spread, f"p{bound.percentile:g}", None)
-        by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
-        out.append(
-            (
-                name,
-                known
-                or Estimate(
-                    kept.seconds,
-                    kept.seconds * exp(min(by.low, 0.0)),
-                    kept.seconds * exp(max(by.high, 0.0)),
-                    by.evidence,
-                ),
-            )
+def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
+    """The workload with the deadline of the terms, which only an offline job has."""
+    if terms.deadline_s is None:
+        return workload
+    s = workload.serve
+    if s.arrival.kind != "offline" or not s.requests:
+        raise InputError(
+            "--deadline",
+            format_seconds(terms.deadline_s),
+            "an offline job with a number of requests: a service has no end",
         )
-    if out:
-        return out
-    if served.tpot is None:
-        return [("e2e p99", served.e2e.p99)]
-    return [("ttft p99", served.ttft.p99), ("tpot p99", served.tpot.p99)]
+    return replace(workload, serve=replace(s, deadline_s=terms.deadline_s))

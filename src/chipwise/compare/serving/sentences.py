@@ -5,33 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.serving.comparer import ServingComparer, ServingRow
-from chipwise.compare.serving.flips import Relaxed, relaxed_in_words, runner_up
-from chipwise.compare.training.flips import Flip
-from chipwise.compare.training.sentences import Words
+from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up
+from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer
+from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
+from chipwise.compare.serving.row import ServingRow
+from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
+from chipwise.prices import prices_in_words
+from chipwise.serving.capacity import COUNT
 from chipwise.units import format_money, format_seconds
 
 
 def in_words(
-    market: ServingComparer,
+    comparer: ServingComparer,
     rows: Sequence[ServingRow],
     pick: ServingRow | None,
     flips: Sequence[Flip],
     looser: Relaxed | None,
 ) -> Words:
     """The three sentences of a comparison."""
-    objective = market.terms.objective
+    objective = comparer.terms.objective
     if pick is None:
         least = min(rows, key=lambda row: row.accelerators.count)
         return Words(
-            f"No pick on {objective}: none of the chips that carry {market.workload.name} has a public price.",
+            f"No pick on {objective}: none of the chips that carry {comparer.workload.name} has a public price.",
             f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
     return Words(
-        _pick(market, pick, rows),
-        _why(market, pick, runner_up(rows, pick, objective)),
+        _pick(comparer, pick, rows),
+        _why(comparer, pick, runner_up(rows, pick, objective)),
         _flip(rows, pick, flips, looser, objective),
     )
 
@@ -46,8 +49,7 @@ def _shown(row: ServingRow, objective: str) -> str:
     if by is None:
         return "no public price"
     if objective == "cost":
-        unit = "tokens" if row.writes else row.served.service.target.workload.serve.unit
-        return _interval(by, format_money) + (f" a million {unit}" if row.demand.kind == "job" else " an hour")
+        return _interval(by, format_money) + (f" a million {row.unit}" if row.demand.kind == "job" else " an hour")
     if objective == "time":
         return _interval(by, format_seconds) + (" for the job" if row.demand.kind == "job" else " a request")
     return _interval(by, lambda joules: f"{joules:.3g}") + " J a " + ("token" if row.writes else "request")
@@ -61,8 +63,8 @@ def _interval(e: Estimate, show: object) -> str:
     return f"{show(e.value)} ({show(e.low)} to {high})"
 
 
-def _pick(market: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
-    objective = market.terms.objective
+def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
+    objective = comparer.terms.objective
     said = [_shown(pick, "cost") + (f" on demand at {pick.ondemand.price}" if pick.ondemand else "")]
     if objective != "cost":
         said.insert(0, _shown(pick, objective))
@@ -70,8 +72,7 @@ def _pick(market: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow])
         said.append(f"done in {format_seconds(pick.seconds.value)}")
     text = f"Pick {pick.accelerators}, {_replicas(pick)}: {', '.join(said)}."
     text += _holds(pick)
-    best = pick.by(objective)
-    ahead = [r for r in rows if r is not pick and (by := r.by(objective)) and best and by.value < best.value]
+    ahead = ahead_of(pick, rows, objective)
     if ahead:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
         more = f" and {len(ahead) - 2} more" if len(ahead) > 2 else ""
@@ -105,8 +106,8 @@ def _limit(row: ServingRow) -> str:
     return row.limit if row.limit.startswith("the ") else f"{row.limit} is broken"
 
 
-def _why(market: ServingComparer, pick: ServingRow, second: ServingRow | None) -> str:
-    objective = market.terms.objective
+def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None) -> str:
+    objective = comparer.terms.objective
     if second is None:
         priced = " and has a public price" if objective == "cost" else ""
         return f"It is the only chip compared that carries it{priced}."
@@ -121,7 +122,7 @@ def _why(market: ServingComparer, pick: ServingRow, second: ServingRow | None) -
             "published backs it: the high end of its interval is the higher."
         )
     text = (
-        f"It {verb} {size} less than the next by the same rule, {second.accelerators} at "
+        f"It {verb} {size} less than the runner-up, {second.accelerators} at "
         f"{_shown(second, objective)}: {_cause(pick, second)}"
     )
     if mine.high < other.low:
@@ -157,5 +158,66 @@ def _without_price(rows: Sequence[ServingRow], pick: ServingRow) -> list[str]:
             share = 1.0
             if pick.demand.kind == "job":
                 share = row.request_rate.value / pick.request_rate.value
-            best = max(best, (pick.ondemand.usd_h.value * share / row.accelerators.count, str(row.accelerators)))
+            best = max(best, (pick.ondemand.usd.value * share / row.accelerators.count, str(row.accelerators)))
     return [f"{best[1]} has no public price and would win below ${best[0]:.2f}/h a chip"] if best[1] else []
+
+
+def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bool) -> tuple[str, ...]:
+    """What the comparison took for granted."""
+    s, job = comparer.workload.serve, comparer.demand.kind == "job"
+    stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    calibration = comparer.knowledge.serving
+    first = rows[0].served.simulation.requests
+    tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
+    said = [
+        "counts: as named" if fixed else _sizing(comparer),
+        f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
+        f"precision {s.precision}"
+        + (f", cache in {s.kv_precision}" if rows[0].writes else "")
+        + "; engine settings as the stack has them by default",
+        f"simulated with seed {comparer.knowledge.seed}: "
+        + (f"{len(first):,} requests on one replica" if job else tried)
+        + "; every chip gets the same requests",
+        "prices: the cheapest list price for whole instances (TPUs: slices) that hold the replicas; whether so many "
+        "are free is not known",
+        "not counted: idle hours, replicas spare for failures, the router, storage, network, support, discounts",
+        "spot: no interruptions are counted" + _on_spot(rows),
+        f"calibration of {calibration.date} on {calibration.rows:,} published serving rows",
+    ]
+    bare = [r for r in rows if r.ondemand and r.ondemand.price.offer.note.startswith("accelerator only")]
+    if bare:
+        names = ", ".join(r.accelerators.chip.id for r in bare)
+        said.append(f"without their hosts, which the list prices apart: {names}")
+    if any(r.evidence == "bounded" for r in rows):
+        said.append("bounded rows are ranked by value and picked by the high end of their interval")
+    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
+    return (*said, *prices_in_words(comparer.knowledge.prices, used))
+
+
+def _sizing(comparer: ServingComparer) -> str:
+    if comparer.demand.kind == "job":
+        within = "finish in time" if comparer.demand.load else "hold one replica (no deadline was given)"
+        return f"counts (where not named): the fewest chips of each kind that {within}"
+    return (
+        "counts (where not named): replicas that carry the demand by the central value of their capacity, filling "
+        "whole instances; headroom is what they carry beyond it, with its interval"
+    )
+
+
+def _on_spot(rows: Sequence[ServingRow]) -> str:
+    """The cheapest row on spot, in words."""
+    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
+    if not priced:
+        return ""
+    usd, row = min(priced, key=lambda pair: pair[0])
+    return f"; the cheapest on spot is {row.accelerators.chip.id} at {format_money(usd)} an hour"
+
+
+def nowhere(comparer: ServingComparer, refused: Sequence[Refused]) -> Refusal:
+    """One refusal for all: that of the chip which comes nearest."""
+    if len(refused) == 1:
+        return Refusal(refused[0].reason, refused[0].unlock)
+    first = min(refused, key=lambda r: (comparer.missed.get(r.chip.id, inf), r.kind != "slo"))
+    why = f"{first.reason}; {first.unlock}" if first.unlock else first.reason
+    near = "the nearest" if first.chip.id in comparer.missed else "for one"
+    return Refusal(f"none of the {len(refused)} chips compared carries {comparer.workload.name}", f"{near}: {why}")

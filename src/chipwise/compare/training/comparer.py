@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from math import inf
 
 from chipwise.catalog import Accelerators, Chip, Stack
-from chipwise.catalog.calibration import Calibration
+from chipwise.compare.decision import Flip, Refused, Words
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, ladder
 from chipwise.errors import DoesNotFit, Refusal
+from chipwise.knowledge import Knowledge
 from chipwise.layout import RESERVE, Enumeration, Found, SearchResult, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction, model_flops, predict
-from chipwise.predict.setup import set_up
-from chipwise.prices import PriceBook, Quote, price_of, quote, run_cost
+from chipwise.predict.setup import named_stack, set_up
+from chipwise.prices import Quote, price_of, quote, run_cost
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -29,7 +29,7 @@ class TrainingRow:
     """A chip that can run the workload."""
 
     accelerators: Accelerators
-    search: SearchResult
+    search: SearchResult | None  # None: the layout was named
     prediction: Prediction
     ondemand: Quote | None  # None: no public price
     spot: Quote | None
@@ -38,6 +38,16 @@ class TrainingRow:
     def tokens_per_s_per_chip(self) -> Estimate:
         """Tokens (or images) a second of one chip."""
         return self.prediction.tokens_per_s.scaled(1 / self.accelerators.count)
+
+    @property
+    def evidence(self) -> str:
+        """Of the times."""
+        return self.prediction.step.evidence
+
+    @property
+    def unpriced_rank(self) -> float:
+        """Rows without a price are ordered by how long they take."""
+        return self.prediction.duration.value
 
     def by(self, objective: str) -> Estimate | None:
         """What the row is ranked by; None where it has no price."""
@@ -58,23 +68,9 @@ class TrainingRow:
             spot=_scaled(self.spot, factor),
         )
 
-    def priced(self, usd_h: float) -> TrainingRow:
-        """The row at another on-demand price per chip-hour."""
-        if self.ondemand is None:
-            return self
-        price = replace(self.ondemand.price, usd_h=usd_h)
-        return replace(self, ondemand=_scaled(replace(self.ondemand, price=price), usd_h / self.ondemand.price.usd_h))
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A chip that can't run the workload on these terms: why, and what would unlock it."""
-
-    chip: Chip
-    accelerators: Accelerators | None
-    kind: str  # "memory", "precision", "layout", "stack", "deadline" or "budget"
-    reason: str
-    unlock: str
+    def priced(self, usd_per_chip_hour: float) -> TrainingRow:
+        """The row at another on-demand price."""
+        return replace(self, ondemand=self.ondemand.at(usd_per_chip_hour)) if self.ondemand else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +79,47 @@ class TrainingComparer:
 
     workload: Workload
     terms: Terms
-    calibration: Calibration
-    stack: Stack | None
-    today: date
-    book: PriceBook
+    knowledge: Knowledge
+    stack: Stack | None = None
+    change: Change | None = None  # gives a prediction better evidence
     legal: dict[object, Enumeration] = field(default_factory=dict, compare=False)  # chips share layouts
+
+    @classmethod
+    def of(
+        cls, workload: Workload, terms: Terms, knowledge: Knowledge, change: Change | None = None
+    ) -> TrainingComparer:
+        """The comparer of a workload on the stack that it names."""
+        return cls(workload, terms, knowledge, named_stack(workload), change)
+
+    def named(self, candidate: Candidate) -> Accelerators | None:
+        """The chips asked for by count, if any."""
+        return candidate.fixed
 
     def row(self, acc: Accelerators) -> TrainingRow:
         """The best layout on these chips, timed and priced; a `Refusal` where there is none."""
-        work = set_up(self.workload, acc, self.calibration, self.stack)
+        work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
         legal = self._legal(acc)
         found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
         if isinstance(found, Found):
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
-        return self._priced(acc, found, predict(self.workload, acc, found.best.layout, self.calibration, self.stack))
+        return self.priced(
+            acc, found, predict(self.workload, acc, found.best.layout, self.knowledge.calibration, self.stack)
+        )
 
-    def _priced(self, acc: Accelerators, found: SearchResult, said: Prediction) -> TrainingRow:
+    def priced(self, acc: Accelerators, found: SearchResult | None, said: Prediction) -> TrainingRow:
+        """The row of a prediction, with what it costs."""
         ondemand, spot = (
-            quote(acc.chip, acc.count, said.duration, spot, self.today, self.book) for spot in (False, True)
+            quote(acc.chip, acc.count, said.duration, spot, self.knowledge.today, self.knowledge.prices)
+            for spot in (False, True)
         )
         if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
             spot = None  # another cloud's spot, dearer than this on demand: no use
         return TrainingRow(acc, found, said, ondemand, spot)
 
-    def changed(self, row: TrainingRow, change: Change) -> TrainingRow | Refused:
-        """The row with its prediction changed, and priced anew."""
+    def _changed(self, row: TrainingRow, change: Change) -> TrainingRow | Refused:
+        """The row with better evidence for its prediction, and priced again."""
         try:
-            return self._priced(row.accelerators, row.search, change(row.prediction))
+            return self.priced(row.accelerators, row.search, change(row.prediction))
         except DoesNotFit as refusal:
             return Refused(row.accelerators.chip, row.accelerators, refusal.kind, refusal.reason, refusal.unlock)
 
@@ -123,6 +133,11 @@ class TrainingComparer:
 
     def evaluate(self, candidate: Candidate) -> TrainingRow | Refused:
         """The row of a candidate at the count the terms ask for, or why there is none."""
+        row = self.modelled(candidate)
+        return self._changed(row, self.change) if self.change and isinstance(row, TrainingRow) else row
+
+    def modelled(self, candidate: Candidate) -> TrainingRow | Refused:
+        """The row of a candidate by the model alone."""
         chip, stack = candidate.chip, self.stack
         if stack is not None and chip.family not in stack.families:
             runs = " and ".join(f"{f} chips" for f in stack.families)
@@ -139,6 +154,37 @@ class TrainingComparer:
         assert self.terms.budget_usd is not None
         return self._fastest(chip, counts, self.terms.budget_usd)
 
+    def flips(
+        self, candidates: Sequence[Candidate], rows: Sequence[TrainingRow], pick: TrainingRow
+    ) -> tuple[Flip, ...]:
+        """Changes that flip the decision, smallest first."""
+        from chipwise.compare.training.flips import flips
+
+        return flips(self, rows, pick)
+
+    def relaxed(self, candidates: Sequence[Candidate], rows: Sequence[TrainingRow], pick: TrainingRow) -> None:
+        """A training run has no SLO to relax."""
+
+    def words(
+        self, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip], looser: object = None
+    ) -> Words:
+        """The decision in three sentences."""
+        from chipwise.compare.training.sentences import in_words
+
+        return in_words(self, rows, pick, flips)
+
+    def assumptions(self, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
+        """What the comparison took for granted."""
+        from chipwise.compare.training.sentences import assumptions
+
+        return assumptions(self, rows, fixed)
+
+    def nowhere(self, refused: Sequence[Refused]) -> Refusal:
+        """One refusal for all."""
+        from chipwise.compare.training.sentences import nowhere
+
+        return nowhere(self.workload, refused)
+
     def _try(self, acc: Accelerators) -> TrainingRow | Refusal:
         try:
             return self.row(acc)
@@ -149,7 +195,7 @@ class TrainingComparer:
         """The refusal in full: where memory is short, with the smallest slice that holds the work."""
         if isinstance(refusal, DoesNotFit):
             try:
-                search(self.workload, acc, self.calibration, self.stack)
+                search(self.workload, acc, self.knowledge.calibration, self.stack)
             except Refusal as full:
                 refusal = full
         assert isinstance(refusal, Refusal)
@@ -157,7 +203,7 @@ class TrainingComparer:
 
     def _peak_seconds(self, acc: Accelerators) -> float:
         """Chip-seconds of the whole run at the dense peak: no run needs fewer."""
-        work = set_up(self.workload, acc, self.calibration, self.stack)
+        work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
         return model_flops(work) * self.workload.train.samples / work.target.low.peak
 
     def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> TrainingRow | Refused:
@@ -199,7 +245,7 @@ class TrainingComparer:
 
     def _fastest(self, chip: Chip, counts: tuple[Accelerators, ...], budget: float) -> TrainingRow | Refused:
         """The count that finishes first within a budget: the largest that the budget allows, or near it."""
-        price = price_of(chip, counts[0].count, today=self.today, book=self.book)
+        price = price_of(chip, counts[0].count, today=self.knowledge.today, book=self.knowledge.prices)
         if price is None:
             return Refused(chip, None, "budget", f"{chip.id} has no public price", "no budget can be checked")
         try:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up
 from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
-from chipwise.compare.training.flips import Flip, runner_up
+from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.estimate import Estimate
+from chipwise.predict.prediction import lora_in_words
+from chipwise.prices import prices_in_words
 from chipwise.units import DAY, format_money, format_seconds
+from chipwise.workload.model import Workload
 
 LONG_S = 366 * DAY
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Three sentences."""
-
-    pick: str
-    why: str
-    flip: str
+HOLDS = "by doubling, the smallest that holds it is "  # how a refusal for lack of memory ends
 
 
 def in_words(
-    place: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip]
+    comparer: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip]
 ) -> Words:
     """The three sentences of a comparison."""
-    objective = place.terms.objective
+    objective = comparer.terms.objective
     if pick is None:
         fastest = min(rows, key=lambda row: row.prediction.duration.value)
         return Words(
-            f"No pick on {objective}: none of the chips that can run {place.workload.name} has a public price.",
+            f"No pick on {objective}: none of the chips that can run {comparer.workload.name} has a public price.",
             f"The fastest is {fastest.accelerators}: {_shown(fastest, 'time')}.",
             "Any public price would decide.",
         )
     second = runner_up(rows, pick, objective)
     return Words(
-        _pick(pick, rows, objective), _why(place, pick, second, objective), _flip(rows, pick, flips, objective)
+        _pick(pick, rows, objective), _why(comparer, pick, second, objective), _flip(rows, pick, flips, objective)
     )
 
 
@@ -63,8 +58,7 @@ def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], objective: str) -> str
     text = f"Pick {pick.accelerators} with {pick.prediction.layout}: {', '.join(takes)}."
     if pick.prediction.duration.value > LONG_S:
         text += " That is more than a year: few runs are worth so long a wait."
-    best = pick.by(objective)
-    ahead = [r for r in rows if r is not pick and (by := r.by(objective)) and best and by.value < best.value]
+    ahead = ahead_of(pick, rows, objective)
     if ahead:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
         more = f" and {len(ahead) - 2} more" if len(ahead) > 2 else ""
@@ -73,9 +67,9 @@ def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], objective: str) -> str
     return text
 
 
-def _why(place: TrainingComparer, pick: TrainingRow, second: TrainingRow | None, objective: str) -> str:
+def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | None, objective: str) -> str:
     if second is None:
-        limits = " on these terms" if place.terms.deadline_s or place.terms.budget_usd else ""
+        limits = " on these terms" if comparer.terms.deadline_s or comparer.terms.budget_usd else ""
         priced = " and has a public price" if objective == "cost" else ""
         return f"It is the only chip compared that can run it{limits}{priced}."
     mine, other = pick.by(objective), second.by(objective)
@@ -90,7 +84,7 @@ def _why(place: TrainingComparer, pick: TrainingRow, second: TrainingRow | None,
             "nothing published backs it: the high end of its interval is the higher."
         )
     text = (
-        f"It {verb} {size} less{unit} than the next by the same rule, {second.accelerators}"
+        f"It {verb} {size} less{unit} than the runner-up, {second.accelerators}"
         f" at {_shown(second, objective)}: {_cause(pick, second, objective)}"
     )
     if mine.high < other.low:
@@ -138,3 +132,56 @@ def _without_price(rows: Sequence[TrainingRow], pick: TrainingRow) -> str:
             even = pick.ondemand.usd.value / hours
             best = max(best or (0.0, ""), (even, str(row.accelerators)))
     return f"{best[1]} has no public price and would win below ${best[0]:.2f}/h" if best else ""
+
+
+def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
+    """What the comparison took for granted."""
+    calibration = comparer.knowledge.calibration
+    t = comparer.workload.train
+    stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    said = [
+        "counts: as named" if fixed else f"counts (where not named): {comparer.terms.in_words()}",
+        "software: " + (comparer.stack.name if comparer.stack else f"{', '.join(stacks)} (assumed: none was named)"),
+        "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
+        "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
+        "spot: no interruptions are counted" + _on_spot(rows),
+        f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
+        *lora_in_words(comparer.workload),
+        f"calibration of {calibration.date} on {calibration.rows:,} published rows",
+    ]
+    if any(r.prediction.step.evidence == "bounded" for r in rows):
+        said.append("bounded rows are ranked by value and picked by the high end of their interval")
+    uncompiled = {a: None for r in rows for a in r.prediction.assumptions if a.startswith("not compiled")}
+    if any(r.prediction.step.evidence == "compiled" for r in rows) or uncompiled:
+        said.append("layouts are chosen by the model; compiled rows time that layout by the compiler's schedule")
+        said += uncompiled
+    used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
+    return (*said, *prices_in_words(comparer.knowledge.prices, used))
+
+
+def _on_spot(rows: Sequence[TrainingRow]) -> str:
+    """The cheapest row on spot, in words."""
+    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
+    if not priced:
+        return ""
+    usd, row = min(priced, key=lambda pair: pair[0])
+    return f"; the cheapest on spot is {row.accelerators} at {format_money(usd)}"
+
+
+def nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
+    """One refusal for all: the smallest slice of each chip that would hold the work."""
+    if len(refused) == 1:
+        only = refused[0]
+        kind: type[Refusal] = {"memory": DoesNotFit, "layout": NoLayout}.get(only.kind, Refusal)
+        return kind(only.reason, only.unlock)
+    reason = f"none of the {len(refused)} chips compared can run {workload.name}"
+    held = [r.unlock.removeprefix(HOLDS) for r in refused if r.unlock.startswith(HOLDS)]
+    if held:
+        other = len(refused) - len(held)
+        also = f"; {other} more are refused for other reasons" if other else ""
+        return DoesNotFit(
+            reason + ": it does not fit", f"by doubling, the smallest of each that hold it are {', '.join(held)}{also}"
+        )
+    why = dict.fromkeys(f"{r.reason}; {r.unlock}" if r.unlock else r.reason for r in refused)
+    first = next(iter(why))
+    return Refusal(reason, f"for one, {first}")

@@ -11,9 +11,9 @@ from typing import Any
 from chipwise.catalog import Accelerators, load
 from chipwise.catalog.calibration import Calibration, in_use
 from chipwise.catalog.economics import Economics, economics
-from chipwise.catalog.taught import taught
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
+from chipwise.knowledge import Knowledge
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.predict.energy import watts
@@ -133,24 +133,16 @@ class Predictor:
 
     def _served(self, workload: ServingWorkload, acc: Accelerators) -> Predicted:
         """An offline job on as many backends as the chips hold."""
-        from chipwise.compare.serving.comparer import ServingComparer, demand_of
+        from chipwise.compare.decision import Refused
+        from chipwise.compare.serving.comparer import ServingComparer
         from chipwise.compare.terms import Candidate, Terms
-        from chipwise.compare.training.comparer import Refused
 
         endless = replace(workload, serve=replace(workload.serve, deadline_s=0.0))  # the job's own deadline counts
-        market = ServingComparer(
-            endless,
-            Terms(objective="time"),
-            self.calibration,
-            taught(),
-            endless.serve.stack,
-            self.today,
-            demand_of(endless),
-            listed(),
-        )
+        knowledge = Knowledge(self.calibration, listed(), self.know, self.today)
+        comparer = ServingComparer.of(endless, Terms(objective="time"), knowledge)
         if self.progress is not None:
             self.progress(str(acc), "simulating what its replicas answer", 0.0)
-        row = market.evaluate(Candidate(acc.chip, acc))
+        row = comparer.evaluate(Candidate(acc.chip, acc))
         if isinstance(row, Refused):
             raise Refusal(row.reason, row.unlock)
         return Predicted(row.seconds, f"{row.split} x {row.fleet.replicas}")

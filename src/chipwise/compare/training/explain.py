@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chipwise.catalog.calibration import Calibration
-from chipwise.cli.words import interval, plural
 from chipwise.predict.prediction import Prediction, collectives
 from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.numbers import plural, time_interval
 from chipwise.present.text import bar
-from chipwise.prices import PriceBook, Quote, own_in_words
+from chipwise.prices import Quote
 from chipwise.units import format_bytes, format_count, format_money, format_seconds
 
 PARTS = {
@@ -23,7 +23,7 @@ PARTS = {
     "pipe": "pipeline sends, exposed",
     "offload": "copies to the host, exposed",
     "bubble": "pipeline bubble",
-    "optimizer": "optimiser",
+    "optimizer": "optimizer",
     "fixed": "fixed costs of a step",
 }
 COMMS = {
@@ -47,7 +47,7 @@ LEAST_SECONDS = 5e-9  # less shows as 0.00 µs
 MEMORY = {
     "weights": "weights",
     "gradients": "gradients",
-    "optimizer": "optimiser state",
+    "optimizer": "optimizer state",
     "activations": "activations",
     "head": "logits and their gradient",
     "gathered": "gathered weights",
@@ -66,7 +66,7 @@ def explanation(p: Prediction, calibration: Calibration) -> list[Block]:
                 ["T_math", _s(p.math_s), "the model's FLOPs at the dense peak of the chips"],
                 ["T_comms", _s(wires), "everything on the wires, if nothing overlapped"],
                 ["lower bound", _s(p.bound_s), "the longer of the two: no schedule is faster"],
-                ["estimate", _s(p.step.value), f"{interval(p.step)} in 9 of 10 cases"],
+                ["estimate", _s(p.step.value), f"{time_interval(p.step)} in 9 of 10 cases"],
             ],
             frozenset({"one step", "what it is"}),
             frozenset({3}),
@@ -145,12 +145,12 @@ def _memory(p: Prediction) -> list[Block]:
 
 def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[Block]:
     """What people ask first."""
-    unit = "images" if p.workload.train.samples_unit == "images" else "tokens"
+    unit = p.workload.unit
     rate = p.tokens_per_s
     each = rate.value / p.accelerators.count
     lines = [
         ["layout", str(p.layout)],
-        ["step", f"{_s(p.step.value)} ({interval(p.step)}), {p.step.evidence}"],
+        ["step", f"{_s(p.step.value)} ({time_interval(p.step)}), {p.step.evidence}"],
         [
             "rate",
             f"{format_count(rate.value)} {unit}/s, {each:,.3g} per chip"
@@ -159,7 +159,7 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
         ],
         ["MFU", f"{p.mfu * 100:.1f}%"],
         ["memory", f"{format_bytes(p.memory['total'])} of {format_bytes(p.capacity)} a chip"],
-        ["run", f"{_s(p.duration.value)} ({interval(p.duration)}), {plural(p.workload.train.steps, 'step')}"],
+        ["run", f"{_s(p.duration.value)} ({time_interval(p.duration)}), {plural(p.workload.train.steps, 'step')}"],
         ["energy", _energy(p.kwh.value)],
         ["on demand", _cost(ondemand)],
         ["spot", _cost(spot)],
@@ -168,11 +168,6 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
         Text(f"{p.workload.name} on {p.accelerators}"),
         Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True),
     ]
-
-
-def price_words(book: PriceBook, *quotes: Quote | None) -> list[Block]:
-    """What is said of own prices, beneath the summary."""
-    return [Text(f"  {line}") for line in own_in_words(book, [q.price if q else None for q in quotes])]
 
 
 def _energy(kwh: float) -> str:

@@ -47,7 +47,7 @@ LENGTHS = ("tokens", "steps", "samples")
 
 def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     """The training workload that an argument and flags describe; every failure is one line."""
-    from chipwise.predict.setup import named_stack
+    from chipwise.catalog.names import training_stack
     from chipwise.workload import load_workload
 
     _one_of(LENGTHS, flags)
@@ -58,7 +58,7 @@ def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     if source is None:
         _complete(model, flags)
     workload = load_workload(source, overrides)
-    named_stack(workload)
+    training_stack(workload.train.stack)
     return workload
 
 

@@ -1,0 +1,140 @@
+"""The library: one function a verb. The command line, a notebook and a program call the same ones.
+
+Arguments are as people write them: chips ``"h100:64"``, times ``"30d"``, money ``"2M"``, counts ``"1T"``. Every
+function returns a frozen result with ``to_dict()`` (the JSON of the command), ``to_pandas()``, a table as text when
+printed, and one as HTML in a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipwise.compare import AnyComparison
+    from chipwise.compare.training.predict import PricedPrediction
+    from chipwise.compiled.evidence import Stage
+    from chipwise.knowledge import Knowledge
+    from chipwise.layout.view import LayoutSearch
+    from chipwise.workload import Workload
+    from chipwise.workload.serve import ServingWorkload
+
+    AnyWorkload = Workload | ServingWorkload
+    WorkloadLike = str | Path | Workload | ServingWorkload
+
+Progress = Callable[[int, int, str], None]
+
+
+def load(workload: str | Path, **changes: Any) -> AnyWorkload:
+    """Load a workload of either kind: a file, a known model's name, or a Hugging Face ``config.json``.
+
+    `changes` are those of the command line's flags: what is trained (``tokens``, ``batch``, ``sequence``...) or served
+    (``input_len``, ``output_len``, ``rate``, ``ttft``...).
+
+    >>> load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192).train.steps
+    119210
+    >>> load("llama-3.1-8b", input_len=1000, output_len=200, rate=10, ttft="500ms").serve.arrival.rate
+    10.0
+    """
+    from chipwise.errors import UnknownName
+    from chipwise.workload.read import FLAGS, SERVING, read_any
+
+    known = {"model", *FLAGS, *SERVING}
+    for name in changes:
+        if name not in known:
+            raise UnknownName("workload", name, known)
+    return read_any(str(workload), {name: None if value is None else str(value) for name, value in changes.items()})
+
+
+def predict(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    layout: str | None = None,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    stage: Stage | None = None,
+) -> PricedPrediction:
+    """Predict a training run on one set of chips: step, MFU, memory, time, energy and cost, with 90 % intervals.
+
+    The best `layout` is searched where none is named. `evidence` is ``modelled``, ``compiled`` by the vendor's
+    compiler, or ``auto``: compiled where that was done before.
+
+    >>> run = predict(load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192), on="h100:64")
+    >>> run.step.low <= run.step.value <= run.step.high, run.mfu < 1, run.step.evidence
+    (True, True, 'modelled')
+    """
+    from chipwise.catalog import parse
+    from chipwise.compare.training.predict import predict_training
+
+    return predict_training(_training(workload), parse(on), layout, evidence, knowledge, stage)
+
+
+def layouts(workload: WorkloadLike, on: str, *, top: int = 10, knowledge: Knowledge | None = None) -> LayoutSearch:
+    """Search every legal way to split a training run over chips.
+
+    >>> search = layouts(load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192), on="v5p:64")
+    >>> search.best.seconds <= search.result.top[-1].seconds
+    True
+    """
+    from chipwise.catalog import parse
+    from chipwise.layout import search
+    from chipwise.layout.view import LayoutSearch
+    from chipwise.predict.setup import named_stack
+
+    work, acc = _training(workload), parse(on)
+    return LayoutSearch(work, acc, search(work, acc, _known(knowledge).calibration, named_stack(work), top))
+
+
+def compare(
+    workload: WorkloadLike,
+    on: str | Sequence[str] | None = None,
+    *,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    budget: str | float | None = None,
+    by: str | None = None,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> AnyComparison:
+    """Compare chips on a workload of either kind, and say what to pick, why, and what would flip it.
+
+    `on` names chips with or without counts (default: the whole catalog); at most one of `chips`, a `deadline` and a
+    `budget` says how many are taken; `by` ranks by ``cost`` (default), ``time`` or ``energy``.
+
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> comparison = compare(job, on="h100,v5p", deadline="30d")
+    >>> comparison.pick is comparison.rows[0], len(comparison.to_dict()["rows"])
+    (True, 2)
+    """
+    from chipwise.compare import Terms, candidates
+    from chipwise.compare import compare as run
+    from chipwise.compiled.evidence import better_evidence, known_evidence
+
+    known_evidence(evidence)
+    known = _known(knowledge)
+    change = better_evidence(evidence, known.calibration)
+    terms = Terms.read(by, chips, deadline, budget)
+    return run(_workload(workload), candidates(on), known, terms, progress, change)
+
+
+def _known(knowledge: Knowledge | None) -> Knowledge:
+    from chipwise.knowledge import Knowledge
+
+    return knowledge or Knowledge.default()
+
+
+def _workload(workload: WorkloadLike) -> AnyWorkload:
+    return load(workload) if isinstance(workload, str | Path) else workload
+
+
+def _training(workload: WorkloadLike) -> Workload:
+    from chipwise.errors import InputError
+    from chipwise.workload import Workload
+
+    work = _workload(workload)
+    if not isinstance(work, Workload):
+        raise InputError("workload", work.name, "a workload that is trained; `serve` and `capacity` take served ones")
+    return work

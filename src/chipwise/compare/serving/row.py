@@ -1,0 +1,175 @@
+"""One chip of a comparison of services: the replicas that carry the demand, what users see of them, and their cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, exp
+
+from chipwise.catalog import Accelerators
+from chipwise.compare.serving.fleet import Fleet
+from chipwise.predict.estimate import Estimate
+from chipwise.prices import Quote
+from chipwise.serving.requests import draw
+from chipwise.serving.service import Served
+from chipwise.serving.split import Split
+from chipwise.units import HOUR
+from chipwise.workload.serve import ServingWorkload
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What must be carried: requests/s, users of a closed loop, or the requests/s that finish a job in time."""
+
+    kind: str  # "rate", "users" or "job"
+    load: float  # 0: a job without a deadline
+
+    def replicas(self, each: float) -> int:
+        """Replicas of that load that carry it.
+
+        >>> Demand("rate", 20.0).replicas(5.0), Demand("rate", 20.0).replicas(4.9), Demand("job", 0.0).replicas(4.9)
+        (4, 5, 1)
+        """
+        return max(1, ceil(self.load / each - 1e-9))
+
+    def __str__(self) -> str:
+        if self.kind == "users":
+            return f"{self.load:,.0f} users"
+        if not self.load:
+            return "no deadline"
+        return f"{self.load:,.0f} requests/s" if self.load >= 100 else f"{self.load:.3g} requests/s"
+
+
+def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
+    """What a workload asks for."""
+    s = workload.serve
+    if s.arrival.kind == "closed":
+        return Demand("users", float(s.arrival.users))
+    if s.arrival.kind == "offline":
+        return Demand("job", s.requests / s.deadline_s if s.deadline_s and s.requests else 0.0)
+    return Demand("rate", s.arrival.rate if s.arrival.rate > 0 else draw(s, 0, seed).rate)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServingRow:
+    """A chip that carries the demand within the SLO."""
+
+    fleet: Fleet
+    split: Split
+    demand: Demand
+    load: Estimate  # the largest that all replicas carry, in the demand's unit
+    limit: str  # what ends it
+    served: Served  # the whole fleet at the demand; one replica of an offline job
+    alone: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
+    ondemand: Quote | None  # an hour
+    spot: Quote | None
+
+    @property
+    def accelerators(self) -> Accelerators:
+        """All chips."""
+        return self.fleet.accelerators
+
+    @property
+    def evidence(self) -> str:
+        """Of the times."""
+        return self.load.evidence
+
+    @property
+    def _many(self) -> int:
+        return self.fleet.replicas if self.demand.kind == "job" else 1
+
+    @property
+    def request_rate(self) -> Estimate:
+        """Requests answered a second."""
+        return self.served.request_rate.scaled(self._many)
+
+    @property
+    def unit_rate(self) -> Estimate:
+        """Output tokens a second; requests of a model that answers in one pass."""
+        return self.served.token_rate.scaled(self._many) if self.writes else self.request_rate
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model answers token by token."""
+        return self.served.service.target.workload.model.family == "decoder"
+
+    @property
+    def headroom(self) -> Estimate | None:
+        """The largest load over the demand, less 1; None without a demand."""
+        if not self.demand.load:
+            return None
+        low, value, high = (x / self.demand.load - 1 for x in (self.load.low, self.load.value, self.load.high))
+        return Estimate(value, low, high, self.load.evidence, self.load.because)
+
+    @property
+    def joules(self) -> Estimate:
+        """Energy of an output token or of a request; the ends as if all of it grew with the time."""
+        value, by = self.served.measures.joules_per_token, self.served.service.corrections["tpot"]
+        return Estimate(value, value * exp(min(by.low, 0.0)), value * exp(max(by.high, 0.0)), by.evidence, by.because)
+
+    @property
+    def seconds(self) -> Estimate:
+        """To answer a request, the median; to finish an offline job."""
+        if self.demand.kind == "job":
+            return self.request_rate.inverted(self.served.service.target.workload.serve.requests or 1e6)
+        return self.served.e2e.p50
+
+    def per_million(self, quote: Quote | None) -> Estimate | None:
+        """US dollars for a million output tokens, or requests of a model that answers in one pass."""
+        if quote is None:
+            return None
+        if self.demand.kind == "job":
+            return self.unit_rate.inverted(quote.usd.value * 1e6 / HOUR)
+        return quote.usd.scaled(1e6 / HOUR / self.unit_rate.value)
+
+    def by(self, objective: str) -> Estimate | None:
+        """What the row is ranked by; None where it has no price."""
+        if objective == "cost":
+            if self.demand.kind == "job":
+                return self.per_million(self.ondemand)
+            return self.ondemand.usd if self.ondemand else None
+        return self.seconds if objective == "time" else self.joules
+
+    @property
+    def unpriced_rank(self) -> float:
+        """Rows without a price are ordered by how many chips they take."""
+        return float(self.accelerators.count)
+
+    @property
+    def unit(self) -> str:
+        """What is answered: tokens, or requests of a model that answers in one pass."""
+        return "tokens" if self.writes else self.served.service.target.workload.serve.unit
+
+    def priced(self, usd_per_chip_hour: float) -> ServingRow:
+        """The row at another on-demand price."""
+        return replace(self, ondemand=self.ondemand.at(usd_per_chip_hour)) if self.ondemand else self
+
+
+def slo_latencies(row: ServingRow) -> list[tuple[str, Estimate]]:
+    """What users see at the percentiles of the SLO; at the 99th of the usual measures without one."""
+    served = row.served
+    spreads = {"ttft": served.ttft, "tpot": served.tpot, "itl": served.itl, "e2e": served.e2e}
+    out: list[tuple[str, Estimate]] = []
+    for kept in served.measures.slo_checks:
+        bound, spread = kept.bound, spreads[kept.bound.metric]
+        name = f"{bound.metric} p{bound.percentile:g}"
+        if spread is None:
+            continue
+        known = getattr(spread, f"p{bound.percentile:g}", None)
+        by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
+        out.append(
+            (
+                name,
+                known
+                or Estimate(
+                    kept.seconds,
+                    kept.seconds * exp(min(by.low, 0.0)),
+                    kept.seconds * exp(max(by.high, 0.0)),
+                    by.evidence,
+                ),
+            )
+        )
+    if out:
+        return out
+    if served.tpot is None:
+        return [("e2e p99", served.e2e.p99)]
+    return [("ttft p99", served.ttft.p99), ("tpot p99", served.tpot.p99)]

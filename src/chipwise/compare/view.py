@@ -1,0 +1,125 @@
+"""A comparison as every face shows it: its record, its rows, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chipwise.compare.columns import TRAINING, serving_columns
+from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
+from chipwise.compare.decision import Refused
+from chipwise.present.blocks import Block, Table, Text, section
+from chipwise.present.columns import Column, flat, padded, table
+from chipwise.present.columns import record as row_record
+from chipwise.units import format_count, format_seconds
+from chipwise.workload import metrics_that_matter
+from chipwise.workload.serve_criteria import what_decides_serving
+
+
+def columns(c: Comparison[Any, Any]) -> Sequence[Column[Any]]:
+    """The columns of its rows."""
+    return serving_columns(c) if isinstance(c, ServingComparison) else TRAINING
+
+
+def criteria(c: AnyComparison) -> list[str]:
+    """What decides the workload: the metrics that matter, and the hardware criteria."""
+    return metrics_that_matter(c.workload) if isinstance(c, TrainingComparison) else what_decides_serving(c.workload)
+
+
+def record(c: Any) -> dict[str, Any]:
+    """The comparison as JSON has it."""
+    return {
+        "workload": c.workload,
+        "objective": c.terms.objective,
+        "terms": c.terms,
+        **_demand(c),
+        "pick": str(c.pick.accelerators) if c.pick else None,
+        "words": c.words,
+        "flips": c.flips,
+        "rows": [{"rank": i, **row_record(columns(c), row)} for i, row in enumerate(c.rows, 1)],
+        "refused": c.refused,
+        "criteria": criteria(c),
+        "assumptions": c.assumptions,
+    }
+
+
+def _demand(c: AnyComparison) -> dict[str, Any]:
+    if isinstance(c, TrainingComparison):
+        return {}
+    demand = c.comparer.demand
+    return {
+        "demand": {"kind": demand.kind, "load": demand.load or None},
+        "seed": c.comparer.knowledge.seed,
+        "relaxed": c.relaxed,
+    }
+
+
+def flat_rows(c: Any) -> list[dict[str, Any]]:
+    """Flat rows for CSV and pandas; the refused follow, with the reason."""
+    rows: list[dict[str, Any]] = [
+        {"rank": i, **flat(columns(c), row), "evidence": row.evidence, "pick": row is c.pick, "refused": None}
+        for i, row in enumerate(c.rows, 1)
+    ]
+    for refused in c.refused:
+        why = f"{refused.reason}; {refused.unlock}" if refused.unlock else refused.reason
+        rows.append({"accelerators": refused.name, "accelerators_chip": refused.chip.id, "pick": False, "refused": why})
+    return padded(rows)
+
+
+def blocks(c: Any) -> list[Block]:
+    """The comparison for people."""
+    head = training_head(c) if isinstance(c, TrainingComparison) else serving_head(c)
+    return [
+        Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
+        ranked(c),
+        *(Text(line, i == 0) for i, line in enumerate(("Decision", c.words.pick, c.words.why, c.words.flip))),
+        *section("Refused", refusals(c.refused)),
+        *section("What decides this workload", criteria(c)),
+        *section("Assumptions", c.assumptions),
+    ]
+
+
+def ranked(c: AnyComparison, numbered: bool = True, **options: Any) -> Table:
+    """The rows as a table, the pick standing out."""
+    order = {id(row): i for i, row in enumerate(c.rows, 1)}
+    number: Column[AnyRow] = Column("rank", lambda row: order[id(row)], "#")
+    picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
+    return table([*([number] if numbered else []), *columns(c)], c.rows, c, strong=picked, **options)
+
+
+def training_head(c: TrainingComparison) -> str:
+    """The run in a few words."""
+    t = c.workload.train
+    run = (
+        f"{format_count(t.samples)} images"
+        if t.samples_unit == "images"
+        else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
+    )
+    kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
+    return f"{run}, global batch {t.global_batch:,}, {kind}"
+
+
+def serving_head(c: ServingComparison) -> str:
+    """The service in a few words."""
+    s, demand = c.workload.serve, c.comparer.demand
+    work = str(demand)
+    if demand.kind == "job":
+        work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
+        work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else ", no deadline"
+    writes = c.workload.model.family == "decoder"
+    lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if writes else ""
+    slo = f", {', '.join(map(str, s.slo))}" if s.slo else ", no SLO"
+    return f"{work}{lengths}, {s.precision}{slo}"
+
+
+def refusals(refused: Sequence[Refused]) -> list[str]:
+    """One line a reason; chips that miss the same thing share it."""
+    groups: dict[str, list[str]] = {}
+    for r in refused:
+        missing = r.kind == "precision" or r.reason.endswith("has no public price")
+        reason = r.reason.replace(f"{r.chip.id} has", "has") if missing else r.reason
+        if r.kind == "slo":  # the line begins with the name
+            reason = reason.removeprefix(f"on {r.chip.id} ").removeprefix(f"{r.name} ")
+        unlock = f"; {r.unlock}" if r.unlock else ""
+        groups.setdefault(reason + unlock, []).append(r.chip.id if missing else r.name)
+    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

@@ -1,0 +1,76 @@
+"""What is known today: calibrations, prices, economics, the date, and the seed that simulations draw with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from chipwise.catalog.calibration import Calibration, in_use
+from chipwise.catalog.economics import Economics, economics, read_changes
+from chipwise.catalog.taught import Taught, taught
+from chipwise.prices import PriceBook, laid_over, listed, read_own, read_rates
+
+PRICE_FILES = "CHIPWISE_PRICES"
+EXCHANGE_RATES = "CHIPWISE_FX"
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What every answer rests on besides the question; one object instead of a train of parameters.
+
+    >>> Knowledge(seed=7).seed
+    7
+    """
+
+    calibration: Calibration = field(default_factory=in_use)
+    prices: PriceBook = field(default_factory=listed)
+    economics: Economics = field(default_factory=economics)
+    today: date = field(default_factory=date.today)
+    seed: int = 0
+
+    @classmethod
+    def default(
+        cls,
+        prices: str | Path | Iterable[str | Path] | None = None,
+        fx: Sequence[str] | None = None,
+        assumptions: Mapping[str, float] | Sequence[str] | None = None,
+        today: date | None = None,
+        seed: int = 0,
+    ) -> Knowledge:
+        """What is known by default, with price files laid over the list, and other economics.
+
+        The files that CHIPWISE_PRICES names are laid over the list prices first, then `prices`, each over the last.
+        Rates of other currencies come from CHIPWISE_FX (split by commas) and, before it, from `fx`. `assumptions` are
+        ``{"interest": 0.05}`` or ``["interest=0.05"]``.
+        """
+        day = today or date.today()
+        return cls(in_use(), price_book(prices, fx, day), economics().changed(read_changes(assumptions)), day, seed)
+
+    @property
+    def serving(self) -> Taught:
+        """The serving part of the calibration."""
+        return taught()
+
+
+def price_book(
+    prices: str | Path | Iterable[str | Path] | None = None,
+    fx: Sequence[str] | None = None,
+    today: date | None = None,
+) -> PriceBook:
+    """The list prices under the files of CHIPWISE_PRICES and under `prices`."""
+    named = [name for name in os.environ.get(PRICE_FILES, "").split(os.pathsep) if name.strip()]
+    given = [prices] if isinstance(prices, str | Path) else list(prices or ())
+    rates = exchange_rates(fx)
+    book = listed()
+    for file in [*named, *given]:
+        book = laid_over(book, read_own(Path(file), rates, today))
+    return book
+
+
+def exchange_rates(fx: Sequence[str] | None = None) -> dict[str, float]:
+    """US dollars for one unit of each currency that CHIPWISE_FX or `fx` names."""
+    named = [rate for rate in os.environ.get(EXCHANGE_RATES, "").split(",") if rate.strip()]
+    return {**read_rates(named, EXCHANGE_RATES), **read_rates(fx)}
