@@ -89,6 +89,7 @@ NAMES = {
     "memory_bytes",
     "refused_splits",
     "figures",
+    "peak",
     "by_class_seconds",
     "by_source_seconds",
     "by_metric",
