@@ -11,7 +11,7 @@ from pathlib import Path
 from chipwise.catalog.calibration import Calibration, in_use
 from chipwise.catalog.economics import Economics, economics, read_changes
 from chipwise.catalog.taught import Taught, taught
-from chipwise.prices import PriceBook, laid_over, listed, read_own, read_rates
+from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 
 PRICE_FILES = "CHIPWISE_PRICES"
 EXCHANGE_RATES = "CHIPWISE_FX"
@@ -66,7 +66,7 @@ def price_book(
     rates = exchange_rates(fx)
     book = listed()
     for file in [*named, *given]:
-        book = laid_over(book, read_own(Path(file), rates, today))
+        book = laid_over(book, read_custom_prices(Path(file), rates, today))
     return book
 
 

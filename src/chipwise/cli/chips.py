@@ -113,7 +113,7 @@ def _price(c: Chip, spot: bool, book: PriceBook) -> str:
     from chipwise.prices import price_of
 
     price = price_of(c, c.fabric.host_chips, spot, book=book)
-    return "-" if price is None else numbers.price(price.usd_h) + ("*" if price.stale else "")
+    return "-" if price is None else numbers.price(price.usd_per_chip_hour) + ("*" if price.stale else "")
 
 
 def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
@@ -135,8 +135,8 @@ def _flat(c: Chip, book: PriceBook) -> dict[str, Any]:
         "scale_up": c.fabric.scale_up,
         "scale_out": c.fabric.scale_out,
         "tdp_w": c.tdp_w,
-        "ondemand_usd_h": prices[0].usd_h if prices[0] else "",
-        "spot_usd_h": prices[1].usd_h if prices[1] else "",
+        "ondemand_usd_h": prices[0].usd_per_chip_hour if prices[0] else "",
+        "spot_usd_h": prices[1].usd_per_chip_hour if prices[1] else "",
         "stale": " ".join(name for name, each in zip(("ondemand", "spot"), prices, strict=True) if each and each.stale),
         "frameworks": " ".join(c.frameworks),
         "programming": " ".join(c.programming),

@@ -264,9 +264,9 @@ def _write(found: Imported, kind: str, files: Sequence[Path], out: Path, output:
     """The file of own prices, and on stdout what is in it."""
     from chipwise.cli import prices_blocks
     from chipwise.present.output import emit, emit_json, write
-    from chipwise.prices.own import own_csv
+    from chipwise.prices.custom_prices import custom_prices_csv
 
-    write(own_csv(found.rows), out)
+    write(custom_prices_csv(found.rows), out)
     if output == "json":
         emit_json(prices_blocks.import_record(found, kind, [str(file) for file in files], str(out)))
     else:

@@ -10,9 +10,9 @@ from chipwise.cli import records
 from chipwise.present.blocks import Block, Table, Text
 from chipwise.present.numbers import plural, price
 from chipwise.prices import STALE_DAYS, PriceBook, is_stale
+from chipwise.prices.custom_prices import PRICES
 from chipwise.prices.imported import Imported
 from chipwise.prices.lines import TERMS, Dated, PriceLine
-from chipwise.prices.own import PRICES
 from chipwise.units import format_money
 
 KEYS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}  # of TERMS in JSON and CSV
@@ -71,7 +71,7 @@ def _table(lines: Sequence[PriceLine], today: date) -> Table:
 def _cell(found: Dated | None, today: date) -> str:
     if found is None:
         return "-"
-    return price(found.usd_h) + ("+" if found.own else "") + ("*" if is_stale(found.date, today) else "")
+    return price(found.usd_per_chip_hour) + ("+" if found.own else "") + ("*" if is_stale(found.date, today) else "")
 
 
 def _marks(lines: Sequence[PriceLine], today: date) -> list[Block]:
@@ -110,7 +110,7 @@ def _price(found: Dated | None, today: date) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "usd_per_chip_hour": found.usd_h,
+        "usd_per_chip_hour": found.usd_per_chip_hour,
         "date": found.date,
         "age_days": (today - date.fromisoformat(found.date)).days,
         "stale": is_stale(found.date, today),
@@ -132,7 +132,7 @@ def flat(lines: Sequence[PriceLine], today: date) -> list[dict[str, Any]]:
                 "region": line.region,
                 "instance": line.instance,
                 "chips": "" if line.chips is None else f"{line.chips:g}",
-                **{f"{key}_usd_chip_h": "" if each is None else each.usd_h for key, each in found.items()},
+                **{f"{key}_usd_chip_h": "" if each is None else each.usd_per_chip_hour for key, each in found.items()},
                 "date": line.date,
                 "age_days": (today - date.fromisoformat(line.date)).days,
                 "stale": " ".join(key for key, each in found.items() if each and is_stale(each.date, today)),

@@ -61,7 +61,7 @@ def quote(q: Quote | None) -> dict[str, Any] | None:
     o = q.price.offer
     return {
         "usd": estimate(q.usd),
-        "usd_per_chip_hour": q.price.usd_h,
+        "usd_per_chip_hour": q.price.usd_per_chip_hour,
         "spot": q.price.spot,
         "cloud": o.cloud,
         "region": o.region,
@@ -138,8 +138,8 @@ def offer(o: Offer) -> dict[str, Any]:
         "region": o.region,
         "instance": o.instance,
         "chips": o.chips,
-        "ondemand_usd_per_chip_hour": o.ondemand_usd_h,
-        "spot_usd_per_chip_hour": o.spot_usd_h,
+        "ondemand_usd_per_chip_hour": o.ondemand_usd_per_chip_hour,
+        "spot_usd_per_chip_hour": o.spot_usd_per_chip_hour,
         "date": o.date,
         "stale": is_stale(o.date, date.today()),
         "own": o.own,
