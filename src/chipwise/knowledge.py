@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics, read_changes
-from chipwise.prices import PriceBook, laid_over, listed, read_own, read_rates
+from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 
 PRICE_FILES = "CHIPWISE_PRICES"
 EXCHANGE_RATES = "CHIPWISE_FX"
@@ -61,7 +61,7 @@ def price_book(
     rates = exchange_rates(fx)
     book = listed()
     for file in [*named, *given]:
-        book = laid_over(book, read_own(Path(file), rates, today))
+        book = laid_over(book, read_custom_prices(Path(file), rates, today))
     return book
 
 

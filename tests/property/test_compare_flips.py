@@ -66,5 +66,5 @@ def test_the_efficiency_flip_flips(objective, by):
 @settings(max_examples=20, deadline=None)
 def test_scaling_every_price_keeps_the_pick(by):
     pick = pick_of(ROWS, "cost")
-    scaled = [r.priced(r.ondemand.price.usd_h * by) if r.ondemand else r for r in ROWS]
+    scaled = [r.priced(r.ondemand.price.usd_per_chip_hour * by) if r.ondemand else r for r in ROWS]
     assert pick_of(scaled, "cost").accelerators == pick.accelerators

@@ -74,7 +74,9 @@ def test_bounded_evidence_is_picked_by_its_high_end():
     bounded = next(r for r in found.rows if r.prediction.step.evidence == "bounded")
     assert score(bounded, "cost") == bounded.ondemand.usd.high
     other = next(r for r in found.rows if r is not bounded)
-    cheaper = bounded.priced(bounded.ondemand.price.usd_h * 0.99 * score(other, "cost") / bounded.ondemand.usd.value)
+    cheaper = bounded.priced(
+        bounded.ondemand.price.usd_per_chip_hour * 0.99 * score(other, "cost") / bounded.ondemand.usd.value
+    )
     assert cheaper.ondemand.usd.value < score(other, "cost")
     assert pick_of([cheaper, other], "cost") is other
 

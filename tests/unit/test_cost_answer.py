@@ -38,8 +38,12 @@ def test_on_demand_without_failures_is_chip_hours_by_price(rows):
     row = rows["h100:64"]
     got = state_cost(row, asked(know=CALM)).on("on demand")
     price = price_of(load().chips["h100"], 64, today=TODAY)
-    assert got.split.compute == pytest.approx(64 * row.prediction.duration.value / 3600 * price.usd_h, rel=1e-6)
-    assert got.source.usd_chip_h == price.usd_h and got.hours == pytest.approx(row.prediction.duration.value / 3600)
+    assert got.split.compute == pytest.approx(
+        64 * row.prediction.duration.value / 3600 * price.usd_per_chip_hour, rel=1e-6
+    )
+    assert got.source.usd_per_chip_hour == price.usd_per_chip_hour and got.hours == pytest.approx(
+        row.prediction.duration.value / 3600
+    )
 
 
 def test_parts_add_up_and_units_divide_the_total(rows):
@@ -80,7 +84,7 @@ def test_owned_chips_cost_their_used_chip_hour(rows):
     got = state_cost(rows["h100:64"], asked(utilisation=0.7, know=CALM))
     term, mine = got.on("on-premises"), got.purchase.owned
     paid = term.split.compute + term.split.energy + term.split.staff
-    hour = mine.usd_chip_h(0.7, got.purchase.chip_w)
+    hour = mine.usd_per_chip_hour(0.7, got.purchase.chip_w)
     assert paid == pytest.approx(64 * term.hours * hour, rel=1e-6)
 
 
@@ -89,7 +93,9 @@ def test_break_even_against_a_cloud_is_where_a_used_hour_costs_the_same(rows):
     reached = [rival for rival in got.rivals if rival.utilisation <= 1]
     assert reached
     for rival in reached:
-        assert got.owned.usd_chip_h(rival.utilisation, got.chip_w) == pytest.approx(rival.source.usd_chip_h)
+        assert got.owned.usd_per_chip_hour(rival.utilisation, got.chip_w) == pytest.approx(
+            rival.source.usd_per_chip_hour
+        )
 
 
 def test_electricity_moves_what_is_owned_alone(rows):
@@ -218,7 +224,7 @@ def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(na
     row, got = small(name, know=CALM)
     term, chips = got.on("on demand"), row.accelerators.count
     fitting = [o for o in listed().offers_for(row.accelerators.chip.id) if o.chips >= chips and listed().recent(o)]
-    least = min(o.ondemand_usd_h * -(-chips // o.chips) * o.chips for o in fitting)
+    least = min(o.ondemand_usd_per_chip_hour * -(-chips // o.chips) * o.chips for o in fitting)
     assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
 
 
@@ -278,6 +284,6 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, asked(know=CALM)).on("on demand")
-    each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
+    each = min(o.ondemand_usd_per_chip_hour for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
     assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
     assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)

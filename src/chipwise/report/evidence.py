@@ -121,7 +121,7 @@ def price_table(prices: Sequence[tuple[str, Price]]) -> Table:
                 o.cloud,
                 o.region,
                 o.instance,
-                f"${p.usd_h:.2f}",
+                f"${p.usd_per_chip_hour:.2f}",
                 age,
                 Link(o.source, o.source),
             )

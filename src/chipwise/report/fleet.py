@@ -521,7 +521,13 @@ def _price_rows(asked: DemandRequest) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for s in asked.problem.supplies:
         o = asked.origins[s.id]
-        price = f"${o.usd_chip_h:.2f}" if o.usd_chip_h else f"{format_money(s.capex)} a server" if s.capex else "–"
+        price = (
+            f"${o.usd_per_chip_hour:.2f}"
+            if o.usd_per_chip_hour
+            else f"{format_money(s.capex)} a server"
+            if s.capex
+            else "–"
+        )
         rows.append(
             (
                 s.id,

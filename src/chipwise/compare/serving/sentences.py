@@ -135,7 +135,7 @@ def _cause(pick: ServingRow, second: ServingRow) -> str:
     mine, other = (row.load.value / row.accelerators.count for row in (pick, second))
     text = f"a chip carries {mine / other:.2f}x the load"
     if pick.ondemand and second.ondemand:
-        text += f" at {pick.ondemand.price.usd_h / second.ondemand.price.usd_h:.2f}x the price"
+        text += f" at {pick.ondemand.price.usd_per_chip_hour / second.ondemand.price.usd_per_chip_hour:.2f}x the price"
     return text
 
 

@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 
 from chipwise.catalog import Commitment, Offer, load
 from chipwise.errors import InputError
-from chipwise.prices import PriceBook, laid_over, listed, own_in_words, price_of, prices_in_words, read_own, read_rates
-from chipwise.prices.own import COLUMNS, OwnPrices, own_csv
+from chipwise.prices import (
+    PriceBook,
+    custom_prices_in_words,
+    laid_over,
+    listed,
+    price_of,
+    prices_in_words,
+    read_custom_prices,
+    read_rates,
+)
+from chipwise.prices.custom_prices import COLUMNS, CustomPrices, custom_prices_csv
 
 CHIPS = load().chips
 DAY = date(2026, 11, 1)
@@ -24,7 +33,7 @@ def written(tmp_path, *lines, head=HEAD):
 
 
 def own(tmp_path, *lines, head=HEAD, rates=None):
-    return read_own(written(tmp_path, *lines, head=head), rates or {}, DAY)
+    return read_custom_prices(written(tmp_path, *lines, head=head), rates or {}, DAY)
 
 
 def book(*offers, commitments=()):
@@ -52,7 +61,7 @@ def test_a_line_becomes_an_offer_and_two_commitments_per_chip(tmp_path):
             own=True,
         ),
     )
-    assert [(c.years, c.usd_h, c.ondemand_usd_h, c.own) for c in found.commitments] == [
+    assert [(c.years, c.usd_per_chip_hour, c.ondemand_usd_per_chip_hour, c.own) for c in found.commitments] == [
         (1, 6.0, 61.20 / 8, True),
         (3, 4.5, 61.20 / 8, True),
     ]
@@ -64,19 +73,23 @@ def test_columns_may_come_in_any_order_and_prices_may_be_missing(tmp_path):
         "2026-10-31,8,a3-highgpu-8g,us-central1,gcp,NVIDIA H100,24.80",
         head="date,chips,instance,region,cloud,chip,spot_usd_h",
     )
-    assert found.offers[0].ondemand_usd_h is None and found.offers[0].spot_usd_h == 3.1 and found.commitments == ()
+    assert (
+        found.offers[0].ondemand_usd_per_chip_hour is None
+        and found.offers[0].spot_usd_per_chip_hour == 3.1
+        and found.commitments == ()
+    )
     assert found.offers[0].source == "own.csv"  # a file without sources is its own
 
 
 def test_what_was_written_is_read_back(tmp_path):
-    from chipwise.prices.own import OwnRow
+    from chipwise.prices.custom_prices import CustomPriceRow
 
-    row = OwnRow(
+    row = CustomPriceRow(
         "v5p", "gcp", "us-east5", "v5p-8", 4, (None, 6.4, 11.8, None), "2026-10-31", "contract, 4711", 'a "note"'
     )
     path = tmp_path / "own.csv"
-    path.write_text(own_csv([row]), encoding="utf-8")
-    found = read_own(path, today=DAY)
+    path.write_text(custom_prices_csv([row]), encoding="utf-8")
+    found = read_custom_prices(path, today=DAY)
     assert found.offers == (
         Offer("v5p", "gcp", "us-east5", "v5p-8", 4, None, 1.6, "2026-10-31", row.source, row.note, True),
     )
@@ -87,8 +100,8 @@ def test_what_was_written_is_read_back(tmp_path):
 
 def test_another_currency_is_converted_at_the_rate_given(tmp_path):
     found = own(tmp_path, LINE + ",EUR", head=HEAD + ",currency", rates={"EUR": 1.1})
-    assert found.offers[0].ondemand_usd_h == pytest.approx(61.20 * 1.1 / 8)
-    assert found.commitments[0].usd_h == pytest.approx(48.00 * 1.1 / 8)
+    assert found.offers[0].ondemand_usd_per_chip_hour == pytest.approx(61.20 * 1.1 / 8)
+    assert found.commitments[0].usd_per_chip_hour == pytest.approx(48.00 * 1.1 / 8)
 
 
 WRONG = {
@@ -173,7 +186,10 @@ def test_an_own_price_replaces_the_list_price_of_the_same_instance_and_of_the_sa
 def test_only_the_price_of_the_same_terms_gives_way(tmp_path):
     spot = own(tmp_path, "h100,gcp,us-central1,a3-highgpu-8g,8,,24.80,,,2026-10-31,,")
     found = laid_over(book(offer()), spot)
-    assert [(o.own, o.ondemand_usd_h, o.spot_usd_h) for o in found.offers] == [(True, None, 3.1), (False, 10.0, None)]
+    assert [(o.own, o.ondemand_usd_per_chip_hour, o.spot_usd_per_chip_hour) for o in found.offers] == [
+        (True, None, 3.1),
+        (False, 10.0, None),
+    ]
     assert [o.own for o in found.offers_for("h100")] == [False] and [o.own for o in found.offers_for("h100", True)] == [
         True
     ]
@@ -186,8 +202,8 @@ def test_a_price_for_any_size_replaces_every_size_of_the_region(tmp_path):
 
 def test_a_price_for_any_size_prices_large_runs_too(tmp_path):
     found = laid_over(listed(), own(tmp_path, "h100,gcp,us-central1,any,1,0.5,,,,2026-10-31,,"))
-    assert price_of(CHIPS["h100"], 64, today=DAY, book=found).usd_h == 0.5
-    assert price_of(CHIPS["h100"], 1, today=DAY, book=found).usd_h == 0.5
+    assert price_of(CHIPS["h100"], 64, today=DAY, book=found).usd_per_chip_hour == 0.5
+    assert price_of(CHIPS["h100"], 1, today=DAY, book=found).usd_per_chip_hour == 0.5
 
 
 def test_own_commitments_replace_those_of_the_region_that_name_no_instance(tmp_path):
@@ -200,23 +216,26 @@ def test_own_commitments_replace_those_of_the_region_that_name_no_instance(tmp_p
         own(tmp_path, LINE),
     )
     assert [c for c in found.commitments if not c.own] == kept
-    assert [c.usd_h for c in found.commitments_for("h100", 1, ["gcp"], ["us-central1"])] == [6.0, 7.0]
+    assert [c.usd_per_chip_hour for c in found.commitments_for("h100", 1, ["gcp"], ["us-central1"])] == [6.0, 7.0]
 
 
 def test_a_later_file_lies_over_an_earlier_one(tmp_path):
     first, second = own(tmp_path, LINE), own(tmp_path, LINE.replace("61.20", "50"))
     found = laid_over(laid_over(book(offer()), first), second)
-    assert found.offers_for("h100")[0].ondemand_usd_h == 50 / 8
-    assert [o for o in found.offers if o.ondemand_usd_h == 61.20 / 8] == []
+    assert found.offers_for("h100")[0].ondemand_usd_per_chip_hour == 50 / 8
+    assert [o for o in found.offers if o.ondemand_usd_per_chip_hour == 61.20 / 8] == []
 
 
 def test_the_own_price_prices_a_run_and_is_said(tmp_path):
     found = laid_over(listed(), own(tmp_path, LINE.replace("61.20", "8.00")))
     price = price_of(CHIPS["h100"], 64, today=DAY, book=found)
-    assert price.usd_h == 1.0 and price.offer.own and "own price" in str(price)
+    assert price.usd_per_chip_hour == 1.0 and price.offer.own and "own price" in str(price)
     words = prices_in_words(found, [price, None])
     assert len(words) == 1 and "own.csv" in words[0] and "used for h100 on gcp" in words[0]
-    assert "none of them is the cheapest" in own_in_words(found, [])[0] and own_in_words(listed(), [price]) == ()
+    assert (
+        "none of them is the cheapest" in custom_prices_in_words(found, [])[0]
+        and custom_prices_in_words(listed(), [price]) == ()
+    )
 
 
 def test_own_prices_neither_age_the_list_nor_grow_too_old_to_count(tmp_path):
@@ -225,14 +244,14 @@ def test_own_prices_neither_age_the_list_nor_grow_too_old_to_count(tmp_path):
     found = laid_over(listed(), own(tmp_path, old))
     assert found.newest == listed().newest
     price = price_of(CHIPS["h100"], 64, today=DAY, book=found)
-    assert price.usd_h == 1.0 and price.stale
+    assert price.usd_per_chip_hour == 1.0 and price.stale
     assert price_of(CHIPS["v5e"], 64, today=DAY, book=found) == price_of(CHIPS["v5e"], 64, today=DAY)
     fresh = laid_over(listed(), own(tmp_path, LINE))
     assert price_of(CHIPS["a100-80gb"], 64, today=DAY, book=fresh) == price_of(CHIPS["a100-80gb"], 64, today=DAY)
 
 
 def test_an_empty_overlay_changes_no_price():
-    assert laid_over(listed(), OwnPrices("own.csv", (), ())).offers == listed().offers
+    assert laid_over(listed(), CustomPrices("own.csv", (), ())).offers == listed().offers
 
 
 PLACES = st.tuples(st.sampled_from(["r1", "r2"]), st.sampled_from([("i1", 1), ("i8", 8), ("j8", 8)]))
@@ -252,7 +271,7 @@ def some_offers(draw, mine):
 
 @given(some_offers(False), some_offers(True))
 def test_where_own_prices_stand_no_list_price_of_the_same_terms_and_size_does(offers, mine):
-    found = laid_over(book(*offers), OwnPrices("own.csv", mine, ()))
+    found = laid_over(book(*offers), CustomPrices("own.csv", mine, ()))
     assert set(mine) <= set(found.offers)
     for spot in (False, True):
         places = {(o.region, o.chips) for o in mine if o.price(spot) is not None}

@@ -48,7 +48,7 @@ YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPrices:
+class CustomPrices:
     """Offers and commitments of one file."""
 
     file: str
@@ -57,7 +57,7 @@ class OwnPrices:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRow:
+class CustomPriceRow:
     """One line of the file, prices in US dollars per instance-hour; None where there is none."""
 
     chip_id: str
@@ -71,12 +71,12 @@ class OwnRow:
     note: str = ""
 
 
-def read_own(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> OwnPrices:
+def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> CustomPrices:
     """The prices of a file; a line that can't be used is a `BrokenFile` that names it."""
     header, lines = read_lines(path)
     check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
     when = today or date.today()
-    rows: list[OwnRow] = []
+    rows: list[CustomPriceRow] = []
     seen: dict[tuple[str, ...], int] = {}
     for line in lines:
         row = _row(line, rates, when)
@@ -89,10 +89,10 @@ def read_own(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> 
     if not rows:
         raise BrokenFile("file", str(path), "at least one price below the header: it has none")
     offers = tuple(offer for row in rows if (offer := _offer(row)) is not None)
-    return OwnPrices(path.name, offers, tuple(c for row in rows for c in _commitments(row)))
+    return CustomPrices(path.name, offers, tuple(c for row in rows for c in _commitments(row)))
 
 
-def laid_over(book: PriceBook, own: OwnPrices) -> PriceBook:
+def laid_over(book: PriceBook, own: CustomPrices) -> PriceBook:
     """The book with own prices in place of those for the same chip, cloud, region and instance or instance size.
 
     Only the price of the same terms gives way: a contract for spot leaves the list's on-demand price standing.
@@ -110,8 +110,8 @@ def laid_over(book: PriceBook, own: OwnPrices) -> PriceBook:
     )
 
 
-def own_csv(rows: Sequence[OwnRow]) -> str:
-    """Rows as the text of a file that `read_own` reads."""
+def custom_prices_csv(rows: Sequence[CustomPriceRow]) -> str:
+    """Rows as the text of a file that `read_custom_prices` reads."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -129,7 +129,7 @@ def _chip_id(line: Line) -> str:
         raise UnknownName(line.where("chip"), name, load().chips, ": see `chipwise chips`") from None
 
 
-def _row(line: Line, rates: Rates, today: date) -> OwnRow:
+def _row(line: Line, rates: Rates, today: date) -> CustomPriceRow:
     chip_id = _chip_id(line)
     cloud, region, instance = (line.words(name, f"the name of the {name}") for name in ("cloud", "region", "instance"))
     chips = line.number_of("chips", "the chips of one instance, above 0", MAX_CHIPS)
@@ -138,7 +138,7 @@ def _row(line: Line, rates: Rates, today: date) -> OwnRow:
         raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
     usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))
     first, second, third, fourth = (None if price is None else price * usd for price in prices)
-    return OwnRow(
+    return CustomPriceRow(
         chip_id,
         cloud.lower(),
         region,
@@ -151,7 +151,7 @@ def _row(line: Line, rates: Rates, today: date) -> OwnRow:
     )
 
 
-def _offer(row: OwnRow) -> Offer | None:
+def _offer(row: CustomPriceRow) -> Offer | None:
     ondemand, spot = (None if usd is None else usd / row.chips for usd in row.prices[:2])
     if ondemand is None and spot is None:
         return None
@@ -172,7 +172,7 @@ def _offer(row: OwnRow) -> Offer | None:
     )
 
 
-def _commitments(row: OwnRow) -> Iterable[Commitment]:
+def _commitments(row: CustomPriceRow) -> Iterable[Commitment]:
     ondemand = None if row.prices[0] is None else row.prices[0] / row.chips
     for years, usd in zip(YEARS, row.prices[2:], strict=True):
         if usd is not None:
@@ -199,10 +199,10 @@ def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
             continue
         offer = replace(
             offer,
-            ondemand_usd_h=None if mine.ondemand_usd_h else offer.ondemand_usd_h,
-            spot_usd_h=None if mine.spot_usd_h else offer.spot_usd_h,
+            ondemand_usd_per_chip_hour=None if mine.ondemand_usd_per_chip_hour else offer.ondemand_usd_per_chip_hour,
+            spot_usd_per_chip_hour=None if mine.spot_usd_per_chip_hour else offer.spot_usd_per_chip_hour,
         )
-    return offer if offer.ondemand_usd_h or offer.spot_usd_h else None
+    return offer if offer.ondemand_usd_per_chip_hour or offer.spot_usd_per_chip_hour else None
 
 
 def _same_offer(offer: Offer, mine: Offer) -> bool:
