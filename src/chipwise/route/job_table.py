@@ -548,4 +548,8 @@ def _age(
         had[j] = 0.0
         for q in range(served.shape[1]):
             had[j] += served[j, q]
-        again[j] = (ran if every[j] == np.inf else worked % every[j]) + restart[j]
+        if every[j] == np.inf:
+            repeated = ran
+        else:
+            repeated = worked % every[j] if every[j] > 0 else 0.0
+        again[j] = repeated + restart[j]

@@ -45,7 +45,7 @@ def max_throughput_per_dollar(view: ClusterState) -> PolicyDecision:
     score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
     pairs, key, most = scored(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score)
     plan = planned(turns, pairs[in_order(key)], view.seconds, score, view.chips, room)
-    _put_first(plan, most, score, order)
+    put_first(plan, most, score, order)
     return PolicyDecision(
         score,
         order,
@@ -54,16 +54,6 @@ def max_throughput_per_dollar(view: ClusterState) -> PolicyDecision:
         moves=True,
         because="the most jobs done per second and dollar, at no more than twice the least cost",
     )
-
-
-@jit_cached_alloc
-def rank(
-    turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
-) -> None:
-    """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
-    pairs, key, most = scored(turns, seconds, usd, chips, weight, fixed, room, score)
-    plan = planned(turns, pairs[np.argsort(key, kind="mergesort")], seconds, score, chips, room.copy())
-    _put_first(plan, most, score, order)
 
 
 @jit_cached_alloc
@@ -105,7 +95,7 @@ def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: 
 
 
 @jit_cached_alloc
-def _put_first(plan: Any, most: float, score: Any, order: Any) -> None:
+def put_first(plan: Any, most: float, score: Any, order: Any) -> None:
     """Pairs in order of their scores, those of the plan before all others."""
     for j in range(len(plan)):
         for p in range(score.shape[1]):
