@@ -47,7 +47,7 @@ class Site:
                 f"chip{p}",
                 "gpu",
                 int(rng.choice([32, 64, 128])),
-                usd_chip_hour=float(price[p]),
+                usd_per_chip_hour=float(price[p]),
                 interruptions=0.05 if p % 5 == 0 else 0.0,
             )
             for p in range(pools)
@@ -71,7 +71,7 @@ class Site:
                     chips,
                     "",
                     Estimate(seconds, seconds / spread, seconds * spread, "modelled"),
-                    pool.usd_chip_hour * chips,
+                    pool.usd_per_chip_hour * chips,
                     500.0 * chips,
                 )
             )

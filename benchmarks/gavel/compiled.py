@@ -153,7 +153,7 @@ def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
 
 
 @jit_cached_alloc
-def _rank(
+def rank(
     turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
 ) -> None:
     """Scores, and the order in which pairs of job and pool are allocated: those of the plan first."""
@@ -188,7 +188,7 @@ def _throughput_per_dollar(
             heavy[i] = weight[jobs[i]]
             for p in range(pools):
                 usd[i, p] = seconds[i, p] * (chips[jobs[i]] * price[p]) / 3600.0
-        _rank(np.arange(n), seconds, usd, held, heavy, np.full(n, -1), count, score, order)
+        rank(np.arange(n), seconds, usd, held, heavy, np.full(n, -1), count, score, order)
     for i in range(n):
         for p in range(pools):
             if anew:

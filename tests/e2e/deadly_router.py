@@ -23,8 +23,11 @@ from patience import PATIENCE_S
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
 # object, method, how often it has been called by then: every word that changes the ledger, the folders or the backend
 POINTS = [
-    *(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "backend_health")),
-    ("ledger", "handed_over", 2),
+    *(
+        ("ledger", name, 1)
+        for name in ("heartbeat", "take", "decide", "mark_submitted", "seen", "end", "backend_health")
+    ),
+    ("ledger", "mark_submitted", 2),
     ("ledger", "end", 2),
     ("ledger", "decide", 2),
     *(("backend", name, 1) for name in ("submit", "list", "capacity")),
@@ -115,7 +118,7 @@ def tried(folder, point, when):
         problems = outcome.problems + [
             f"{each} is {ledger.job(each).state}"
             for each in refused
-            if ledger.job(each).state not in ("parked", "waiting")
+            if ledger.job(each).state not in ("failed", "pending")
         ]
     problems += [] if healthy == 0 else [f"the healthy router left with {healthy}"]
     return {

@@ -62,7 +62,7 @@ def story(ledger):
         "r1", "fastest", [Decision(job, "wait", "h100", reason="h100 is full, starts in 20 min")], 1001.0, 30.0, {}
     )
     (first,) = ledger.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
-    ledger.handed_over(first.id, "4711", 1011.0)
+    ledger.mark_submitted(first.id, "4711", 1011.0)
     ledger.seen(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
     ledger.end(first.id, "failed", 1020.0, exit_code=9, reason="left with status 9", spent=0.25)
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
@@ -147,16 +147,16 @@ def test_cancel_and_retry_are_all_or_none(at):
         ledger.submit([submission(), submission()], 1.0)
     assert "cancelled by its owner" in at("jobs", "cancel", "1")
     assert "job 2 is waiting" in at("jobs", "retry", "1", "2", status=2)
-    assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["waiting", "cancelled"]
+    assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["pending", "cancelled"]
     at("jobs", "retry", "1")
-    assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"waiting": 2}
+    assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"pending": 2}
 
 
 def test_an_active_job_is_cancelled_once_its_backend_has_stopped_it(at):
     with open_ledger(at.ledger) as ledger:
         (job,) = ledger.submit([submission()], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(job)], 1.0, 30.0, {"h100": 2})
-        assert "active" in at("jobs", "cancel", job) and ", to be cancelled" in at("jobs", "show", job)
+        assert "running" in at("jobs", "cancel", job) and ", to be cancelled" in at("jobs", "show", job)
         assert ledger.attempt(attempt.id).stop == "cancel"
         ledger.end(attempt.id, "cancelled", 2.0)
         assert ledger.job(job).state == "cancelled" and ledger.check() == []
@@ -164,15 +164,15 @@ def test_an_active_job_is_cancelled_once_its_backend_has_stopped_it(at):
 
 def test_wait_tells_how_jobs_ended_by_its_exit_status(at):
     with open_ledger(at.ledger) as ledger:
-        done, parked, open_ = ledger.submit([submission() for _ in range(3)], 1.0)
+        done, failed, open_ = ledger.submit([submission() for _ in range(3)], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(done)], 1.0, 30.0, {"h100": 2})
-        ledger.end(attempt.id, "done", 2.0, next="done")
-        ledger.park(parked, "fits nowhere", 2.0)
+        ledger.end(attempt.id, "succeeded", 2.0, next="succeeded")
+        ledger.fail(failed, "fits nowhere", 2.0)
     at("jobs", "wait", done)
-    assert "fits nowhere" in at("jobs", "wait", done, parked, status=1)
+    assert "fits nowhere" in at("jobs", "wait", done, failed, status=1)
     assert (
         json.loads(at("jobs", "wait", open_, done, "--timeout", "200ms", "-o", "json", status=124))["jobs"][0]["state"]
-        == "waiting"
+        == "pending"
     )
 
 
@@ -186,7 +186,7 @@ def test_hostile_names_come_back_exactly_and_are_shown_harmlessly(kind, at, requ
             assert [ledger.job(i).job for i in ids] == jobs and ledger.check() == []
             assert [[row.id for row in ledger.jobs(name=name, owner=name)] for name in HOSTILE] == [[i] for i in ids]
             for i, name in zip(ids, HOSTILE, strict=True):
-                ledger.park(i, name, 2.0)
+                ledger.fail(i, name, 2.0)
         for arguments in (("jobs", "list"), ("jobs", "show", "2"), ("jobs", "explain", "2"), ("jobs", "explain", "8")):
             said = at(*arguments, "--ledger", url)
             assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said)

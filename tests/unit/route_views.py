@@ -16,7 +16,7 @@ HOUR = 3600.0
 
 
 def pool(name: str, count: int = 8, usd: float = 1.0, **more) -> Pool:
-    return Pool(name, "local", name, "gpu", count, usd_chip_hour=usd, **more)
+    return Pool(name, "local", name, "gpu", count, usd_per_chip_hour=usd, **more)
 
 
 def option(
@@ -29,7 +29,7 @@ def option(
     once: float = 0.0,
 ) -> Option:
     seconds = Estimate(hours * HOUR, hours * HOUR / spread, hours * HOUR * spread, "modelled")
-    return Option(at.name, variant, chips, "", seconds, at.usd_chip_hour * chips, watts * chips, usd_once=once)
+    return Option(at.name, variant, chips, "", seconds, at.usd_per_chip_hour * chips, watts * chips, usd_once=once)
 
 
 def candidate(name: str, options, arrival: float = 0.0, **more) -> Candidate:

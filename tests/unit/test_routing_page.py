@@ -86,7 +86,7 @@ def test_the_policy_that_is_shown_works() -> None:
 
 def test_bounds_are_those_of_the_code() -> None:
     assert (FIRST_WAIT_S, LONGEST_WAIT_S) == (1, 300) and "1 s, doubled each time up to 5 min" in PAGE
-    assert MOST_BLAMELESS == 20 and "after 20 in a row that kept no work the job is parked" in PAGE
+    assert MOST_BLAMELESS == 20 and "after 20 in a row that kept no work the job fails" in PAGE
     assert (FIRST_S, LONGEST_S) == (1, 120) and "after 1 s, doubled up to 2 min" in PAGE
     assert DOWN_S == 120 and "go elsewhere after 2 min" in PAGE
     assert PATIENCE == 86_400 and "has waited for a day" in PAGE

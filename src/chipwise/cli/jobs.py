@@ -1,4 +1,4 @@
-"""chipwise jobs: hand jobs in, see where they stand and why, cancel them, try them again, wait for them."""
+"""chipwise jobs: submit jobs, see where they stand and why, cancel them, try them again, wait for them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Examples:
 LIST_EXAMPLES = """\b
 Examples:
   chipwise jobs list
-  chipwise jobs list --state parked --owner ada -o csv
+  chipwise jobs list --state failed --owner ada -o csv
 """
 ONE_EXAMPLES = """\b
 Examples:
@@ -53,13 +53,13 @@ Examples:
   chipwise jobs wait 1
   chipwise jobs wait 1 2 3 --timeout 12h
 """
-STATES = ("waiting", "active", "done", "parked", "cancelled")
+STATES = ("pending", "running", "succeeded", "failed", "cancelled")
 ENDED_OTHERWISE, TIMED_OUT = 1, 124  # 124: as timeout(1) leaves
 FALLBACK_POLICY = "cheapest-within-deadline"  # shown at submission where no router has said which one it follows
 
 app = typer.Typer(
     name="jobs",
-    help="Hand jobs in, see where they stand and why.",
+    help="Submit jobs, see where they stand and why.",
     epilog=EXAMPLES,
     rich_markup_mode=None,
     no_args_is_help=False,
@@ -72,7 +72,7 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs
 
 @app.callback()
 def jobs() -> None:
-    """Hand jobs in, see where they stand and why."""
+    """Submit jobs, see where they stand and why."""
 
 
 @app.command("submit", epilog=SUBMIT_EXAMPLES)
@@ -109,8 +109,8 @@ def submit(
             show_default=False,
         ),
     ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Compile programs that were not checked yet, for every pool (minutes).")
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile programs that were not checked yet, for every pool (minutes).")
     ] = False,
     output: TableJson = "table",
     out: OutFile = None,
@@ -139,7 +139,7 @@ def submit(
     read = read_pools(pools)
     wanted = [job for file in files for job in _jobs_of(file, now, len(files) > 1)]
     with progress("jobs submit") as line:
-        using = estimator(check, lambda chips, stage, seconds: line.say(f"{chips}: {stage}, {seconds:.0f} s"))
+        using = estimator(compile_, lambda chips, stage, seconds: line.say(f"{chips}: {stage}, {seconds:.0f} s"))
         admitted = []
         for i, job in enumerate(wanted):
             line(i + 1, len(wanted), job.name)
@@ -250,7 +250,7 @@ def cancel(jobs: Ids, ledger: LedgerOpt = "", output: TableJson = "table", out: 
 
 @app.command("retry", epilog=CHANGE_EXAMPLES)
 def retry(jobs: Ids, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None) -> None:
-    """Let jobs that were parked or cancelled wait again, with all their retries."""
+    """Let jobs that failed or were cancelled wait again, with all their retries."""
     _change("retry", jobs, ledger, output, out)
 
 
@@ -265,7 +265,7 @@ def wait(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Wait until jobs are over. Exit status: 0 all done, 1 one was parked or cancelled, 124 time is up."""
+    """Wait until jobs are over. Exit status: 0 all succeeded, 1 one failed or was cancelled, 124 time is up."""
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
@@ -283,9 +283,9 @@ def wait(
     else:
         emit(jobs_blocks.listed(book.where, rows, None, time.time()), out)
     states = {row.state for row in rows}
-    if states & {"waiting", "active"}:
+    if states & {"pending", "running"}:
         raise typer.Exit(TIMED_OUT)
-    if states != {"done"}:
+    if states != {"succeeded"}:
         raise typer.Exit(ENDED_OTHERWISE)
 
 

@@ -115,7 +115,7 @@ def submitted(told: Submitted) -> list[Block]:
             rows,
             frozenset({"name", "state", "can run in", "first"}),
         ),
-        Text(f"first: by policy {safe(told.policy)} ({safe(told.why)}), if there is room everywhere"),
+        Text(f"first: by policy {safe(told.policy)} ({safe(told.why)}), if every pool were free"),
         *(Text(f"warning: job {row.id}: {safe(line)}") for row, a in told.taken for line in a.warnings),
         *(Text(f"assumed: {safe(line)}") for line in told.assumed),
     ]

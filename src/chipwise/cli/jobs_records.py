@@ -24,7 +24,7 @@ def submitted(told: Submitted) -> dict[str, Any]:
         **head("jobs submit"),
         "ledger": told.where,
         "policy": told.policy,
-        "policy_is": told.why,
+        "policy_source": told.why,
         "jobs": [
             {**job(row), **chances(row), "first": first, "warnings": list(taken.warnings)}
             for (row, taken), first in zip(told.taken, told.first, strict=True)
@@ -163,7 +163,7 @@ def attempt(a: AttemptRow, output: Output | None) -> dict[str, Any]:
         "router": a.router,
         "backend_id": a.backend_id or None,
         "intended": a.intended,
-        "handed_over": a.submitted,
+        "submitted": a.submitted,
         "started": a.started,
         "ended": a.ended,
         "exit_code": a.exit_code,

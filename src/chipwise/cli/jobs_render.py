@@ -125,7 +125,7 @@ def _rendered(job: Job, options: Sequence[Option], read: Pools) -> list[Rendered
     from chipwise.route.ledger.records import AttemptRow, JobRow
     from chipwise.route.router.submitter import launch_of
 
-    row = JobRow(JOB, job, "waiting", 0.0, tuple(options), ())
+    row = JobRow(JOB, job, "pending", 0.0, tuple(options), ())
     found = []
     for option in options:
         pool = read.pool(option.pool)

@@ -105,9 +105,7 @@ def run(
         ),
     ],
     ledger: LedgerOpt = "",
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Between two looks at the backends.")
-    ] = "2s",
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two scheduling passes.")] = "2s",
     lease: Annotated[
         str,
         typer.Option(
@@ -156,9 +154,10 @@ def run(
 ) -> None:
     """Send jobs to pools until told to stop; it may be killed at any moment.
 
-    Each look: what the backends show is brought together with the ledger, ended attempts are settled (done, tried again
-    elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any backend
-    hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
+    Each scheduling pass: what the backends show is brought together with the ledger, ended attempts are settled
+    (succeeded, tried again elsewhere, or failed with the reason), the policy decides, and what it decided is written
+    down before any backend hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order;
+    what runs goes on.
     """
     from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
@@ -307,7 +306,7 @@ def _ticks(
 
 @contextmanager
 def _leaving_when_asked(made: Router) -> Iterator[None]:
-    """SIGTERM and SIGINT end the loop after the look it is in; a second one ends the process."""
+    """SIGTERM and SIGINT end the loop after the scheduling pass it is in; a second one ends the process."""
     import signal
     from types import FrameType
 

@@ -37,7 +37,7 @@ class ClusterState:
     confidence: Floats  # probability with which a deadline is to be met
     budget: Floats  # USD still to spend; inf: none
     restartable: Flags
-    again: Floats  # seconds of work that stopping it now would repeat, restart included; of running jobs
+    restart_cost_s: Floats  # seconds of work that stopping it now would repeat, restart included; of running jobs
     at: Ints  # the pool in which it runs; -1: it waits
     since: Floats  # when it began to run there; nan while it waits
     # jobs by pools
@@ -47,14 +47,14 @@ class ClusterState:
     usd: Floats
     joules: Floats
     chips: Ints  # occupied there; 0 where it can't run
-    rank: Ints  # place of the variant in the job's own order; 0 is first
-    barred: Flags  # failed there last: another is tried first
+    variant_order: Ints  # place of the variant in the job's own order; 0 is first
+    last_failed: Flags  # failed there last: another is tried first
     start: Floats  # when it could start there as predicted; `now` where there is room
     served: Floats  # seconds it has run there so far
     # pools
     free: Ints  # chips
     total: Ints  # chips that work
-    usd_chip_hour: Floats
+    usd_per_chip_hour: Floats
     interruptions: Floats  # a unit-hour
     weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them

@@ -28,7 +28,7 @@ BY_JOB: dict[str, Any] = {
     "confidence": 0.9,
     "budget": inf,
     "restartable": False,
-    "again": 0.0,
+    "restart_cost_s": 0.0,
     "at": -1,
     "since": np.nan,
     "done": 0.0,
@@ -51,8 +51,8 @@ BY_BOTH: dict[str, Any] = {
     "usd": inf,
     "joules": inf,
     "chips": 0,
-    "rank": 0,
-    "barred": False,
+    "variant_order": 0,
+    "last_failed": False,
     "served": 0.0,
     "before": 0.0,
     "all_seconds": inf,
@@ -63,8 +63,8 @@ BY_BOTH: dict[str, Any] = {
     "watts": 1.0,
     "late": 0.0,
 }
-SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
-SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
+SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s", "at", "since")
+SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
 Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
 LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
 
@@ -85,10 +85,10 @@ class Candidate:
     restart: float = 0.0  # seconds until it works again
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD so far
-    barred: tuple[str, str] | None = None  # pool and variant that failed last
+    last_failed: tuple[str, str] | None = None  # pool and variant that failed last
 
 
-def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, again: Any) -> Floats:
+def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, restart_cost_s: Any) -> Floats:
     """Spread of log(seconds) on the late side: of the estimate, and of how many interruptions there may be.
 
     What spot chips lose is in the estimate as far as it is expected. Their number varies like its square root; each
@@ -97,7 +97,7 @@ def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartabl
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.log(high / seconds) / Z95
         if interruptions.any():
-            lost = np.where(restartable, np.minimum(again / seconds, LOST), LOST)
+            lost = np.where(restartable, np.minimum(restart_cost_s / seconds, LOST), LOST)
             spread = np.sqrt(spread**2 + interruptions * seconds / 3600 * lost**2)
     return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
 
@@ -107,7 +107,7 @@ Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `Board.kept
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What all rows of one look at the board share."""
+    """What all rows of one scheduling pass share."""
 
     now: float
     free: Ints
@@ -125,7 +125,7 @@ class JobTable:
         if len(set(self.pools)) != len(self.pools):
             raise InputError("pools", ", ".join(self.pools), "names that differ")
         self._column = {name: k for k, name in enumerate(self.pools)}
-        self._price = np.array([p.usd_chip_hour for p in pools], dtype=float)
+        self._price = np.array([p.usd_per_chip_hour for p in pools], dtype=float)
         self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
@@ -163,7 +163,7 @@ class JobTable:
         self._tell(j, candidate)
 
     def replace(self, candidate: Candidate) -> None:
-        """A job's promises, options or what it is barred from have changed; whether and where it runs has not."""
+        """A job's promises, options or where it last failed have changed; whether and where it runs has not."""
         j = self._row[candidate.id]
         self._candidates[j] = candidate
         for name in BY_BOTH.keys() - {"served", "before"}:
@@ -196,16 +196,16 @@ class JobTable:
         now: float,
         done: float | None = None,
         spent: float | None = None,
-        barred: tuple[str, str] | None = None,
+        last_failed: tuple[str, str] | None = None,
     ) -> None:
         """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
         told = self._candidates[j]
-        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
+        a["at"][j], a["since"][j], a["restart_cost_s"][j] = -1, np.nan, told.restart
         a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
-        if barred is not None:
-            self._choose(j, barred)
+        if last_failed is not None:
+            self._choose(j, last_failed)
         self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
 
     def progress(self, job: str, now: float, done: float, spent: float | None = None) -> None:
@@ -285,7 +285,7 @@ class JobTable:
             pools=self.pools,
             free=at.free,
             total=at.total,
-            usd_chip_hour=self._price,
+            usd_per_chip_hour=self._price,
             interruptions=self._interruptions,
             weights=at.weights,
             shares=held,
@@ -352,23 +352,26 @@ class JobTable:
             a[name][j] = getattr(candidate, name)
         a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
         if a["at"][j] < 0:
-            a["again"][j] = candidate.restart
-        self._choose(j, candidate.barred)
+            a["restart_cost_s"][j] = candidate.restart
+        self._choose(j, candidate.last_failed)
 
-    def _choose(self, j: int, barred: tuple[str, str] | None) -> None:
-        """Take in each pool the first option that is not barred, or the barred one where there is no other."""
+    def _choose(self, j: int, last_failed: tuple[str, str] | None) -> None:
+        """Take in each pool the first option that did not fail last, or the one that did where there is no other."""
         a = self._arrays
         chosen: dict[int, tuple[int, Option, bool]] = {}
-        for rank, option in enumerate(self._candidates[j].options):
+        for place, option in enumerate(self._candidates[j].options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
-            out = barred is not None and (option.pool, option.variant) == barred
+            out = last_failed is not None and (option.pool, option.variant) == last_failed
             if p not in chosen or (chosen[p][2] and not out):
-                chosen[p] = rank, option, out
+                chosen[p] = place, option, out
         if chosen:
             pools, taken = np.array(list(chosen)), list(chosen.values())
-            a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
+            a["variant_order"][j, pools], a["last_failed"][j, pools] = (
+                [place for place, _, _ in taken],
+                [out for _, _, out in taken],
+            )
             for name, values in (
                 ("chips", [o.chips for _, o, _ in taken]),
                 ("all_seconds", [o.seconds.value for _, o, _ in taken]),
@@ -425,7 +428,7 @@ class JobTable:
             a["done"],
             a["served"],
             a["had"],
-            a["again"],
+            a["restart_cost_s"],
         )
         self._scale(rows)
 
@@ -457,7 +460,7 @@ class JobTable:
 def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
     """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
 
-    Chips of strangers are taken to be free when the last of ours is.
+    Chips of unknown jobs are taken to be free when the last of ours is.
     """
     pools, width = table.shape
     for p in range(pools):
@@ -534,7 +537,7 @@ def _age(
     done: Any,
     served: Any,
     had: Any,
-    again: Any,
+    restart_cost_s: Any,
 ) -> None:
     """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
     for k in range(rows.shape[0]):
@@ -552,4 +555,4 @@ def _age(
             repeated = ran
         else:
             repeated = worked % every[j] if every[j] > 0 else 0.0
-        again[j] = repeated + restart[j]
+        restart_cost_s[j] = repeated + restart[j]

@@ -20,7 +20,7 @@ class Pool:
     count: int  # chips in all
     unit: int = 1  # chips are taken in multiples of this: whole hosts
     shapes: tuple[tuple[int, str], ...] = ()  # slices that can be had: chips and their topology ("2x4"); empty: any
-    usd_chip_hour: float = 0.0
+    usd_per_chip_hour: float = 0.0
     terms: str = "ondemand"
     price_source: str = ""  # the offer and its date, or "the pools file"
     region: str = ""

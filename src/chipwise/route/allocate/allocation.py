@@ -29,17 +29,17 @@ class AllocationState(NamedTuple):
     score: Floats
     usd: Floats
     budget: Floats
-    barred: Flags
+    last_failed: Flags
     start: Floats
     seconds: Floats
     high: Floats
     chips: Ints
-    rank: Ints
+    variant_order: Ints
     wait: Floats  # [J] score of a second of waiting
     latest: Floats  # [J, P] start from which the score no longer holds; [0, 0]: none
     weight: Floats
     restartable: Flags
-    again: Floats
+    restart_cost_s: Floats
     since: Floats
     aged: Flags
     at: Ints
@@ -98,10 +98,10 @@ def _closed(f: Any, j: int, p: int) -> bool:
 @jit_inline
 def _failed(f: Any, j: int, p: int) -> bool:
     """Whether a job failed last in a pool, and has another."""
-    if not f.barred[j, p]:
+    if not f.last_failed[j, p]:
         return False
     for q in range(f.score.shape[1]):  # noqa: SIM110 - compiled
-        if not f.barred[j, q] and not _closed(f, j, q):
+        if not f.last_failed[j, q] and not _closed(f, j, q):
             return True
     return False
 
@@ -142,7 +142,7 @@ def _leave(f: Any, j: int) -> None:
 
 @jit_inline
 def _when(f: Any, p: int, c: int) -> float:
-    """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
+    """When so many chips of a pool are free, nobody in front. Chips of unknown jobs are taken to be free by then."""
     if c > f.total[p]:
         return np.inf
     if not f.known[p, c]:
@@ -161,7 +161,7 @@ def _passes(f: Any, j: int, p: int) -> bool:
     c, r = f.chips[j, p], f.holder[p]
     if r < 0 or r == j or c <= f.spare[p] or f.now + f.high[j, p] <= f.shadow[p]:
         return True
-    return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
+    return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.restart_cost_s[j] == 0)
 
 
 @jit_inline
@@ -188,7 +188,7 @@ def _expected(f: Any, j: int, p: int) -> float:
 def _dear(f: Any, v: int) -> bool:
     """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
     ran = f.now - f.since[v]
-    return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
+    return bool(ran < LEASE_S or f.restart_cost_s[v] > OVERHEAD * ran)
 
 
 @jit_inline
@@ -219,7 +219,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
         if _spared(f, j, p, v, sharing):
             continue
         room += f.chips[v, p]
-        cost += f.weight[v] * f.chips[v, p] * f.again[v]
+        cost += f.weight[v] * f.chips[v, p] * f.restart_cost_s[v]
     if room < c or (gain <= cost and not f.aged[j]):
         return False
     for i in range(n):
@@ -285,13 +285,13 @@ def _best(f: Any, j: int, tried: Any) -> int:
         if wait != 0 and f.start[j, p] < np.inf:  # a pool that never has room again has no wait to take off its score
             score += wait * (when - max(f.start[j, p], f.now))
         if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
-            score += abs(score) * f.again[j] / max(f.seconds[j, here], 1e-9)
+            score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, here], 1e-9)
         too_late = timed and when > f.latest[j, p]
         if too_late:
             score = when - f.latest[j, p]
-        better = score < least or (score == least and (p == here or (best != here and f.rank[j, p] < place)))
+        better = score < least or (score == least and (p == here or (best != here and f.variant_order[j, p] < place)))
         if best < 0 or (late and not too_late) or (late == too_late and better):
-            best, least, late, place = p, score, too_late, f.rank[j, p]
+            best, least, late, place = p, score, too_late, f.variant_order[j, p]
     return best
 
 
@@ -347,7 +347,7 @@ def _full(f: Any, j: int) -> int:
             second = score
     if best < 0 or f.chips[j, best] <= f.free[best] + f.soft[best] or second == least:
         return -1
-    if f.barred[j, best] or _closed(f, j, best):
+    if f.last_failed[j, best] or _closed(f, j, best):
         return -1
     if f.touched[best]:
         later = _when(f, best, f.chips[j, best]) - f.start[j, best]

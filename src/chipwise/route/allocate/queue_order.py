@@ -93,7 +93,7 @@ def pairs(view: ClusterState, wishes: PolicyDecision, aged: Flags, due: Floats) 
         view.budget,
         view.chips,
         view.total,
-        view.barred,
+        view.last_failed,
         view.at,
         jobs,
         pools,
@@ -143,7 +143,7 @@ def _collect(
     budget: Any,
     chips: Any,
     total: Any,
-    barred: Any,
+    last_failed: Any,
     at: Any,
     jobs: Any,
     pools: Any,
@@ -165,7 +165,9 @@ def _collect(
                 if p != here:
                     if stays or not _open(j, p, score, seconds, usd, budget, chips, total):
                         continue
-                    if barred[j, p] and _has_other(j, here, score, seconds, usd, budget, chips, total, barred):
+                    if last_failed[j, p] and _has_other(
+                        j, here, score, seconds, usd, budget, chips, total, last_failed
+                    ):
                         continue
                 if not first and not -np.inf < order[j, p] < np.inf:
                     continue
@@ -187,11 +189,11 @@ def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips
 
 @jit_helper
 def _has_other(
-    j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, barred: Any
+    j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, last_failed: Any
 ) -> bool:
     """Whether there is a pool that a job did not fail in last."""
     for p in range(score.shape[1]):
-        if not barred[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
+        if not last_failed[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
             return True
     return False
 
@@ -201,4 +203,4 @@ def _movable(view: ClusterState, wishes: PolicyDecision) -> Flags:
     if not wishes.moves:
         return np.zeros(len(view.jobs), dtype=bool)
     ran = view.now - view.since
-    return np.asarray(view.restartable & (ran >= LEASE_S) & (view.again <= OVERHEAD * ran))
+    return np.asarray(view.restartable & (ran >= LEASE_S) & (view.restart_cost_s <= OVERHEAD * ran))

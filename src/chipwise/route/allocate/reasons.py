@@ -18,8 +18,8 @@ OTHERS = 2  # pools named beside the chosen one
 def compared(view: ClusterState, wishes: PolicyDecision, j: int) -> dict[str, Any]:
     """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
     found: dict[str, Any] = {}
-    rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.barred[j])
-    for pool, score, start, seconds, usd, chips, barred in zip(
+    rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.last_failed[j])
+    for pool, score, start, seconds, usd, chips, last_failed in zip(
         view.pools, *(row.tolist() for row in rows), strict=True
     ):
         if seconds < inf:
@@ -30,8 +30,8 @@ def compared(view: ClusterState, wishes: PolicyDecision, j: int) -> dict[str, An
                 "usd": usd,
                 "chips": chips,
             }
-            if barred:
-                found[pool]["barred"] = True
+            if last_failed:
+                found[pool]["last_failed"] = True
     return found
 
 
@@ -56,7 +56,7 @@ def moves(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
         j,
         f"moves from {view.pools[here]} ({there}) to "
         f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
-        f"repeats {format_seconds(float(view.again[j]))} of work",
+        f"repeats {format_seconds(float(view.restart_cost_s[j]))} of work",
     )
 
 
@@ -67,7 +67,7 @@ def stops(view: ClusterState, wishes: PolicyDecision, j: int, by: int) -> str:
         wishes,
         j,
         f"makes room in {view.pools[int(view.at[j])]} for {view.jobs[by]}, which is "
-        f"ahead; repeats {format_seconds(float(view.again[j]))} of work",
+        f"ahead; repeats {format_seconds(float(view.restart_cost_s[j]))} of work",
     )
 
 
@@ -122,9 +122,9 @@ def _others(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
         f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
         for q in ranked[:OTHERS]
     ]
-    if view.barred[j].any():
-        barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
-        said += [f"; {', '.join(barred)} failed last"] if barred else []
+    if view.last_failed[j].any():
+        last_failed = [view.pools[int(q)] for q in np.flatnonzero(view.last_failed[j]) if q != p]
+        said += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
     return "".join(said)
 
 

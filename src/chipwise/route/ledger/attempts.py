@@ -1,4 +1,4 @@
-"""What befalls attempts: decided, handed over, seen, ended. Every step compares before it sets."""
+"""What happens to attempts: decided, submitted, observed, ended. Every step compares before it sets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chipwise.route.backend import PENDING, AttemptStatus
-from chipwise.route.backend import RUNNING as SEEN_RUNNING
+from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.database import Database
@@ -15,10 +14,10 @@ from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
     INTENDED,
+    PENDING,
     RUNNING,
     SUBMITTED,
     UNDER_WAY,
-    WAITING,
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
@@ -97,7 +96,7 @@ def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
         found |= {
             str(job): rest
             for job, *rest in db.all(
-                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting' AND "
+                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND "
                 f"id IN ({', '.join('?' * len(some))})",
                 *some,
             )
@@ -149,9 +148,9 @@ def _begin(
         row.lease,
         now,
     )
-    step_job(decision.job, WAITING, "active")
+    step_job(decision.job, PENDING, RUNNING)
     db.run(
-        "UPDATE jobs SET state = 'active', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
+        "UPDATE jobs SET state = 'running', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
         text_of(decision.reason),
         when,
         job,
@@ -203,25 +202,25 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
     return taken
 
 
-def handed_over(db: Database, attempt: str, backend_id: str, now: float) -> None:
+def mark_submitted(db: Database, attempt: str, backend_id: str, now: float) -> None:
     """The backend has taken an attempt, under an id of its own."""
     row, backend_id = one(db, attempt), storable(backend_id)
     if row.state != INTENDED and row.backend_id == backend_id:
         return  # said twice
     if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the backend shows decides
-        raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't handed over as {backend_id}")
+        raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't submitted as {backend_id}")
     step_attempt(attempt, row.state, SUBMITTED)
     db.run(
         "UPDATE attempts SET state = 'submitted', backend_id = ?, submitted = ? WHERE id = ?", backend_id, now, attempt
     )
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-    note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {backend_id}", attempt)
+    note(db, now, int(row.job_id), "submitted", f"{row.pool} knows it as {backend_id}", attempt)
 
 
 def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     """What the backend shows of an attempt that has not ended there."""
     row = one(db, attempt)
-    state = {PENDING: SUBMITTED, SEEN_RUNNING: RUNNING}.get(what.state)
+    state = {PENDING: SUBMITTED, RUNNING: RUNNING}.get(what.state)
     if state is None:
         raise Conflict(f"attempt {attempt} has ended on its backend ({what.state}): `end` it")
     if row.state not in UNDER_WAY:
@@ -286,14 +285,14 @@ def end(
         return False
     found = db.one("SELECT state, cancel, done FROM jobs WHERE id = ?", int(row.job_id))
     assert found is not None
-    if found[1] and state != "done":
+    if found[1] and state != "succeeded":
         then = CANCELLED
     step_attempt(attempt, row.state, state)
     step_after(attempt, state, then)
     step_job(row.job_id, found[0], then)
     if not 0 <= spent < float("inf"):
         raise Conflict(f"attempt {attempt} can't have cost {spent}")
-    share = 1.0 if state == "done" else max(found[2], min(max(done or 0.0, 0.0), 1.0))
+    share = 1.0 if state == "succeeded" else max(found[2], min(max(done or 0.0, 0.0), 1.0))
     db.run(
         "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
         "WHERE id = ?",
@@ -311,7 +310,7 @@ def end(
         "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
         "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
         then,
-        "" if then == "done" else text_of(reason),
+        "" if then == "succeeded" else text_of(reason),
         share,
         int(state == "failed"),
         fault,
@@ -331,7 +330,7 @@ def end(
         spent=float(spent),
         done=share,
     )
-    note(db, now, int(row.job_id), then, reason if then == "parked" else "", attempt)
+    note(db, now, int(row.job_id), then, reason if then == "failed" else "", attempt)
     return True
 
 
@@ -358,7 +357,7 @@ def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]
             name
             for (name,) in db.all(
                 f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
-                "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
+                "ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
                 f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id",
                 when,
                 when,

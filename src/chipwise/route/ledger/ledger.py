@@ -20,7 +20,7 @@ from chipwise.route.ledger.database import Database, SQLite
 from chipwise.route.ledger.disks import shared
 from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
-    WAITING,
+    PENDING,
     AttemptRow,
     BackendRow,
     DecisionRow,
@@ -115,7 +115,7 @@ class Ledger:
         so that a caller who keeps them can drop them. A change of `reason` alone counts as none.
         """
         if changed_after is None:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('active', 'waiting') ORDER BY id")
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('running', 'pending') ORDER BY id")
         else:
             # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
@@ -128,7 +128,7 @@ class Ledger:
             return _jobs.ask_cancel(db, job_id, now)
 
     def retry(self, job_id: str, now: float) -> None:
-        """Let a job that was parked or cancelled wait again, with all its retries."""
+        """Let a job that failed or was cancelled wait again, with all its retries."""
         with self._db.write() as db:
             _jobs.retry(db, job_id, now)
 
@@ -139,10 +139,10 @@ class Ledger:
             for job_id in job_ids:
                 step(db, job_id, now)
 
-    def park(self, job_id: str, reason: str, now: float) -> None:
+    def fail(self, job_id: str, reason: str, now: float) -> None:
         """Give a waiting job up, with the reason, until someone tries it again."""
         with self._db.write() as db:
-            _jobs.park(db, job_id, reason, now)
+            _jobs.fail(db, job_id, reason, now)
 
     def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
         """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
@@ -198,10 +198,10 @@ class Ledger:
         with self._db.write() as db:
             return _attempts.take(db, router, now, lease_s, pools)
 
-    def handed_over(self, attempt: str, backend_id: str, now: float) -> None:
+    def mark_submitted(self, attempt: str, backend_id: str, now: float) -> None:
         """The backend has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
         with self._db.write() as db:
-            _attempts.handed_over(db, attempt, backend_id, now)
+            _attempts.mark_submitted(db, attempt, backend_id, now)
 
     def seen(self, attempt: str, what: AttemptStatus, now: float) -> None:
         """What the backend shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
@@ -217,7 +217,7 @@ class Ledger:
         reason: str = "",
         done: float | None = None,
         spent: float = 0.0,
-        next: str = WAITING,
+        next: str = PENDING,
         not_before: float = 0.0,
         started: float | None = None,
         ended: float | None = None,

@@ -9,13 +9,13 @@ from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
 from chipwise.route.option import Infeasible, Option
 
-# states of a job: it waits, has an attempt under way, has ended well, was given up with a reason, or was cancelled
-WAITING, ACTIVE, DONE, PARKED, CANCELLED = "waiting", "active", "done", "parked", "cancelled"
-OVER = frozenset({DONE, PARKED, CANCELLED})
-# states of an attempt: written down, handed to the backend, running; then how it ended
-INTENDED, SUBMITTED, RUNNING = "intended", "submitted", "running"
+# states of a job: it waits; has an attempt under way; ended well; was given up with a reason; was cancelled
+PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED = "pending", "running", "succeeded", "failed", "cancelled"
+OVER = frozenset({SUCCEEDED, FAILED, CANCELLED})
+# states of an attempt: written down, submitted to the backend, running; then how it ended
+INTENDED, SUBMITTED = "intended", "submitted"
 UNDER_WAY = frozenset({INTENDED, SUBMITTED, RUNNING})
-ENDS = frozenset({"done", "failed", "lost", "cancelled", "preempted", "refused"})
+ENDS = frozenset({"succeeded", "failed", "lost", "cancelled", "preempted", "refused"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class JobRow:
     unable: tuple[Infeasible, ...]
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD of the attempts so far
-    reason: str = ""  # why it waits, or why it was parked
+    reason: str = ""  # why it waits, or why it failed
     failures: int = 0  # attempts that failed by the job's own fault
     failed_at: tuple[str, str] | None = None  # pool and variant of the last attempt, if that failed or was lost
     not_before: float = 0.0  # it waits until then before it is tried again
@@ -92,7 +92,7 @@ class Event:
     at: float
     job_id: str
     attempt: str
-    kind: str  # submitted, decided, intended, handed over, running, ended, parked, cancelled, retried, ...
+    kind: str  # submitted, decided, intended, running, ended, failed, cancelled, retried, ...
     text: str
     data: dict[str, Any]
 

@@ -20,7 +20,9 @@ def late_side(view: ClusterState, rows: Ints | None = None) -> Floats:
     """Spread of the logarithm of the time on the late side, by job and pool."""
     if view.late is not None:
         return view.late if rows is None else view.late[rows]
-    late = late_spread(view.seconds, view.high, view.interruptions, view.restartable[:, None], view.again[:, None])
+    late = late_spread(
+        view.seconds, view.high, view.interruptions, view.restartable[:, None], view.restart_cost_s[:, None]
+    )
     return late if rows is None else late[rows]
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or parked with the reason. Pure.
+"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or failed with the reason. Pure.
 
 An attempt that failed counts against the job's retries. One that was lost, preempted or refused doesn't, since the job
 is not to blame; those are bounded too, and each makes the job wait longer before the next.
@@ -12,7 +12,7 @@ from math import floor, inf, isfinite
 
 from chipwise.route import backend as on
 from chipwise.route.backend import AttemptStatus
-from chipwise.route.ledger.records import CANCELLED, DONE, PARKED, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, SUCCEEDED, AttemptRow, JobRow
 
 BLAMELESS = frozenset({"lost", "preempted", "refused"})
 SOON_S = 60.0  # an attempt that was stopped later than that had its turn: policies that share stop jobs again and again
@@ -26,7 +26,7 @@ class Ending:
     """How an attempt is to be written down."""
 
     state: str  # one of the ledger's ENDS
-    next: str  # of its job: waiting, done, parked or cancelled
+    next: str  # of its job: pending, succeeded, failed or cancelled
     reason: str = ""
     not_before: float = 0.0
     done: float | None = None  # share of the work that checkpoints hold
@@ -48,14 +48,14 @@ def concluded(
     began, ended = _span(attempt, seen, now)
     spent = cost(attempt, began, ended)
     done = _done(row, attempt, began, ended, told)
-    if seen.state == on.DONE:
-        return Ending("done", DONE, seen.reason, done=1.0, spent=spent)
+    if seen.state == on.SUCCEEDED:
+        return Ending("succeeded", SUCCEEDED, seen.reason, done=1.0, spent=spent)
     over = row.spent + spent >= row.job.budget
     state, reason = _state(attempt, seen)
     if over and state != "cancelled":
         return Ending(
             state,
-            PARKED,
+            FAILED,
             f"its budget of {row.job.budget:g} USD is spent ({row.spent + spent:.2f} USD)",
             done=done,
             spent=spent,
@@ -63,7 +63,7 @@ def concluded(
     if state == "cancelled":
         ours = attempt.stop == "cancel"
         words = "cancelled by its owner" if ours else f"stopped on the backend by someone else: {reason}"
-        return Ending(state, CANCELLED if ours else PARKED, words, done=done, spent=spent)
+        return Ending(state, CANCELLED if ours else FAILED, words, done=done, spent=spent)
     return _again(row, attempt, state, reason, earlier, now, done, spent)
 
 
@@ -133,7 +133,7 @@ def _again(
     full = f"{at}: {reason}" if reason else at
     short = unpaid(row, done, spent)
     if short:
-        return Ending(state, PARKED, f"{full}; {short}", done=done, spent=spent)
+        return Ending(state, FAILED, f"{full}; {short}", done=done, spent=spent)
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
@@ -143,14 +143,14 @@ def _again(
                 if row.job.retries
                 else "no retry is allowed"
             )
-            return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
-        return Ending(state, WAITING, full, now + wait(failures), done, spent)
+            return Ending(state, FAILED, f"{full}; {many}", done=done, spent=spent)
+        return Ending(state, PENDING, full, now + wait(failures), done, spent)
     forward = done is not None and done > row.done
     row_of = 1 if forward else blameless(earlier, _kept_after(row)) + 1
     if row_of > MOST_BLAMELESS:
-        return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
+        return Ending(state, FAILED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
     pause = 0.0 if state == "preempted" else wait(row_of)
-    return Ending(state, WAITING, full, now + pause, done, spent)
+    return Ending(state, PENDING, full, now + pause, done, spent)
 
 
 def _counted(number: int, one: str, many: str) -> str:

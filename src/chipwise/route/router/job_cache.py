@@ -12,7 +12,7 @@ from chipwise.route.allocate import queue_window
 from chipwise.route.cluster_state import ClusterState, Floats, Policy
 from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import OVER, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.records import OVER, PENDING, AttemptRow, JobRow
 from chipwise.route.ledger.states import come
 from chipwise.route.pool import Pool
 
@@ -116,7 +116,7 @@ class JobCache:
     def _show(self, row: JobRow, attempt: AttemptRow | None, now: float) -> None:
         """Put a job on the board as it is now, or take it off while it must wait."""
         self.later.pop(row.id, None)
-        if row.state == WAITING and not come(row.not_before, now):
+        if row.state == PENDING and not come(row.not_before, now):
             self.later[row.id] = row.not_before
             self.running.discard(row.id)
             if row.id in self.board:
@@ -127,13 +127,13 @@ class JobCache:
             self.board.add(candidate(row))
             if row.spent or row.failures or row.failed_at or attempt is not None:
                 self._replay(row)
-        here = attempt if attempt is not None and row.state != WAITING and attempt.pool in self.board.pools else None
+        here = attempt if attempt is not None and row.state != PENDING and attempt.pool in self.board.pools else None
         if row.id in self.running and here is None:
-            self.board.stopped(row.id, now, done=row.done, spent=row.spent, barred=row.failed_at)
+            self.board.stopped(row.id, now, done=row.done, spent=row.spent, last_failed=row.failed_at)
             self.running.discard(row.id)
         if not fresh or row.done or row.spent or row.failed_at:
             self.board.replace(candidate(row))
-        if row.state != WAITING and here is None:  # under way where this router has no pool
+        if row.state != PENDING and here is None:  # under way where this router has no pool
             self.board.remove(row.id)
         elif here is not None and row.id not in self.running:
             self.board.started(row.id, here.pool, here.started or here.submitted or here.intended)
@@ -178,5 +178,5 @@ def candidate(row: JobRow) -> Candidate:
         restart=job.checkpoint.restart,
         done=row.done,
         spent=row.spent,
-        barred=row.failed_at,
+        last_failed=row.failed_at,
     )

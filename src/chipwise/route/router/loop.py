@@ -39,12 +39,12 @@ class TickReport:
     seconds: float = 0.0
     open_jobs: int = 0
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
-    started: list[str] = field(default_factory=list)  # attempts handed over
+    started: list[str] = field(default_factory=list)  # attempts submitted
     refused: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)  # backend ids told to stop
     moved: list[str] = field(default_factory=list)  # attempts asked to leave a backend's queue
-    strangers: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
-    homeless: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
+    unknown: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
+    orphaned: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
     removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     spaces: dict[str, Space] = field(default_factory=dict)
@@ -105,12 +105,12 @@ class Router:
         rooms, shown, again = self._look(mine, now, report)
         under_way = self.ledger.attempts(under_way=True)
         self.desk.look(under_way, now)
-        report.homeless = [a.id for a in under_way if a.pool not in self.by_name]
+        report.orphaned = [a.id for a in under_way if a.pool not in self.by_name]
         report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
         for attempt in [*again, *fresh]:
             if self.stopping.is_set():
-                break  # intended, not handed over: whoever comes next does it
+                break  # intended, not submitted: whoever comes next does it
             self._hand_over(attempt, report)
         if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
             self._kept = now
@@ -161,7 +161,7 @@ class Router:
             again += seen.resubmit
             report.ended += seen.ended
             report.stopped += seen.stopped
-            report.strangers += seen.strangers
+            report.unknown += seen.unknown
         return rooms, shown, again
 
     def _ask(
@@ -213,10 +213,10 @@ class Router:
             return
         there = self.ledger.attempt(attempt.id)
         if there.router != self.name or there.state != INTENDED or there.stop:
-            return  # another looks after it by now, or its owner has cancelled it: the next look says
+            return  # another looks after it by now, or its owner has cancelled it: the next pass says
         row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
         said = self.handing.over(self.backends[name], self.reconcilers[name], attempt, row, pool)
-        if said == "handed over":
+        if said == "submitted":
             report.started.append(attempt.id)
         elif said == "refused":
             report.refused.append(attempt.id)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from chipwise.route.ledger.records import WAITING, JobRow
+from chipwise.route.ledger.records import PENDING, JobRow
 from chipwise.route.router.loop import TickReport
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # of a tick, up to a lease
@@ -67,7 +67,7 @@ class Metrics:
     def _families(
         self, report: TickReport, rows: Iterable[JobRow], totals: Mapping[str, Mapping[str, float]]
     ) -> list[Family]:
-        waiting = [row.submitted for row in rows if row.state == WAITING]
+        waiting = [row.submitted for row in rows if row.state == PENDING]
         oldest = report.at - min(waiting) if waiting else 0.0
         under_way = {"intended", "submitted", "running"}
         ends = {state: n for state, n in totals["attempts"].items() if state not in under_way}

@@ -15,7 +15,7 @@ from chipwise.route.backend import BackendDown, BackendRefused
 from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import ClusterState, Decision, Policy
 from chipwise.route.job_table import Candidate, JobTable
-from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
+from chipwise.route.ledger.records import PENDING, SUBMITTED, AttemptRow
 from chipwise.route.option import Option
 from chipwise.route.router.capacity import DRAINED, Space
 from chipwise.route.router.health import Guarded
@@ -126,7 +126,7 @@ class Planner:
         pool = next(p for p in self.desk.pools if p.name == name)
         for row in self.desk.rows.values():
             option = next((o for o in row.options if o.pool == name and o.chips > free), None)
-            if option is None or (row.state != WAITING and row.id not in pending):
+            if option is None or (row.state != PENDING and row.id not in pending):
                 continue
             attempt = f"{self.desk.ledger.uid}-{row.id}-0"
             asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)

@@ -31,7 +31,7 @@ class Reconciliation:
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
     resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the backend
     stopped: list[str] = field(default_factory=list)  # backend ids that were told to stop
-    strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
+    unknown: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
     seen: list[AttemptStatus] = field(default_factory=list)  # one for each attempt, the right one
     error: str = ""  # the first that was said when something was to be stopped
 
@@ -185,7 +185,7 @@ class Reconciler:
         found.ended.append((attempt.id, ending.state))
 
     def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Reconciliation) -> None:
-        """The backend doesn't know it: never handed over, forgotten after its end, or lost."""
+        """The backend doesn't know it: never submitted, forgotten after its end, or lost."""
         folder = attempt_folder(self.folder, attempt.id)
         claim, end = claim_of(folder), end_of(folder)
         if end is not None:
@@ -198,7 +198,7 @@ class Reconciler:
         if claim is None and attempt.state == INTENDED:
             if not attempt.stop:
                 found.resubmit.append(attempt)
-            elif self.refuse(attempt, row, "stopped before it was handed over", now):
+            elif self.refuse(attempt, row, "stopped before it was submitted", now):
                 found.ended.append((attempt.id, "refused"))
             return
         if claim is not None and claim.by.startswith(
@@ -231,7 +231,7 @@ class Reconciler:
             try:
                 state = self.ledger.attempt(seen.attempt).state
             except Conflict:
-                found.strangers.append(seen.attempt)
+                found.unknown.append(seen.attempt)
                 continue
             if state not in UNDER_WAY:
                 self._stop(backend, seen, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import WAITING, BackendRow, JobRow, RouterRow
+from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
 from chipwise.route.router.loop import LEASE_S
 
 SILENT_S = 2 * LEASE_S  # without a heartbeat, after which a router counts as dead; its attempts are another's by then
@@ -29,7 +29,7 @@ class Status:
 def router_status(ledger: Ledger, now: float) -> Status:
     """How routing stands now."""
     totals = ledger.totals()
-    waiting = ledger.jobs(state=WAITING)
+    waiting = ledger.jobs(state=PENDING)
     return Status(
         now,
         ledger.where,

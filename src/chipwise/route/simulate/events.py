@@ -19,7 +19,7 @@ from chipwise.route.cluster_state import Decision
 from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
-from chipwise.route.simulate.outcome import DONE, FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome, PoolUse, Run
+from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, SUCCEEDED, Fate, Outcome, PoolUse, Run
 from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR, MINUTE
 
@@ -27,7 +27,7 @@ from chipwise.units import HOUR, MINUTE
 _END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
 TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
 MOST_STOPS = 1000  # of one job in a row that kept nothing, after which its policy is said never to end it
-MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job is parked, as the router does
+MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job fails, as in the router
 CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
 
 
@@ -151,7 +151,7 @@ class _Replay:
         elif kind in (_END, _LOSS):
             live = self.jobs[a]
             if live.option is not None and live.attempt == b:  # else: that attempt is over already
-                self._stop(live, now, DONE if kind == _END else INTERRUPTED)
+                self._stop(live, now, SUCCEEDED if kind == _END else INTERRUPTED)
         elif kind == _NODE:
             self._fail(now, name, a)
         elif kind == _BACK:
@@ -204,11 +204,11 @@ class _Replay:
         option = live.option
         assert option is not None
         length = now - live.since
-        saved = length - live.warming if how == DONE else self._saved(live, length - live.warming)
+        saved = length - live.warming if how == SUCCEEDED else self._saved(live, length - live.warming)
         usd = option.usd_hour * length / HOUR + (0.0 if option.pool in live.paid_once else option.usd_once)
         live.paid_once.add(option.pool)
         live.spent += usd
-        live.kept = 1.0 if how == DONE else min(1.0, live.kept + saved / live.pace)
+        live.kept = 1.0 if how == SUCCEEDED else min(1.0, live.kept + saved / live.pace)
         live.vain = 0 if saved > 0 else live.vain + 1
         self.runs.append(
             Run(
@@ -227,13 +227,13 @@ class _Replay:
         self.held[option.pool] -= option.chips
         del self.running[option.pool][live.at]
         live.option = None
-        if how == DONE:
+        if how == SUCCEEDED:
             live.end = now
             self.over += 1
             self.desk.leave(live.arrival.id)
         elif how != PREEMPTED and live.vain > MOST_LOST:
             live.refused = (
-                f"parked: {live.vain} runs in a row lost their chips before a checkpoint, the last in {option.pool}"
+                f"failed: {live.vain} runs in a row lost their chips before a checkpoint, the last in {option.pool}"
             )
             self.over += 1
             self.desk.leave(live.arrival.id)
@@ -336,7 +336,7 @@ class _Replay:
             Fate(a.id, a.at, a.job.owner, a.job.deadline, a.alone, live.end, live.refused, live.first, a.job.priority)
             for a, live in zip(self.trace.arrivals, self.jobs, strict=True)
         )
-        pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_chip_hour) for p in self.trace.pools)
+        pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_per_chip_hour) for p in self.trace.pools)
         return Outcome(self.desk.name, fates, tuple(self.runs), pools, cpu_s, self.decisions, self.downs)
 
 

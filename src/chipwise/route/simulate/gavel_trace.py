@@ -70,7 +70,7 @@ class GavelTrace:
     def trace(self) -> Trace:
         """The same jobs as arrivals that the event simulator replays: free to stop and to move, with no power known."""
         pools = tuple(
-            Pool(name, "local", name, "gpu", int(count), usd_chip_hour=float(price))
+            Pool(name, "local", name, "gpu", int(count), usd_per_chip_hour=float(price))
             for name, count, price in zip(self.pools, self.count, self.usd_per_chip_hour, strict=True)
         )
         arrivals = tuple(self._arrival(j, pools) for j in range(len(self.jobs)))
@@ -93,7 +93,7 @@ class GavelTrace:
                 continue
             seconds = float(self.steps[j] / self.rate[j, p])
             estimate = Estimate(seconds, seconds, seconds, "measured")
-            options.append(Option(pool.name, VARIANT, chips, "", estimate, chips * pool.usd_chip_hour, 0.0))
+            options.append(Option(pool.name, VARIANT, chips, "", estimate, chips * pool.usd_per_chip_hour, 0.0))
         return Arrival(self.jobs[j], at, job, tuple(options), tuple(infeasible))
 
 
