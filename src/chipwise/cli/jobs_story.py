@@ -12,6 +12,7 @@ from chipwise.cli.jobs_output import Output, outputs
 from chipwise.cli.jobs_output import blocks as printed
 from chipwise.present.blocks import Block, Text
 from chipwise.present.numbers import plural
+from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
 from chipwise.units import format_money
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, RouterRow
 
-SILENT_S = 60.0  # without a word, after which a router counts as gone: twice the lease that routers take by default
 LATEST = 50  # decisions shown; a job that waits for weeks has more, and the latest matter
 PLAIN = frozenset({"decided", "intended", "succeeded", "pending"})  # said by what stands beside them
 
@@ -194,8 +194,7 @@ def standing(told: Story) -> list[str]:
 def _around(told: Story) -> list[str]:
     """What holds every job up: routers and backends that do not answer."""
     lines = [f"backend {safe(e.name)} does not answer: {safe(e.error)}" for e in told.backends if not e.ok]
-    alive = [r for r in told.routers if r.stopped is None and told.now - r.seen < SILENT_S]
-    if alive:
+    if any(liveness(router, told.now) == "alive" for router in told.routers):
         return lines
     if not told.routers:
         return [*lines, "no router has run on this ledger: `chipwise router run` starts one"]

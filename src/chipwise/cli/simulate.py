@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
-from chipwise.route.defaults import DEFAULT_POLICY
+from chipwise.route.names import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from chipwise.present.progress import Progress

@@ -7,10 +7,11 @@ from typing import Any
 
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
+from chipwise.route.names import JOB_STATES
 from chipwise.route.option import Infeasible, Option
 
 # states of a job: it waits; has an attempt under way; ended well; was given up with a reason; was cancelled
-PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED = "pending", "running", "succeeded", "failed", "cancelled"
+PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED = JOB_STATES
 OVER = frozenset({SUCCEEDED, FAILED, CANCELLED})
 # states of an attempt: written down, submitted to the backend, running; then how it ended
 INTENDED, SUBMITTED = "intended", "submitted"

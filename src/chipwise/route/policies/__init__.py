@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from chipwise.errors import InputError
 from chipwise.route.cluster_state import Policy
-from chipwise.route.defaults import DEFAULT_POLICY
+from chipwise.route.names import DEFAULT_POLICY
 from chipwise.route.policies.balanced import WEIGHTS, balanced
 from chipwise.route.policies.deadlines import cheapest_within_deadline
 from chipwise.route.policies.plugins import GROUP, own_names, own_policy

@@ -17,6 +17,7 @@ from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity
 from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import Policy
 from chipwise.route.ledger import Conflict, Ledger
+from chipwise.route.ledger.liveness import LEASE_S
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import Space, spaces
@@ -27,7 +28,6 @@ from chipwise.route.router.reconcile import Reconciler, Reconciliation
 from chipwise.route.router.retention import EVERY_S, remove_old
 from chipwise.route.router.submitter import Submitter
 
-LEASE_S = 30.0  # without a word from a router, another takes its attempts over; many times a usual tick
 MOST_STARTS = 50  # in one tick: it stays short, and the backends are looked at again
 
 
