@@ -45,7 +45,7 @@ def board_of(pools, candidates) -> JobTable:
 
 def view_of(board: JobTable, pools, now: float = 0.0, free=None, **more) -> ClusterState:
     total = {p.name: p.count for p in pools}
-    return board.view(now, total if free is None else free, total, **more)
+    return board.state(now, total if free is None else free, total, **more)
 
 
 def random_board(rng: np.random.Generator, jobs: int, pools: int, deadlines: bool = False):

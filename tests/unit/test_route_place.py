@@ -120,7 +120,7 @@ def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
         [POOL, other], [candidate("a", [option(POOL, 1, 8), option(other, 3, 8)], restartable=True, every=60.0)]
     )
     board.started("a", "only", 0.0)
-    view = board.view(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
+    view = board.state(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
     stop, start = allocate(view, POLICIES[name](view), board.option)
     assert (stop.kind, start.kind, start.pool) == ("stop", "start", "other")
     assert "moves from only (no longer possible) to other" in stop.reason
@@ -165,7 +165,7 @@ def test_a_job_waits_when_its_budget_is_too_small_everywhere():
 
 def test_a_job_too_large_for_the_chips_that_work_waits_and_says_so():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
-    view = board.view(0.0, {"only": 4}, {"only": 4})
+    view = board.state(0.0, {"only": 4}, {"only": 4})
     assert "that many working chips" in allocate(view, wish(view))[0].reason
 
 

@@ -1,6 +1,6 @@
-"""The jobs that wait or run, as arrays that are kept up to date: a view of ten thousand costs next to nothing.
+"""The jobs that wait or run, as arrays that are kept up to date: a state of ten thousand costs next to nothing.
 
-A view shows the board's own arrays, read-only: it holds until the board changes.
+A state shows the board's own arrays, read-only: it holds until the board changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BY_JOB: dict[str, Any] = {
     "behind": 0.0,
     "warming": 0.0,
 }
-# by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
+# by job and pool: what a state shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf,
     "low": inf,
@@ -118,7 +118,7 @@ class Moment:
 
 
 class JobTable:
-    """Open jobs by pools. A change costs one row; a view costs the running jobs and one pass for the starts."""
+    """Open jobs by pools. A change costs one row; a state costs the running jobs and one pass for the starts."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = tuple(p.name for p in pools)
@@ -223,7 +223,7 @@ class JobTable:
         """How a job would run in a pool: the first of its options there that did not fail last."""
         return self._chosen[self._row[job]][self._column[pool]]
 
-    def view(
+    def state(
         self,
         now: float,
         free: Mapping[str, int] | Ints,
@@ -250,7 +250,7 @@ class JobTable:
         start: Mapping[str, float] | Floats | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Moment:
-        """Bring running jobs up to now, and find when pools have room; the arguments are those of `view`."""
+        """Bring running jobs up to now, and find when pools have room; the arguments are those of `state`."""
         rooms, chips = self._by_pool(free), self._by_pool(total)
         running = self.running()
         if len(running):

@@ -118,7 +118,7 @@ def first_pool(admitted: Admitted, pools: Sequence[Pool], policy: str, now: floa
     job = admitted.job
     table.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
     free = {pool.name: pool.count for pool in pools}
-    state = table.view(now, free, free)
+    state = table.state(now, free, free)
     score = np.where(np.isfinite(state.seconds[0]), score_of(state).score[0], np.inf)
     best = int(np.argmin(score))
     return state.pools[best] if np.isfinite(score[best]) else None

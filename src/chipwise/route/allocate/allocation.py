@@ -1,9 +1,9 @@
-"""Room handed out in order, compiled: one pass over the jobs, or over jobs and pools, however many wait.
+"""EASY backfill, compiled: one pass over the queue, by job or by job and pool, however many are pending.
 
-A pool's running and granted jobs stand sorted by their predicted ends, so that the wait for so many chips is known. The
-first job that must wait for a pool gets a reservation there: whoever comes later may pass it only if it ends before the
-reserved start, or takes chips that the reserved job leaves over. Running jobs that may be stopped hold their chips
-softly until their own turn comes: until then those ahead of them may take the chips.
+A pool's running and allocated jobs stand sorted by their predicted ends, so that the wait for so many chips is known.
+The first job that must wait for a pool gets a reservation there; later jobs backfill only if they end before the
+reserved start, or take chips that the reserved job leaves over. Preemptible running jobs hold their chips softly until
+their own place in the queue comes: until then jobs ahead of them may take the chips.
 
 No fastmath: equal input gives equal bits.
 """
@@ -44,7 +44,7 @@ class AllocationState(NamedTuple):
     aged: Flags
     at: Ints
     total: Ints
-    room: Ints  # chips free at first
+    free_at_first: Ints  # chips
     # written
     free: Ints
     pos: Ints  # where each job is after the pass; -1: nowhere
@@ -275,14 +275,14 @@ def _best(f: Any, j: int, tried: Any) -> int:
                 when = max(when, _when(f, p, c))
             when += f.queue[p]
         elif _fits(f, j, p):
-            when = max(f.start[j, p], f.now) if c <= f.room[p] else f.now
+            when = max(f.start[j, p], f.now) if c <= f.free_at_first[p] else f.now
         elif not tried[p] and _may_stop(f, j, p):
             when = f.now
         elif here >= 0:
             continue
         else:
             when = _expected(f, j, p)
-        if wait != 0 and f.start[j, p] < np.inf:  # a pool that never has room again has no wait to take off its score
+        if wait != 0 and f.start[j, p] < np.inf:  # a pool that is never free again has no wait to take off its score
             score += wait * (when - max(f.start[j, p], f.now))
         if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
             score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, here], 1e-9)
@@ -360,7 +360,7 @@ def _full(f: Any, j: int) -> int:
 
 @jit_cached
 def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
-    """Grant room job by job. `tried` is scratch, by pool."""
+    """Allocate job by job, with backfill. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
         j = sequence[k]
         p = _full(f, j) if f.pos[j] < 0 else -1
@@ -373,7 +373,7 @@ def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
 
 @jit_cached
 def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
-    """Grant room by job and pool, for policies that share time. The first so many pairs are of jobs that have aged."""
+    """Allocate by job and pool, for policies that share time. The first so many pairs are of overdue jobs."""
     for k in range(jobs.shape[0]):
         j, p = jobs[k], pools[k]
         if f.turn[j]:

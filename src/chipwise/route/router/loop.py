@@ -85,9 +85,9 @@ class Router:
         self.backends: dict[str, Guarded] = {key: Guarded(key, backend) for key, backend in backends.items()}
         self.health = Health(ledger, random.Random(seed))
         self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in backends}
-        self.handing = Submitter(ledger, self.health, clock)
-        self.desk = JobCache(ledger, self.pools)
-        self.planner = Planner(self.desk, policy, self.backends, folders, weights or {})
+        self.submitter = Submitter(ledger, self.health, clock)
+        self.cache = JobCache(ledger, self.pools)
+        self.planner = Planner(self.cache, policy, self.backends, folders, weights or {})
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
         self.folders, self.keep_s = dict(folders), keep_s
@@ -99,12 +99,12 @@ class Router:
         begun, now = time.perf_counter(), self.clock()
         report = TickReport(now)
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, now)
-        self.health.look()
+        self.health.refresh()
         mine = self._mine(now)
-        self.desk.look(self.ledger.attempts(under_way=True), now)
+        self.cache.refresh(self.ledger.attempts(under_way=True), now)
         rooms, shown, again = self._look(mine, now, report)
         under_way = self.ledger.attempts(under_way=True)
-        self.desk.look(under_way, now)
+        self.cache.refresh(under_way, now)
         report.orphaned = [a.id for a in under_way if a.pool not in self.by_name]
         report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
@@ -115,7 +115,7 @@ class Router:
         if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
             self._kept = now
             self._remove_old(shown, now, report)
-        report.open_jobs, report.seconds = len(self.desk.rows), time.perf_counter() - begun
+        report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - begun
         return report
 
     def stopped(self) -> None:
@@ -167,15 +167,15 @@ class Router:
     def _ask(
         self, backend: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
     ) -> tuple[Reconciliation, Mapping[str, Capacity]]:
-        found = self.reconcilers[name].backend(backend, theirs, self.desk.rows, now)
+        found = self.reconcilers[name].backend(backend, theirs, self.cache.rows, now)
         return found, backend.capacity(pools)
 
     def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
         for attempt in theirs:
-            row = self.desk.rows.get(attempt.job_id)
+            row = self.cache.rows.get(attempt.job_id)
             if attempt.state != INTENDED or row is None:
                 continue
-            if self.handing.give_up(name, self.reconcilers[name], attempt, row):
+            if self.submitter.give_up(name, self.reconcilers[name], attempt, row):
                 report.refused.append(attempt.id)
 
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
@@ -214,8 +214,8 @@ class Router:
         there = self.ledger.attempt(attempt.id)
         if there.router != self.name or there.state != INTENDED or there.stop:
             return  # another looks after it by now, or its owner has cancelled it: the next pass says
-        row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        said = self.handing.over(self.backends[name], self.reconcilers[name], attempt, row, pool)
+        row = self.cache.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
+        said = self.submitter.submit(self.backends[name], self.reconcilers[name], attempt, row, pool)
         if said == "submitted":
             report.started.append(attempt.id)
         elif said == "refused":

@@ -88,7 +88,7 @@ def serve(
         metrics.count(report)
         if time.monotonic() - written > min(METRICS_S, options.interval_s):
             written = time.monotonic()
-            metrics.write(report, router.desk.rows.values(), router.ledger.totals())
+            metrics.write(report, router.cache.rows.values(), router.ledger.totals())
 
     return run(router, options.interval_s, once=options.once, until_idle=options.until_idle, after=passed)
 

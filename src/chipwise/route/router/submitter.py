@@ -54,7 +54,7 @@ class Submitter:
     def __init__(self, ledger: Ledger, health: Health, clock: Callable[[], float]) -> None:
         self.ledger, self.health, self.clock = ledger, health, clock
 
-    def over(self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
+    def submit(self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
         """Submit one attempt; what came of it: "submitted", "refused", "down" or "gone"."""
         name = backend.name
         try:
