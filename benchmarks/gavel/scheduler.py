@@ -140,8 +140,7 @@ class RoundScheduler:
             served=simulator.served[jobs],
             free=free,
             total=work.count,
-            usd_per_chip_hour=work.usd_per_chip_hour,
-            interruptions=np.zeros(count),
+            pool_facts={"usd_per_chip_hour": work.usd_per_chip_hour, "interruptions": np.zeros(count)},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import fields
 from datetime import date
 from math import inf
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 
 from chipwise.errors import InputError, UnknownName
+from chipwise.route.backends.named import backends_of
+from chipwise.route.job_table import JobTable
 from chipwise.route.load import Pools, load_pools
 from chipwise.route.load.pools import default_folder, pools_of
+from chipwise.route.pool import Pool
 from chipwise.route.secret import listed
 
 TODAY = date(2026, 11, 15)
@@ -250,3 +254,30 @@ def test_prices_that_cannot_be_found_are_refused(keys: dict[str, Any], field: st
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a file that exists"):
         load_pools(tmp_path / "none.yaml")
+
+
+def test_policies_read_every_figure_of_the_pools_by_its_name():
+    pools = (Pool("a", "local", "h100", "gpu", 8, watts_chip=700.0), Pool("b", "local", "v5e", "tpu", 4))
+    facts = JobTable(pools).state(0.0, {}, {}).pool_facts
+    assert facts["watts_chip"].tolist() == [700.0, 0.0] and facts["count"].tolist() == [8.0, 4.0]
+    figures = {field.name for field in fields(Pool) if field.type in ("int", "float")}
+    assert set(facts) == figures and not any(array.flags.writeable for array in facts.values())
+
+
+def test_a_backend_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
+    package = tmp_path / "nomad_backend"
+    (tmp_path / "nomad_backend-1.dist-info").mkdir()
+    (tmp_path / "nomad_backend-1.dist-info" / "METADATA").write_text("Name: nomad-backend\nVersion: 1\n")
+    (tmp_path / "nomad_backend-1.dist-info" / "entry_points.txt").write_text(
+        "[chipwise.backends]\nnomad = nomad_backend:make\n"
+    )
+    package.mkdir()
+    (package / "__init__.py").write_text("def make(name, pools, folder, uid):\n    return name, len(pools), uid\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    pool = made(only(backend="nomad", count=8, price=1.0)).pool("p")
+    assert backends_of([pool], {"nomad": tmp_path}, "u1") == {"nomad": ("nomad", 1, "u1")}
+
+
+def test_a_backend_that_nobody_has_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match="one of local, slurm, ray, kubernetes"):
+        made(only(backend="nomad", count=8, price=1.0))

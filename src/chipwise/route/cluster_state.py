@@ -6,7 +6,7 @@ decisions: shapes, gangs, capacity, backfill, aging, fallback and preemption are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any
@@ -54,13 +54,22 @@ class ClusterState:
     # pools
     free: Ints  # chips
     total: Ints  # chips that work
-    usd_per_chip_hour: Floats
-    interruptions: Floats  # a unit-hour
+    pool_facts: Mapping[str, Floats]  # every figure of the pools by its name in `Pool`: usd_per_chip_hour, ...
     weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
     late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
     shares_since: float = nan  # when they came into force
     shared: Floats | None = None  # [J, P] seconds that each job has run there since then
+
+    @property
+    def usd_per_chip_hour(self) -> Floats:
+        """The pools' prices."""
+        return self.pool_facts["usd_per_chip_hour"]
+
+    @property
+    def interruptions(self) -> Floats:
+        """Of the pools' spot chips, a unit-hour."""
+        return self.pool_facts["interruptions"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
-from chipwise.io.jit import jit_cached
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.job_table_kernels import advance_running, fill_starts, look_up_starts, scale_to_remaining
+from chipwise.route.late_spread import late_spread
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
-LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 # by job: what is kept, and what an empty row holds
 BY_JOB: dict[str, Any] = {
     "arrival": 0.0,
@@ -65,8 +65,6 @@ BY_BOTH: dict[str, Any] = {
 }
 SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s", "at", "since")
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
-Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
-LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +86,13 @@ class Candidate:
     last_failed: tuple[str, str] | None = None  # pool and variant that failed last
 
 
-def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, restart_cost_s: Any) -> Floats:
-    """Spread of log(seconds) on the late side: of the estimate, and of how many interruptions there may be.
-
-    What spot chips lose is in the estimate as far as it is expected. Their number varies like its square root; each
-    costs what is repeated, or half the run where nothing is kept. One host is counted, whatever the job's size.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.log(high / seconds) / Z95
-        if interruptions.any():
-            lost = np.where(restartable, np.minimum(restart_cost_s / seconds, LOST), LOST)
-            spread = np.sqrt(spread**2 + interruptions * seconds / 3600 * lost**2)
-    return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
+def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:
+    """The figures of the pools, by name, in the order of the pools; no policy may write to them."""
+    by_pool = [pool.facts() for pool in pools]
+    facts = {name: np.array([one[name] for one in by_pool]) for name in (by_pool[0] if by_pool else ())}
+    for array in facts.values():
+        array.flags.writeable = False
+    return facts
 
 
 Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `Board.kept` keeps, for some rows
@@ -125,8 +118,7 @@ class JobTable:
         if len(set(self.pools)) != len(self.pools):
             raise InputError("pools", ", ".join(self.pools), "names that differ")
         self._column = {name: k for k, name in enumerate(self.pools)}
-        self._price = np.array([p.usd_per_chip_hour for p in pools], dtype=float)
-        self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
+        self._facts = _pool_facts(pools)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
         self._ids: list[str] = []
@@ -150,7 +142,7 @@ class JobTable:
     def add(self, candidate: Candidate) -> None:
         """A job comes, to wait."""
         if candidate.id in self._row:
-            raise InputError("job", candidate.id, "an id that is not on the board")
+            raise InputError("job", candidate.id, "an id that is not in the table yet")
         j = len(self._candidates)
         if j == len(self._arrays["at"]):
             self._grow(2 * j)
@@ -275,7 +267,7 @@ class JobTable:
             shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
         else:
             shown["start"] = np.empty(shown["chips"].shape)
-            _look_up(at.table, shown["chips"], shown["start"])
+            look_up_starts(at.table, shown["chips"], shown["start"])
         for array in shown.values():
             array.flags.writeable = False
         held = shares if rows is None or shares is None else shares[rows]
@@ -285,8 +277,7 @@ class JobTable:
             pools=self.pools,
             free=at.free,
             total=at.total,
-            usd_per_chip_hour=self._price,
-            interruptions=self._interruptions,
+            pool_facts=self._facts,
             weights=at.weights,
             shares=held,
             shares_since=nan,
@@ -385,7 +376,7 @@ class JobTable:
         self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
         told = self._candidates[j]
         a["late"][j] = late_spread(
-            a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable, told.restart
+            a["all_seconds"][j], a["all_high"][j], self._facts["interruptions"], told.restartable, told.restart
         )
         self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
         self._scale(np.array([j]))
@@ -393,7 +384,7 @@ class JobTable:
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        _rest(
+        scale_to_remaining(
             rows,
             a["done"],
             a["all_seconds"],
@@ -413,7 +404,7 @@ class JobTable:
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        _age(
+        advance_running(
             rows,
             now,
             a["at"],
@@ -445,7 +436,7 @@ class JobTable:
         ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
         soonest = np.argsort(ends, kind="stable")
         table = np.empty((len(self.pools), self._width))
-        _fill(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
+        fill_starts(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
         return table
 
     def _said(self, given: Mapping[str, float] | Floats | None) -> Floats:
@@ -454,105 +445,3 @@ class JobTable:
         if isinstance(given, Mapping):
             return np.array([given.get(name, np.nan) for name in self.pools], dtype=float)
         return np.asarray(given, dtype=float)
-
-
-@jit_cached
-def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
-    """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
-
-    Chips of unknown jobs are taken to be free when the last of ours is.
-    """
-    pools, width = table.shape
-    for p in range(pools):
-        last = now if np.isnan(said[p]) else max(said[p], now)
-        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
-        table[p, :have] = now
-        if np.isnan(said[p]):
-            room = free[p]
-            for k in range(at.shape[0]):
-                if at[k] == p:
-                    last = ends[k]
-                    room += held[k]
-                    while have < width and have <= room:
-                        table[p, have] = last
-                        have += 1
-        table[p, have:] = last
-        table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
-
-
-@jit_cached
-def _look_up(table: Any, chips: Any, start: Any) -> None:
-    """When each job could start in each pool."""
-    for j in range(chips.shape[0]):
-        for p in range(chips.shape[1]):
-            start[j, p] = table[p, chips[j, p]]
-
-
-@jit_cached
-def _rest(
-    rows: Any,
-    done: Any,
-    all_seconds: Any,
-    all_low: Any,
-    all_high: Any,
-    usd_hour: Any,
-    usd_once: Any,
-    watts: Any,
-    seconds: Any,
-    low: Any,
-    high: Any,
-    usd: Any,
-    joules: Any,
-) -> None:
-    """What is still to come of some rows' runs."""
-    for k in range(rows.shape[0]):
-        j = rows[k]
-        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
-        pools = range(seconds.shape[1])
-        for p in pools:  # one after the other: several at once are not vectorised
-            seconds[j, p] = all_seconds[j, p] * left
-        for p in pools:
-            low[j, p] = all_low[j, p] * left
-        for p in pools:
-            high[j, p] = all_high[j, p] * left
-        for p in pools:
-            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
-        for p in pools:
-            joules[j, p] = watts[j, p] * seconds[j, p]
-
-
-@jit_cached
-def _age(
-    rows: Any,
-    now: float,
-    at: Any,
-    base: Any,
-    known: Any,
-    since: Any,
-    every: Any,
-    restart: Any,
-    warming: Any,
-    all_seconds: Any,
-    before: Any,
-    done: Any,
-    served: Any,
-    had: Any,
-    restart_cost_s: Any,
-) -> None:
-    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
-    for k in range(rows.shape[0]):
-        j = rows[k]
-        p = at[j]
-        ran = max(now - since[j], 0.0)
-        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
-        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
-        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
-        served[j, p] = before[j, p] + ran
-        had[j] = 0.0
-        for q in range(served.shape[1]):
-            had[j] += served[j, q]
-        if every[j] == np.inf:
-            repeated = ran
-        else:
-            repeated = worked % every[j] if every[j] > 0 else 0.0
-        restart_cost_s[j] = repeated + restart[j]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import string
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 
 from chipwise.errors import InputError
@@ -16,8 +14,7 @@ from chipwise.route.ledger import attempts as _attempts
 from chipwise.route.ledger import backend_dirs as _homes
 from chipwise.route.ledger import jobs as _jobs
 from chipwise.route.ledger.codec import storable
-from chipwise.route.ledger.database import Database, SQLite
-from chipwise.route.ledger.disks import shared
+from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
     PENDING,
@@ -397,33 +394,6 @@ class Ledger:
 
         with self._db.read() as db:
             return check(db, self.uid)
-
-
-def open_ledger(url: str = "", create: bool = True) -> Ledger:
-    """The ledger at a URL: `postgresql://...`, `sqlite:///PATH`, a path; the user's own file where empty."""
-    url = url or default_ledger()
-    if url.startswith(("postgresql://", "postgres://")):
-        from chipwise.route.ledger.postgres import PostgreSQL
-
-        return Ledger(PostgreSQL(url))
-    path = url.removeprefix("sqlite://") if url.startswith("sqlite:///") else url
-    if "://" in path:
-        raise InputError("ledger", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
-    file = Path(path).expanduser()
-    found = Ledger(SQLite(file, create))
-    try:
-        found.stay(socket.gethostname(), shared(file))
-    except BaseException:
-        found.close()
-        raise
-    return found
-
-
-def default_ledger() -> str:
-    """The file of the user's own ledger, beside the folders of attempts."""
-    from chipwise.io.paths import data_folder
-
-    return str(data_folder() / "ledger.db")
 
 
 def _backend(row: Sequence[object]) -> BackendRow:

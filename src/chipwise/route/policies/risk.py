@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
-from chipwise.route.job_table import Z95, late_spread
+from chipwise.route.late_spread import Z95, late_spread
 
 
 def late_side(state: ClusterState, rows: Ints | None = None) -> Floats:
