@@ -17,7 +17,7 @@ from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
-from chipwise.route.router import Router, reconcile, run, submitter
+from chipwise.route.router import Router, RouterOptions, reconcile, run, submitter
 from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
@@ -82,7 +82,13 @@ def router(folder, url, point=None, when=""):
             if hasattr(module, method):
                 setattr(module, method, deadly(getattr(module, method), state))
     return Router(
-        ledger, {"local": backend}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0
+        ledger,
+        {"local": backend},
+        POOLS,
+        policy_named("fastest"),
+        folders={"local": home},
+        name="one",
+        options=RouterOptions(lease_s=5.0),
     )
 
 

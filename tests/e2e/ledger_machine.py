@@ -8,7 +8,7 @@ from chipwise.errors import InputError
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger import Conflict, open_ledger
-from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
+from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY, AttemptEnd
 from chipwise.route.ledger.states import AFTER, JOB_STEPS
 
 FAULT = {"failed", "lost", "refused"}
@@ -199,24 +199,25 @@ class LedgerMachine(RuleBasedStateMachine):
         after = sorted(AFTER[state])[-1 - pick % len(AFTER[state])] if then == "legal" else then
         name = self.any_attempt(at)
         row = self.attempts.get(name)
-        call = (self.ledger.end, name, state, self.now)
-        more = {
-            "exit_code": 1,
-            "reason": "why\x00\ud800",
-            "spent": spent,
-            "done": done,
-            "next": after,
-            "not_before": self.now + wait,
-        }
+        how = AttemptEnd(
+            state,
+            after,
+            exit_code=1,
+            reason="why\x00\ud800",
+            spent=spent,
+            done=done,
+            not_before=self.now + wait,
+        )
+        call = (self.ledger.end, name, how, self.now)
         if row is not None and row["state"] == state:
-            assert call[0](*call[1:], **more) is False
+            assert call[0](*call[1:]) is False
             return
         owner = self.jobs.get(row["job"]) if row else None
         becomes = "cancelled" if owner and owner["cancel"] and state != "succeeded" else after
         if row is None or row["state"] not in UNDER_WAY or becomes not in AFTER[state]:
-            self.refused(*call, **more)
+            self.refused(*call)
             return
-        assert call[0](*call[1:], **more) is True
+        assert call[0](*call[1:]) is True
         row |= {"state": state, "stop": ""}
         owner |= {
             "state": becomes,

@@ -18,6 +18,7 @@ from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import Submission, open_ledger
+from chipwise.route.ledger.records import AttemptEnd
 
 POOLS = str(ROOT / "examples" / "pools" / "local.yaml")
 HELLO = str(ROOT / "examples" / "jobs" / "hello.yaml")
@@ -64,9 +65,9 @@ def story(ledger):
     (first,) = ledger.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
     ledger.mark_submitted(first.id, "4711", 1011.0)
     ledger.seen(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
-    ledger.end(first.id, "failed", 1020.0, exit_code=9, reason="left with status 9", spent=0.25)
+    ledger.end(first.id, AttemptEnd("failed", exit_code=9, reason="left with status 9", spent=0.25), 1020.0)
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
-    ledger.end(second.id, "lost", 1040.0, reason="node tpu-1 is down", done=0.4, not_before=4e9)
+    ledger.end(second.id, AttemptEnd("lost", reason="node tpu-1 is down", done=0.4, not_before=4e9), 1040.0)
     ledger.drain("h100", True, "new drivers", 1041.0)
     ledger.backend_health("local", False, "connection refused", 1100.0, 1042.0)
     return job
@@ -158,7 +159,7 @@ def test_an_active_job_is_cancelled_once_its_backend_has_stopped_it(at):
         (attempt,) = ledger.decide("r", "fastest", [start(job)], 1.0, 30.0, {"h100": 2})
         assert "running" in at("jobs", "cancel", job) and ", to be cancelled" in at("jobs", "show", job)
         assert ledger.attempt(attempt.id).stop == "cancel"
-        ledger.end(attempt.id, "cancelled", 2.0)
+        ledger.end(attempt.id, AttemptEnd("cancelled"), 2.0)
         assert ledger.job(job).state == "cancelled" and ledger.check() == []
 
 
@@ -166,7 +167,7 @@ def test_wait_tells_how_jobs_ended_by_its_exit_status(at):
     with open_ledger(at.ledger) as ledger:
         done, failed, open_ = ledger.submit([submission() for _ in range(3)], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(done)], 1.0, 30.0, {"h100": 2})
-        ledger.end(attempt.id, "succeeded", 2.0, next="succeeded")
+        ledger.end(attempt.id, AttemptEnd("succeeded", "succeeded"), 2.0)
         ledger.fail(failed, "fits nowhere", 2.0)
     at("jobs", "wait", done)
     assert "fits nowhere" in at("jobs", "wait", done, failed, status=1)

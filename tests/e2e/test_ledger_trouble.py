@@ -325,7 +325,7 @@ while True:
     print(*ids, flush=True)
     for a in ledger.decide("r", "fastest", [start(i) for i in ids], 1.0, 30.0, pools):
         ledger.mark_submitted(a.id, a.id, 1.0)
-        ledger.end(a.id, "succeeded", 1.0, next="succeeded", spent=0.5)
+        ledger.end(a.id, AttemptEnd("succeeded", "succeeded", spent=0.5), 1.0)
 """
 
 

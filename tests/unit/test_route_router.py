@@ -21,7 +21,7 @@ from chipwise.route.job import Variant
 from chipwise.route.launch import claim_of, revoke_claim
 from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.policies import policy_named
-from chipwise.route.router import Router, identity, run
+from chipwise.route.router import Router, RouterOptions, identity, run
 from chipwise.route.router.status import router_status
 from patience import PATIENCE_S
 
@@ -48,10 +48,8 @@ class Stage:
             policy_named(self.policy),
             lambda: self.now,
             name=name,
-            seed=1,
             folders=dict.fromkeys(self.backends, self.folder / "state"),
-            policy_name=self.policy,
-            **more,
+            options=RouterOptions(self.policy, seed=1, **more),
         )
 
     def submit(self, a_job, *options):

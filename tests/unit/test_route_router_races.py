@@ -19,6 +19,7 @@ from chipwise.route.backend import (
 )
 from chipwise.route.launch import revoke_claim, write_launch
 from chipwise.route.ledger import Conflict
+from chipwise.route.ledger.records import AttemptEnd
 
 pytestmark = pytest.mark.thorough
 
@@ -167,7 +168,7 @@ def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):
     ask = stage.ledger.ask_stop
 
     def late(attempt, why, now):
-        stage.ledger.end(attempt, "lost", now)
+        stage.ledger.end(attempt, AttemptEnd("lost"), now)
         return ask(attempt, why, now)
 
     stage.ledger.ask_stop = late

@@ -1,6 +1,6 @@
 """The jobs that wait or run, as arrays that are kept up to date: a state of ten thousand costs next to nothing.
 
-A state shows the board's own arrays, read-only: it holds until the board changes.
+A state shows the table's own arrays, read-only: it holds until the table changes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job for the board. Options stand in the order in which they are to be tried."""
+    """A job for the table. Options stand in the order in which they are to be tried."""
 
     id: str
     arrival: float
@@ -95,7 +95,7 @@ def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:
     return facts
 
 
-Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `Board.kept` keeps, for some rows
+Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `JobTable.kept` keeps, for some rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class JobTable:
         """Everything as it is now.
 
         `start`: when full pools have room again, as their backends say, by pool or by job and pool; where nothing is
-        told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
+        told, when enough of the jobs in the table have ended. `shares`: of time, still in force.
         """
         at = self.moment(now, free, total, start=start, weights=weights)
         return self.part(at, None, shares)
@@ -252,7 +252,7 @@ class JobTable:
         return Moment(now, rooms, chips, table, given, dict(weights or {}))
 
     def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
-        """Some rows of the board at a moment, all where none are named; those of a part are copies."""
+        """Some rows of the table at a moment, all where none are named; those of a part are copies."""
         n, a = len(self._candidates), self._arrays
         if rows is None:
             if self._names is None:
@@ -290,7 +290,7 @@ class JobTable:
         return np.flatnonzero(self._arrays["at"][: len(self._candidates)] >= 0)
 
     def rows(self, jobs: Sequence[str]) -> Ints:
-        """The rows of these jobs, as far as they are on the board."""
+        """The rows of these jobs, as far as they are in the table."""
         return np.array([self._row[job] for job in jobs if job in self._row], dtype=np.int64)
 
     def column(self, name: str) -> NDArray[Any]:

@@ -13,11 +13,14 @@ from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
+    FAILED,
     INTENDED,
     PENDING,
     RUNNING,
     SUBMITTED,
+    SUCCEEDED,
     UNDER_WAY,
+    AttemptEnd,
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
@@ -264,44 +267,30 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
         )
 
 
-def end(
-    db: Database,
-    attempt: str,
-    state: str,
-    now: float,
-    *,
-    exit_code: int | None,
-    reason: str,
-    done: float | None,
-    spent: float,
-    then: str,
-    not_before: float,
-    started: float | None,
-    ended: float | None,
-) -> bool:
+def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
     """End an attempt and give its job its next state; False where the attempt had ended so before."""
-    row = one(db, attempt)
+    row, state, then = one(db, attempt), how.state, how.next
     if row.state == state:
         return False
     found = db.one("SELECT state, cancel, done FROM jobs WHERE id = ?", int(row.job_id))
     assert found is not None
-    if found[1] and state != "succeeded":
+    if found[1] and state != SUCCEEDED:
         then = CANCELLED
     step_attempt(attempt, row.state, state)
     step_after(attempt, state, then)
     step_job(row.job_id, found[0], then)
-    if not 0 <= spent < float("inf"):
-        raise Conflict(f"attempt {attempt} can't have cost {spent}")
-    share = 1.0 if state == "succeeded" else max(found[2], min(max(done or 0.0, 0.0), 1.0))
+    if not 0 <= how.spent < float("inf"):
+        raise Conflict(f"attempt {attempt} can't have cost {how.spent}")
+    share = 1.0 if state == SUCCEEDED else max(found[2], min(max(how.done or 0.0, 0.0), 1.0))
     db.run(
         "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
         "WHERE id = ?",
         state,
-        now if ended is None else ended,
-        row.started if started is None else started,
-        exit_code,
-        text_of(reason),
-        float(spent),
+        now if how.ended is None else how.ended,
+        row.started if how.started is None else how.started,
+        how.exit_code,
+        text_of(how.reason),
+        float(how.spent),
         attempt,
     )
     fault = encode((row.pool, row.variant), tuple[str, str]) if state in _FAILED else None
@@ -310,11 +299,11 @@ def end(
         "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
         "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
         then,
-        "" if then == "succeeded" else text_of(reason),
+        "" if then == SUCCEEDED else text_of(how.reason),
         share,
-        int(state == "failed"),
+        int(state == FAILED),
         fault,
-        not_before,
+        how.not_before,
         stamp(db, now),
         int(row.job_id),
     )
@@ -323,14 +312,14 @@ def end(
         now,
         int(row.job_id),
         "ended",
-        f"{state}{f': {reason}' if reason else ''}",
+        f"{state}{f': {how.reason}' if how.reason else ''}",
         attempt,
         state=state,
-        exit_code=exit_code,
-        spent=float(spent),
+        exit_code=how.exit_code,
+        spent=float(how.spent),
         done=share,
     )
-    note(db, now, int(row.job_id), then, reason if then == "failed" else "", attempt)
+    note(db, now, int(row.job_id), then, how.reason if then == FAILED else "", attempt)
     return True
 
 

@@ -17,7 +17,7 @@ from chipwise.route.ledger.codec import storable
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
-    PENDING,
+    AttemptEnd,
     AttemptRow,
     BackendRow,
     DecisionRow,
@@ -205,40 +205,14 @@ class Ledger:
         with self._db.write() as db:
             _attempts.seen(db, attempt, what, now)
 
-    def end(
-        self,
-        attempt: str,
-        state: str,
-        now: float,
-        exit_code: int | None = None,
-        reason: str = "",
-        done: float | None = None,
-        spent: float = 0.0,
-        next: str = PENDING,
-        not_before: float = 0.0,
-        started: float | None = None,
-        ended: float | None = None,
-    ) -> bool:
+    def end(self, attempt: str, how: AttemptEnd, now: float) -> bool:
         """End an attempt and give its job its next state, in one; False where it had ended so before.
 
-        A job whose owner asked for its end becomes `cancelled` whatever `next` says, unless the attempt is done.
-        `done` is the share of the job's work that checkpoints now hold; it never falls.
+        A job whose owner asked for its end becomes `cancelled` whatever `how.next` says, unless the attempt succeeded.
+        The share of the job's work that checkpoints hold never falls.
         """
         with self._db.write() as db:
-            return _attempts.end(
-                db,
-                attempt,
-                state,
-                now,
-                exit_code=exit_code,
-                reason=reason,
-                done=done,
-                spent=spent,
-                then=next,
-                not_before=not_before,
-                started=started,
-                ended=ended,
-            )
+            return _attempts.end(db, attempt, how, now)
 
     def ask_stop(self, attempt: str, why: str, now: float) -> None:
         """Ask that an attempt be stopped: "cancel", "preempt" or "move"."""

@@ -75,6 +75,21 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """How an attempt ended, and what becomes of its job."""
+
+    state: str  # one of ENDS
+    next: str = PENDING  # of its job: pending, succeeded, failed or cancelled
+    reason: str = ""
+    not_before: float = 0.0
+    done: float | None = None  # share of the job's work that checkpoints hold
+    spent: float = 0.0  # USD of this attempt
+    exit_code: int | None = None
+    started: float | None = None  # as its backend says
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRow:
     """A decision with the policy that made it."""
 

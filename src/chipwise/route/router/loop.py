@@ -57,6 +57,17 @@ class TickReport:
         return bool(self.ended or self.started or self.refused)
 
 
+@dataclass(frozen=True, slots=True)
+class RouterOptions:
+    """How a router decides and what it leaves behind."""
+
+    policy_name: str = ""  # default: the policy's own
+    lease_s: float = LEASE_S
+    weights: Mapping[str, float] = field(default_factory=dict)
+    seed: int | None = None  # of the pauses before a backend is asked again
+    keep_s: float = inf  # for how long folders of attempts are kept once their jobs are over
+
+
 class Router:
     """One router of a ledger."""
 
@@ -70,27 +81,27 @@ class Router:
         *,
         folders: Mapping[str, Path],
         name: str,
-        policy_name: str = "",
-        lease_s: float = LEASE_S,
-        weights: Mapping[str, float] | None = None,
-        seed: int | None = None,
-        keep_s: float = inf,
+        options: RouterOptions | None = None,
     ) -> None:
-        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`.
-
-        `keep_s`: for how long folders of attempts are kept once their jobs are over.
-        """
-        self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
-        self.policy_name = policy_name or getattr(policy, "__name__", "policy")
+        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`."""
+        options = options or RouterOptions()
+        self.ledger, self.pools, self.clock, self.name, self.lease_s = (
+            ledger,
+            tuple(pools),
+            clock,
+            name,
+            options.lease_s,
+        )
+        self.policy_name = options.policy_name or getattr(policy, "__name__", "policy")
         self.backends: dict[str, Guarded] = {key: Guarded(key, backend) for key, backend in backends.items()}
-        self.health = Health(ledger, random.Random(seed))
+        self.health = Health(ledger, random.Random(options.seed))
         self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in backends}
         self.submitter = Submitter(ledger, self.health, clock)
         self.cache = JobCache(ledger, self.pools)
-        self.planner = Planner(self.cache, policy, self.backends, folders, weights or {})
+        self.planner = Planner(self.cache, policy, self.backends, folders, options.weights)
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
-        self.folders, self.keep_s = dict(folders), keep_s
+        self.folders, self.keep_s = dict(folders), options.keep_s
         self._renewed = 0.0
         self._kept = -inf  # when old folders were last removed
 

@@ -15,10 +15,8 @@ from chipwise.route.backend import CANCELLED, ENDED, LOST, PENDING, RUNNING, Att
 from chipwise.route.backends.named import attempt_folder
 from chipwise.route.launch import REVOKED, claim_of, end_of, progress_of, revoke_claim
 from chipwise.route.ledger import Conflict, Ledger
-from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptRow, JobRow
-from chipwise.route.ledger.records import RUNNING as IS_RUNNING
+from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptEnd, AttemptRow, JobRow
 from chipwise.route.router import fallback
-from chipwise.route.router.fallback import Ending
 
 SETTLE_S = 15.0  # for which a backend may not list a job that it has; Slurm's own caches last seconds
 LOOKS = 3  # in a row at the least without it, before it counts as lost: a backend that restarts lists a part at first
@@ -104,22 +102,12 @@ class Reconciler:
         self._leftovers(backend, shown, recorded, found)
         return found
 
-    def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: AttemptStatus | None = None) -> None:
+    def conclude(self, attempt: AttemptRow, ending: AttemptEnd, now: float, seen: AttemptStatus | None = None) -> None:
         """Write the end of an attempt, unless another router has."""
+        if seen is not None:
+            ending = replace(ending, exit_code=seen.exit_code, started=seen.started, ended=seen.ended)
         try:
-            self.ledger.end(
-                attempt.id,
-                ending.state,
-                now,
-                None if seen is None else seen.exit_code,
-                ending.reason,
-                ending.done,
-                ending.spent,
-                ending.next,
-                ending.not_before,
-                None if seen is None else seen.started,
-                None if seen is None else seen.ended,
-            )
+            self.ledger.end(attempt.id, ending, now)
         except Conflict:  # another router was faster; what it wrote stands
             if self.ledger.attempt(attempt.id).state in UNDER_WAY:
                 raise
@@ -147,7 +135,7 @@ class Reconciler:
         now: float,
         found: Reconciliation,
     ) -> None:
-        state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
+        state = RUNNING if seen.state == RUNNING else SUBMITTED
         same = (
             attempt.state == state
             and attempt.backend_id == seen.backend_id

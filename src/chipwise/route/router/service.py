@@ -19,7 +19,7 @@ from chipwise.route.ledger.liveness import LEASE_S, SILENT_S, liveness
 from chipwise.route.load import Pools
 from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
 from chipwise.route.router.identity import identity, mark_of
-from chipwise.route.router.loop import Router, TickReport, run
+from chipwise.route.router.loop import Router, RouterOptions, TickReport, run
 
 if TYPE_CHECKING:
     from chipwise.route.router.metrics import Metrics
@@ -62,10 +62,7 @@ def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator
             policy_named(options.policy),
             folders=folders,
             name=own.name,
-            policy_name=options.policy,
-            lease_s=options.lease_s,
-            weights=options.weights,
-            keep_s=options.keep_s,
+            options=RouterOptions(options.policy, options.lease_s, options.weights, keep_s=options.keep_s),
         )
     finally:
         own.release()
