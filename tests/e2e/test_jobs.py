@@ -76,7 +76,7 @@ def story(ledger):
 def test_submit_list_show_and_explain_agree(at):
     said = at("jobs", "submit", HELLO, ROOT / "examples" / "jobs" / "fallback.yaml", apart=True)
     assert "1  hello" in said and "2  fallback" in said and "assumed: no router runs" in said
-    assert "2 waiting" in at("jobs", "list", apart=True) and "fallback" not in at("jobs", "list", "--name", "hello")
+    assert "2 pending" in at("jobs", "list", apart=True) and "fallback" not in at("jobs", "list", "--name", "hello")
     shown = json.loads(at("jobs", "show", "2", "-o", "json"))
     assert (
         [o["pool"] for o in shown["options"]] == ["h100", "v5e"]
@@ -147,7 +147,7 @@ def test_cancel_and_retry_are_all_or_none(at):
     with open_ledger(at.ledger) as ledger:
         ledger.submit([submission(), submission()], 1.0)
     assert "cancelled by its owner" in at("jobs", "cancel", "1")
-    assert "job 2 is waiting" in at("jobs", "retry", "1", "2", status=2)
+    assert "job 2 is pending" in at("jobs", "retry", "1", "2", status=2)
     assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["pending", "cancelled"]
     at("jobs", "retry", "1")
     assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"pending": 2}
@@ -269,7 +269,7 @@ def test_a_backend_that_does_not_answer_is_named_and_the_others_are_shown(at):
         (("jobs", "cancel", "1; rm"), "the number of a job"),
         (("jobs", "explain", "9" * 40), "the number of a job"),
         (("jobs", "show", "１"), "the number of a job"),
-        (("jobs", "list", "--state", "happy"), "one of waiting"),
+        (("jobs", "list", "--state", "happy"), "one of pending"),
         (("jobs", "list", "--limit", "0"), "--limit"),
         (("jobs", "wait", "1", "--timeout", "soon"), "--timeout"),
         (("jobs", "submit", "nowhere.yaml"), "nowhere.yaml"),

@@ -60,7 +60,7 @@ def test_jobs_are_run_and_told_and_the_status_says_so(place):
     assert (
         found["jobs"] == {"succeeded": 2} and found["attempts"] == {"succeeded": 2} and found["inconsistencies"] == []
     )
-    assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["backends"][0]["ok"]
+    assert [r["liveness"] for r in found["routers"]] == ["stopped"] and found["backends"][0]["ok"]
     table = good_here("router", "status", "--ledger", place / "ledger.db")
     assert "Routers" in table and "The ledger is consistent." in table
 
@@ -100,7 +100,7 @@ def test_a_router_that_was_killed_is_told_from_one_that_lives(place):
         ledger.heartbeat("old-1", "old", 1, "fastest", time.time() - 1000)
         ledger.heartbeat("new-1", "new", 2, "fastest", time.time())
     found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
-    assert {r["id"]: r["pulse"] for r in found["routers"]} == {"old-1": "dead", "new-1": "alive"}
+    assert {r["id"]: r["liveness"] for r in found["routers"]} == {"old-1": "dead", "new-1": "alive"}
     refused = chipwise_here(*line(place, "--once"))
     assert refused.returncode == 2 and "router new-1 works on this ledger on another machine" in refused.stderr
 

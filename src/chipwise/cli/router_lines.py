@@ -132,7 +132,7 @@ def status_record(found: Status) -> dict[str, Any]:
         "routers": [
             {
                 "id": row.id,
-                "pulse": pulse,
+                "liveness": liveness,
                 "host": row.host,
                 "pid": row.pid,
                 "policy": row.policy,
@@ -140,7 +140,7 @@ def status_record(found: Status) -> dict[str, Any]:
                 "seen": row.seen,
                 "stopped": row.stopped,
             }
-            for row, pulse in found.routers
+            for row, liveness in found.routers
         ],
         "backends": [
             {
@@ -157,7 +157,7 @@ def status_record(found: Status) -> dict[str, Any]:
         "attempts": found.attempts,
         "drained": found.drained,
         "oldest_wait_seconds": None if found.oldest is None else max(0.0, found.at - found.oldest.submitted),
-        "oldest_waiting_job": None if found.oldest is None else found.oldest.id,
+        "oldest_pending_job": None if found.oldest is None else found.oldest.id,
         "inconsistencies": list(found.trouble),
     }
 
@@ -168,19 +168,19 @@ def status_blocks(found: Status) -> list[Block]:
     if found.routers:
         blocks.append(
             Table(
-                ["router", "pulse", "host", "pid", "policy", "seen"],
+                ["router", "liveness", "host", "pid", "policy", "seen"],
                 [
                     [
                         row.id,
-                        pulse,
+                        liveness,
                         row.host,
                         str(row.pid),
                         row.policy,
                         f"{format_seconds(max(0.0, found.at - row.seen))} ago",
                     ]
-                    for row, pulse in found.routers
+                    for row, liveness in found.routers
                 ],
-                frozenset({"router", "pulse", "host", "policy"}),
+                frozenset({"router", "liveness", "host", "policy"}),
                 title="Routers",
             )
         )

@@ -43,7 +43,7 @@ def allocate(
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
     that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `waits`: the jobs
     whose waiting is to be explained; all by default, which takes most of the time when thousands wait.
-    `depth`: how many waiting jobs have a turn, with those of `waits`, first in order first; all by default. The queue
+    `depth`: how many pending jobs have a turn, with those of `waits`, first in order first; all by default. The queue
     that a job sees in front of it is then no longer than that. `heads`: the first job that waits for each pool is
     explained too, before the others.
 

@@ -108,7 +108,7 @@ def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
 
 
 def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
-    """The option to start, if its waiting job is due and there is room for it."""
+    """The option to start, if its pending job is due and there is room for it."""
     found = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and room > 0 else None
     if found is None:
         return None

@@ -126,7 +126,7 @@ def retry(db: Database, job_id: str, now: float) -> None:
 
 
 def fail(db: Database, job_id: str, reason: str, now: float) -> None:
-    """Give a waiting job up, with the reason, until someone tries it again."""
+    """Give a pending job up, with the reason, until someone tries it again."""
     number, state = _state(db, job_id)
     if state != PENDING:
         raise Conflict(f"job {job_id} is {state}: only a pending job is given up so")
@@ -140,10 +140,10 @@ def fail(db: Database, job_id: str, reason: str, now: float) -> None:
 
 
 def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
-    """Replace what a waiting job would take in each pool."""
+    """Replace what a pending job would take in each pool."""
     number, state = _state(db, job_id)
     if state != PENDING:
-        raise Conflict(f"job {job_id} is {state}: only a job that waits is estimated anew")
+        raise Conflict(f"job {job_id} is {state}: only a pending job is estimated again")
     if not options:
         raise Conflict(f"job {job_id} would have no pool left: give it up instead")
     db.run(
@@ -153,7 +153,7 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
         stamp(db, now),
         number,
     )
-    note(db, now, number, "estimated anew", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
+    note(db, now, number, "estimated again", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
 
 
 def _state(db: Database, job_id: str) -> tuple[int, str]:

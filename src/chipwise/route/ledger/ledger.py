@@ -137,12 +137,12 @@ class Ledger:
                 step(db, job_id, now)
 
     def fail(self, job_id: str, reason: str, now: float) -> None:
-        """Give a waiting job up, with the reason, until someone tries it again."""
+        """Give a pending job up, with the reason, until someone tries it again."""
         with self._db.write() as db:
             _jobs.fail(db, job_id, reason, now)
 
     def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
-        """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
+        """Replace what a pending job would take in each pool: pools or prices are others than at its submission."""
         with self._db.write() as db:
             _jobs.revise(db, job_id, options, unable, now)
 

@@ -40,7 +40,7 @@ def _loaded(name: str, point: EntryPoint) -> Policy:
     except Exception as broken:
         raise InputError("policy", name, f"a function that can be imported; {_words(broken)}") from broken
     if not callable(found):
-        raise InputError("policy", name, f"a function of a View, not {type(found).__name__}")
+        raise InputError("policy", name, f"a function of a ClusterState, not {type(found).__name__}")
     return found  # type: ignore[no-any-return]
 
 
@@ -65,7 +65,7 @@ def checked(name: str, policy: Policy) -> Policy:
 
 def _problem(state: ClusterState, decision: object) -> str:
     if not isinstance(decision, PolicyDecision):
-        return f"{type(decision).__name__} in place of Wishes"
+        return f"{type(decision).__name__} in place of a PolicyDecision"
     n, p = len(state.jobs), len(state.pools)
     shapes: dict[str, list[tuple[int, ...]]] = {
         "score": [(n, p)],

@@ -16,7 +16,7 @@ from chipwise.route.ledger.records import OVER, PENDING, AttemptRow, JobRow
 from chipwise.route.ledger.states import come
 from chipwise.route.pool import Pool
 
-EXPLAINED = 50  # waiting jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
+EXPLAINED = 50  # pending jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
 SHARES_S = 60.0  # for which shares of time hold while no job comes or goes: each time, a program is solved for them
 
 
