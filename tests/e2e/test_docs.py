@@ -11,7 +11,7 @@ from command import EXAMPLE, ROOT, chipwise, good
 from chipwise.cli.verbs import VERBS
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from refresh_docs import CUT, pages, run, shown
+from refresh_docs import CUT, pages, run, run_snippets, shown, snippets
 
 COMMANDS = [
     pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
@@ -44,14 +44,26 @@ def ran(session):
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
     status, output = ran(each.session)[each.place]
     assert status == shown_status(each.output), output
+    alike(each.output, output)
+
+
+def alike(shown, output):
+    """Every line shown is printed, but for numbers."""
     printed = {line.rstrip() for line in output.splitlines()}
-    alike = {loosely(line) for line in printed}
-    said = [line.rstrip() for line in each.output if line.strip() and line != CUT]
+    loose = {loosely(line) for line in printed}
+    said = [line.rstrip() for line in shown if line.strip() and line != CUT]
     assert said, "no output is shown: run `make docs`"
-    assert loosely(said[0]) in alike
+    assert loosely(said[0]) in loose
     for line in said:
         if not re.search(r"\d", line) and set(line) - set("- "):
-            assert line in printed or loosely(line) in alike, line
+            assert line in printed or loosely(line) in loose, line
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if snippets(page)], ids=lambda page: page.name)
+def test_the_snippets_of_a_page_run_and_print_what_is_shown(page):
+    codes, outputs = zip(*snippets(page), strict=True)
+    for output, printed in zip(outputs, run_snippets(codes), strict=True):
+        alike(output.splitlines(), printed)
 
 
 @pytest.mark.parametrize("verb", VERBS)
