@@ -42,7 +42,7 @@ class Shown:
 
 def pages() -> list[Path]:
     """Every page that may show commands."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def shown(page: Path) -> list[Shown]:

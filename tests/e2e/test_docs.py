@@ -79,6 +79,18 @@ def test_links_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+def test_files_that_contributors_are_sent_to_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|validation)/[^`\s]+)`", text)) - {"src/chipwise/route/backends/NAME/"}
+    assert len(named) > 15 and [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    targets = set(re.findall(r"`make ([a-z-]+)`", text)) | set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [name for name in sorted(targets) if f"\n{name}:" not in made] == []
+    data = ROOT / "src" / "chipwise" / "catalog" / "data"
+    chip = text.partition("### A chip")[2].partition("###")[0]
+    assert all((data / name).is_file() for name in re.findall(r"`([a-z]+\.(?:toml|csv))`", chip))
+
+
 def keys(value, out):
     if isinstance(value, dict):
         for key, inside in value.items():
