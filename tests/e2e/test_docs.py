@@ -67,10 +67,16 @@ def test_the_snippets_of_a_page_run_and_print_what_is_shown(page):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_page_and_is_in_the_readme(verb):
-    page = ROOT / "docs" / f"{verb}.md"
+def test_every_verb_has_a_page_and_is_in_the_readme_and_the_tour(verb):
+    page, tour = (ROOT / "docs" / f"{name}.md" for name in (verb, "tour"))
     assert page.is_file() and f"$ chipwise {verb}" in page.read_text(encoding="utf-8")
-    assert f"docs/{verb}.md" in README and f"chipwise {verb}" in README
+    assert f"[{verb}](docs/{verb}.md)" in README
+    assert f"[`chipwise {verb}`]({verb}.md)" in tour.read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 120
+    assert len(re.findall(r"^\*\*.*\?\*\*", README, re.MULTILINE)) == 5
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
