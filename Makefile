@@ -80,6 +80,9 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
+site: $(VENV)/installed-dev ## Build the pages as a site, in site/
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 notebook: $(VENV)/installed-dev ## Execute examples/decide.ipynb and keep its output
 	$(BIN)/python scripts/notebook.py
 
@@ -105,5 +108,5 @@ $(VENV)/installed-peers: $(VENV)/installed-dev
 	@touch $@
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
