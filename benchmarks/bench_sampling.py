@@ -16,9 +16,9 @@ import time
 from importlib import import_module
 from statistics import median
 
-from chipwise.bench.point import Point
 from chipwise.bench.session import OPENERS
 from chipwise.bench.telemetry import HZ, Sampler, open_source
+from chipwise.ops.point import Point
 
 BAR = 1.01
 ROUND_SECONDS = 0.25  # long enough for two readings

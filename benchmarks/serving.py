@@ -23,8 +23,7 @@ from statistics import median
 import numpy as np
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import in_use
-from chipwise.catalog.taught import taught
+from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import Refusal
 from chipwise.serving.capacity import search
 from chipwise.serving.measures import measure
@@ -82,11 +81,11 @@ def timed(serve: Serve) -> tuple[Simulation, float]:
 def searched() -> tuple[float, int, int]:
     """CPU seconds of finding the largest rate on eight of every chip in the catalog; chips that hold it, and all."""
     work = load_serving(str(Path(__file__).resolve().parent.parent / "examples" / "llama-3.1-70b-serve.yaml"))
-    in_use(), taught()
+    _ = load_calibration().serving
     start, held = time.process_time(), 0
     for chip in load().chips.values():
         try:
-            search(serving_target(work, chip, in_use(), taught()), CHIPS)
+            search(serving_target(work, chip, load_calibration()), CHIPS)
             held += 1
         except Refusal:
             pass  # too small, or too slow for the SLO: found out as well

@@ -135,7 +135,7 @@ def run_snippets(codes: Sequence[str]) -> list[str]:
 def usable() -> set[str]:
     """The compilers that can be used here."""
     sys.path.insert(0, str(ROOT / "src"))
-    from chipwise.compiled.versions import installed
+    from chipwise.compiled.worker.versions import installed
 
     return {each.toolchain.id for each in installed() if each.usable}
 

@@ -1,7 +1,7 @@
 """Which vendors' compilers can be used here. A test that needs others is marked so, `@pytest.mark.compiler("tpu")`, and
 skipped with the reason that `chipwise doctor` gives."""
 
-from chipwise.compiled.versions import installed
+from chipwise.compiled.worker.versions import installed
 
 STATES = {each.toolchain.id: each for each in installed()}
 USABLE = {name for name, state in STATES.items() if state.usable}

@@ -16,6 +16,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from chipwise.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from chipwise.api import chips, compare, layouts, load, models, predict, prices
     from chipwise.errors import (
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     )
     from chipwise.knowledge import Knowledge
     from chipwise.predict.estimate import Estimate
-
-__version__ = "0.1.0"  # the one place: pyproject.toml reads it from here
 
 __all__ = [
     "BrokenFile",

@@ -23,9 +23,10 @@ from pathlib import Path
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "NUMBA_", "MPL")
 HEAVY = (
     "chipwise.bench.frameworks",
-    "chipwise.compiled.programs",
+    "chipwise.compiled.loaders",
+    "chipwise.programs.",
     "chipwise.calibrate.__main__",
-    "chipwise.compiled.worker",
+    "chipwise.compiled.worker.worker",
     "chipwise.numerics.torch",
     "chipwise.numerics.jax",
     "chipwise.numerics.presets.torch",

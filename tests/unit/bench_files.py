@@ -4,8 +4,9 @@ from bench_numpy import copy, gemm
 
 from chipwise.bench.file import BenchFile, Telemetry
 from chipwise.bench.frameworks.interface import Device
+from chipwise.bench.measurement import Measurement, Watched
 from chipwise.bench.method import summarise
-from chipwise.bench.point import Measurement, Point, Watched
+from chipwise.ops.point import Point
 
 
 def timed(point, *seconds, framework="torch", status="ok", **more):

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from chipwise.bench.frameworks.interface import Case, Device, OutOfMemory, Unsupported
-from chipwise.bench.point import Point
 from chipwise.errors import InputError
+from chipwise.ops.point import Point
 
 WRONG, CRASH, HUGE, BROKEN = 13, 17, 2**60, 19  # sizes that ask for a wrong result, a crash, memory, an exception
 TYPES = {"fp32": np.float32, "int8": np.int8}

@@ -6,7 +6,7 @@ from bench_files import EVERYTHING, bench_file, spread, timed
 from bench_numpy import copy, gemm
 
 from chipwise.bench.diff import diff
-from chipwise.bench.point import Measurement
+from chipwise.bench.measurement import Measurement
 
 
 def noisy(middle, seed, count=21):

@@ -6,7 +6,7 @@ import pytest
 from bench_files import EVERYTHING, bench_file
 
 from chipwise.bench.file import SCHEMA, read, rows, text, write
-from chipwise.bench.point import COLUMNS, MORE_COLUMNS
+from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
 from chipwise.bench.spec import schema
 from chipwise.errors import BrokenFile, InputError
 

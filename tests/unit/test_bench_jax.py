@@ -17,9 +17,9 @@ from chipwise.bench.frameworks import jax_device
 from chipwise.bench.frameworks.interface import Device, OutOfMemory, Unsupported
 from chipwise.bench.frameworks.jax_device import JaxFramework, open_jax
 from chipwise.bench.frameworks.jax_probe import _cpu_cache, probe
-from chipwise.bench.point import KINDS, Point
-from chipwise.bench.work import work_of
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import KINDS, Point
+from chipwise.ops.work import work_of
 from patience import PATIENCE_S
 
 pytestmark = pytest.mark.thorough

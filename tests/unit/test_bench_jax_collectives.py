@@ -15,7 +15,7 @@ pytestmark = pytest.mark.thorough
 
 PROGRAM = """
 from chipwise.bench.frameworks.jax_device import open_jax
-from chipwise.bench.point import Point
+from chipwise.ops.point import Point
 
 
 framework = open_jax("cpu")

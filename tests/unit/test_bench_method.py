@@ -7,8 +7,8 @@ import pytest
 from bench_numpy import BROKEN, HUGE, WRONG, NumpyFramework, copy, gemm
 
 from chipwise.bench.frameworks.interface import Case
+from chipwise.bench.measurement import Watched
 from chipwise.bench.method import BUDGETS, Budget, Sampled, drift, measure, sample, summarise, warm_up
-from chipwise.bench.point import Watched
 
 BUDGET = BUDGETS["tiny"]
 

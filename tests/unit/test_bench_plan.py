@@ -6,9 +6,9 @@ import pytest
 
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.plan import FITS, SIZES, halton, needed_bytes, points, spread
-from chipwise.bench.point import DTYPES, KINDS, SUITES
-from chipwise.bench.work import work_of
 from chipwise.errors import InputError
+from chipwise.ops.point import DTYPES, KINDS, SUITES
+from chipwise.ops.work import work_of
 
 H200 = Device("cuda", "NVIDIA H200", 150e9, 1, cache_bytes=60e6)
 EIGHT = Device("cuda", "NVIDIA H200", 150e9, 8, cache_bytes=60e6)

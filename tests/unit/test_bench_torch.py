@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from chipwise.bench.frameworks.interface import Unsupported
-from chipwise.bench.point import Point
-from chipwise.bench.work import decoder_weights
 from chipwise.errors import InputError
+from chipwise.ops.point import Point
+from chipwise.ops.work import decoder_weights
 
 torch = pytest.importorskip("torch")
 

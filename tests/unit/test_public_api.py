@@ -78,4 +78,4 @@ def test_importing_chipwise_loads_nothing_else():
 def test_the_version_is_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["hatch"]["version"]["path"] == "src/chipwise/__init__.py"
+    assert project["tool"]["hatch"]["version"]["path"] == "src/chipwise/version.py"

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import in_use
-from chipwise.catalog.taught import taught
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli import serving as cli
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.serving import setup
@@ -35,7 +34,7 @@ serve: {input: 512, output: 128, arrival: {rate: 5}, precision: bf16, slo: {ttft
 def at(chip="h100", text=TEXT, stack="", **changes):
     w = load_serving(text)
     w = replace(w, serve=replace(w.serve, **changes))
-    return serving_target(w, load().chips[chip], in_use(), taught(), stack)
+    return serving_target(w, load().chips[chip], load_calibration(), stack)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +134,7 @@ def test_first_tokens_count_what_clients_wait_for(found):
 @pytest.mark.parametrize(("name", "unit"), [("bert-serve", "sequences"), ("resnet-50-serve", "images")])
 def test_models_that_answer_in_one_pass_are_served(name, unit):
     w = load_serving(f"examples/{name}.yaml")
-    p = serving_target(w, load().chips["l4"], in_use(), taught())
+    p = serving_target(w, load().chips["l4"], load_calibration())
     got = capacity_of(service(p, Split()), trial_requests(p))
     assert w.serve.unit == unit and got.load.value > 0 and got.load.evidence == "bounded"
     assert got.served.request_rate.value > 50

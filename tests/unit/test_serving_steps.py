@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
-from chipwise.catalog.taught import Taught, taught
+from chipwise.catalog.calibration import ServingCalibration, load_calibration
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.formats import formats, in_words, only_experts
@@ -27,7 +26,7 @@ LLAMA, MIXTRAL, DEEPSEEK = (preset(name) for name in ("llama-3.1-70b", "mixtral-
 
 
 def replica(model=LLAMA, chip="h200", split=FOUR, precision="fp8", kv="fp8", stack="vllm", known=None):
-    return set_up(model, CHIPS[chip], split, precision, kv, STACKS[stack], shipped(), known or taught())
+    return set_up(model, CHIPS[chip], split, precision, kv, STACKS[stack], known or load_calibration(bench=False))
 
 
 def test_the_cache_of_a_token_is_counted_exactly():
@@ -61,7 +60,7 @@ def test_a_model_whose_layers_all_have_a_window_still_fills_its_cache():
 
 def test_short_contexts_do_not_fill_a_window():
     mistral = preset("mistral-7b")
-    args = (mistral, CHIPS["h100"], Split(), "bf16", "bf16", shipped(), np.array([8.0]))
+    args = (mistral, CHIPS["h100"], Split(), "bf16", "bf16", load_calibration(bench=False), np.array([8.0]))
     short, long = (parts(*args, typical=t) for t in (256.0, 1e5))
     assert short.window_s == pytest.approx(long.window_s * 256 / 4096)
 
@@ -152,8 +151,10 @@ def test_larger_batches_take_longer_and_cost_less_a_token(model):
 
 
 def test_smaller_precisions_decode_faster_and_more_chips_too():
+    bare = load_calibration(bench=False).with_serving(ServingCalibration())
+
     def step(precision, split):
-        return float(replica(precision=precision, kv="bf16", split=split, known=Taught()).pace().tokens_s[8])
+        return float(replica(precision=precision, kv="bf16", split=split, known=bare).pace().tokens_s[8])
 
     assert step("fp8", Split(tp=8)) < step("bf16", Split(tp=8)) < step("bf16", Split(tp=4))
 
@@ -185,7 +186,7 @@ def test_old_kernels_read_the_cache_for_every_query_head():
     mistral = preset("mistral-7b")
     assert old_kernels(mistral, trt, 2024.2) and not old_kernels(LLAMA, trt, 2024.2) and old_kernels(LLAMA, trt, 2023.8)
     assert not old_kernels(mistral, trt, 2025.0) and not old_kernels(mistral, STACKS["vllm"], 2024.2)
-    args = (mistral, CHIPS["h100"], Split(), "fp8", "fp8", shipped(), np.array([8.0]))
+    args = (mistral, CHIPS["h100"], Split(), "fp8", "fp8", load_calibration(bench=False), np.array([8.0]))
     assert parts(*args, True).context_s == pytest.approx(4 * parts(*args).context_s)
 
 
@@ -197,8 +198,7 @@ def test_replicas_of_one_shape_read_a_whole_slot():
         "bf16",
         "bf16",
         STACKS["jetstream"],
-        shipped(),
-        taught(),
+        load_calibration(bench=False),
         longest=2048.0,
     )
     assert one.slot == 2048 and one.pace().context_s == 0
@@ -208,11 +208,11 @@ def test_replicas_of_one_shape_read_a_whole_slot():
 
 @pytest.mark.parametrize("kind", ["batch", "closed", "offline"])
 def test_every_kind_of_load_has_an_outcome(kind):
-    found = outcome(replica(), Load(kind, 16, 512, 64), shipped())
+    found = outcome(replica(), Load(kind, 16, 512, 64), load_calibration(bench=False))
     assert 0 < found.ttft < 60 and 0 < found.tpot < 1 and found.throughput > 1
 
 
 def test_a_batch_twice_as_large_takes_less_than_twice_as_long():
     r = replica()
-    one, two = (outcome(r, Load("batch", n, 512, 64), shipped()) for n in (8, 16))
+    one, two = (outcome(r, Load("batch", n, 512, 64), load_calibration(bench=False)) for n in (8, 16))
     assert one.throughput < two.throughput < 2 * one.throughput

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise.bench.file import BenchFile
-from chipwise.bench.point import Measurement
+from chipwise.bench.measurement import Measurement
 from chipwise.bench.significance import benjamini_hochberg, mann_whitney, ratio_interval
 
 LEVEL = 0.05  # false alarms among the points called faster or slower

@@ -11,7 +11,8 @@ from statistics import median, quantiles
 from typing import Protocol
 
 from chipwise.bench.frameworks.interface import Case, Framework, OutOfMemory, Unsupported
-from chipwise.bench.point import Measurement, Point, Summary, Watched
+from chipwise.bench.measurement import Measurement, Summary, Watched
+from chipwise.ops.point import Point
 
 # Largest ||out - reference|| / ||reference|| by precision: a few times what its rounding gives over a long sum.
 TOLERANCES = {"fp32": 1e-4, "tf32": 2e-3, "bf16": 2e-2, "fp16": 2e-2, "fp8": 1e-1, "int8": 1e-6}

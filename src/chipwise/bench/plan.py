@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import exp, log
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import SUITES, Point
-from chipwise.bench.work import WIDTH, decoder_weights, work_of
 from chipwise.errors import InputError
+from chipwise.ops.point import SUITES, Point
+from chipwise.ops.work import WIDTH, decoder_weights, work_of
 
 SIZES = ("tiny", "quick", "full")
 FITS = 0.6  # of the memory that a point may need by the estimate here
@@ -23,7 +23,7 @@ CPU_SHARE = 8  # one in so many products is measured on a CPU
 _PRIMES = (2, 3, 5, 7)  # bases of the Halton sequence, one an axis
 
 # name: layers, d, h, hk, f, vocab. Small to large, with few layers where the layers are wide: a step's time per layer
-# is what is learnt. Widths of published models (GPT-2 small to Llama 3 70B); other depths.
+# is what is fitted. Widths of published models (GPT-2 small to Llama 3 70B); other depths.
 DECODERS: Mapping[str, tuple[int, int, int, int, int, int]] = {
     "tiny": (2, 64, 4, 2, 128, 256),
     "mini": (4, 256, 4, 4, 1024, 8192),  # for CPUs

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.bench.file import BenchFile
-from chipwise.bench.point import DTYPES, Measurement
+from chipwise.bench.measurement import Measurement
 from chipwise.bench.show import chip_of
 from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError
+from chipwise.ops.point import DTYPES
 from chipwise.present import plots
 from chipwise.units import format_rate
 

@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from chipwise import __version__
 from chipwise.bench import environment, process
 from chipwise.bench.file import (
     BenchFile,
@@ -26,9 +25,11 @@ from chipwise.bench.file import (
     write,
 )
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import Measurement, Point
+from chipwise.bench.measurement import Measurement
 from chipwise.bench.worker import ANEW, Job
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import Point
+from chipwise.version import __version__
 
 PLATFORMS = ("cuda", "rocm", "tpu", "cpu")
 OPENERS = {

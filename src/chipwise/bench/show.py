@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.bench.file import BenchFile
-from chipwise.bench.point import Measurement, Point
+from chipwise.bench.measurement import Measurement
 from chipwise.catalog import Chip
+from chipwise.ops.point import Point
 from chipwise.units import format_bytes, format_count, format_rate
 
 # Kinds of work whose rate people know in items: tokens of models, images of vision.
@@ -63,7 +64,8 @@ def chip_of(file: BenchFile) -> Chip | None:
 def rate(each: Measurement) -> str:
     """The figure that people know this kind of work by.
 
-    >>> from chipwise.bench.point import Point, Summary
+    >>> from chipwise.bench.measurement import Summary
+    >>> from chipwise.ops.point import Point
     >>> once = Summary(1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1, 1)
     >>> rate(Measurement(Point("kernels", "gemm", "bf16", {"m": 1, "n": 1, "k": 1}), "torch", "ok", once, flops=4e11))
     '400 TFLOP/s'

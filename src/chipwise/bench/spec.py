@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from chipwise.bench.point import DTYPES, KINDS, SUITES
+from chipwise.ops.point import DTYPES, KINDS, SUITES
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeast0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]

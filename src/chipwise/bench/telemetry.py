@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from chipwise.bench.frameworks.interface import Device
-from chipwise.bench.point import Watched
+from chipwise.bench.measurement import Watched
 from chipwise.bench.reading import Reading, Silent, Source, Unreadable
 
 HZ = 10.0

@@ -6,10 +6,7 @@ pipe what it finds, a line of JSON at a time: what was measured before a crash i
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +21,7 @@ from chipwise.bench.method import budget_of, measure, one_line
 from chipwise.bench.reading import Silent
 from chipwise.bench.telemetry import HZ, Sampler, open_source
 from chipwise.errors import ChipwiseError
+from chipwise.io.worker import connect
 
 ANEW = 75  # exit status: the device is in a state that only a new process leaves
 # After these every later call of the process fails too.
@@ -48,15 +46,10 @@ class Job:
 
 def main(arguments: Sequence[str]) -> int:
     """Do the job of a file."""
-    job_file, pipe, parent = Path(arguments[0]), int(arguments[1]), int(arguments[2])
-    _end_with(parent)
+    job_file, say = Path(arguments[0]), connect(*arguments[1:])
     raw = json.loads(job_file.read_text(encoding="utf-8"))
     points = None if raw["points"] is None else tuple(raw["points"])
     job = Job(**{**raw, "suites": tuple(raw["suites"]), "points": points})
-
-    def say(**message: Any) -> None:
-        os.write(pipe, json.dumps(message).encode() + b"\n")
-
     try:
         framework = _named(job.opener)(job.platform)
     except ChipwiseError as error:
@@ -122,14 +115,6 @@ def _named(where: str) -> Callable[..., Any]:
     module, _, function = where.partition(":")
     made: Callable[..., Any] = getattr(import_module(module), function)
     return made
-
-
-def _end_with(parent: int) -> None:
-    """Die when the session does, however it dies; elsewhere than on Linux the broken pipe ends this process."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it died before that took hold
-        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from typing import Any
 from chipwise.calibrate.tpu_rows import Row, key_of, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import SweepRequest, design
 from chipwise.catalog import Accelerators, Chip, load
-from chipwise.compiled.extract import extract
 from chipwise.compiled.hlo import parse
 from chipwise.compiled.reference import recipe
 from chipwise.compiled.targets import target_of, topology_arguments
+from chipwise.compiled.timing.extract import extract
 from chipwise.errors import ChipwiseError
 
 HOST = 4  # chips of the smallest topology that libtpu makes by itself; one device of it does the work

@@ -14,8 +14,8 @@ from pathlib import Path
 from chipwise.calibrate.tpu_rows import read_rows
 from chipwise.calibrate.tpu_shapes import design, swept
 from chipwise.catalog import load
-from chipwise.compiled.process import worker_environment
-from chipwise.compiled.versions import package_version
+from chipwise.compiled.worker.process import worker_environment
+from chipwise.compiled.worker.versions import package_version
 
 Say = Callable[[str], None]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Accelerators, parse
-from chipwise.compiled.check import Question
+from chipwise.compiled.check.check import Question
+from chipwise.compiled.check.tune import Alternative
 from chipwise.compiled.job import Job, Option, Refused, Spec
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.tune import Alternative
 from chipwise.errors import DoesNotFit, InputError, Refusal
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read(
     flags: Mapping[str, str | None],
 ) -> CheckRequest:
     """The questions that the arguments ask; every failure is one line."""
-    from chipwise.compiled.resolve import program_spec
+    from chipwise.compiled.check.resolve import program_spec
 
     targets = _targets(on)
     options: dict[str, Option] = dict(_pairs("--option", option))
@@ -189,14 +189,14 @@ def _ask(work: Workload, acc: Accelerators, layout: str | None, mode: str, optio
 
 def _layout(work: Workload, acc: Accelerators, layout: str | None) -> Layout:
     """The layout named, or the fastest that the reference programs can run."""
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.layout import search
     from chipwise.layout.named import read_layout
     from chipwise.predict.setup import named_stack
 
     if layout is not None:
-        return read_layout(layout, work, acc, shipped(), named_stack(work))
-    found = search(work, acc, shipped(), named_stack(work), 200)
+        return read_layout(layout, work, acc, load_calibration(bench=False), named_stack(work))
+    found = search(work, acc, load_calibration(bench=False), named_stack(work), 200)
     plain = [each.layout for each in (found.best, *found.top) if each.layout.pp == 1 and each.layout.cp == 1]
     return plain[0] if plain else found.best.layout
 
@@ -225,7 +225,7 @@ def _serving(work: Workload, acc: Accelerators, tensor: int, mode: str, options:
 
 
 def _workload_alternatives(work: Workload, question: Question, options: Mapping[str, Option]) -> list[Alternative]:
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.layout import search
     from chipwise.predict.layouts import RECOMPUTE, parse_layout
     from chipwise.predict.setup import named_stack
@@ -233,7 +233,7 @@ def _workload_alternatives(work: Workload, question: Question, options: Mapping[
     t, m, acc = work.train, work.model, question.accelerators
     now = parse_layout(question.layout, acc.count, t.global_batch, m.layers, m.heads)
     others = [replace(now, recompute=each) for each in RECOMPUTE if each != now.recompute]
-    found = search(work, acc, shipped(), named_stack(work), 50)
+    found = search(work, acc, load_calibration(bench=False), named_stack(work), 50)
     others += [each.layout for each in found.top if each.layout.pp == 1 and each.layout.cp == 1][: _OTHERS + 1]
     out = []
     for each in dict.fromkeys(others):

@@ -242,7 +242,7 @@ def show(
     from dataclasses import replace
 
     from chipwise.bench.file import read, rows
-    from chipwise.bench.point import COLUMNS, MORE_COLUMNS
+    from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
     from chipwise.cli import bench_records
     from chipwise.cli.bench_blocks import file_blocks
     from chipwise.errors import InputError

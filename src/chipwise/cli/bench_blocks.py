@@ -16,7 +16,7 @@ from chipwise.units import format_bytes, format_rate, format_seconds
 if TYPE_CHECKING:
     from chipwise.bench.diff import Change, Diff
     from chipwise.bench.file import BenchFile
-    from chipwise.bench.point import Measurement
+    from chipwise.bench.measurement import Measurement
     from chipwise.bench.roofline import Roofline
     from chipwise.bench.session import Plan
     from chipwise.catalog import Chip

@@ -15,7 +15,7 @@ from chipwise.present.progress import progress
 from chipwise.units import format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.bench.point import Measurement
+    from chipwise.bench.measurement import Measurement
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from chipwise.predict.learnt import Learnt
+    from chipwise.predict.learn.bench_calibration import BenchCalibration
     from chipwise.present.blocks import Block
 
 EXAMPLES = """\b
@@ -80,8 +80,8 @@ def bench(
     those of points left out of the fit. Runs on several machines, taken together, even out how fast their hosts were.
     """
     from chipwise.bench.file import read
-    from chipwise.calibrate.bench import learn
-    from chipwise.catalog.measured import user_folder, write
+    from chipwise.calibrate.bench import fit_bench
+    from chipwise.catalog.bench_files import user_folder, write
     from chipwise.cli.records import head
     from chipwise.errors import InputError
     from chipwise.present.output import emit, emit_json, formats
@@ -100,46 +100,51 @@ def bench(
     if framework is not None and framework not in usable:
         raise InputError("--framework", framework, f"one with usable points: {', '.join(usable)}")
     with progress("fitting") as shown:
-        learnt = []
+        calibrations = []
         for i, name in enumerate(wanted):
             shown(i, len(wanted), name)
-            learnt.append(learn(found, name, chip))
-    paths = [write(folder or user_folder(), each.as_json()) for each in learnt]
+            calibrations.append(fit_bench(found, name, chip))
+    paths = [write(folder or user_folder(), each.as_json()) for each in calibrations]
     if output == "json":
-        records = [_record(each, path) for each, path in zip(learnt, paths, strict=True)]
+        records = [_record(each, path) for each, path in zip(calibrations, paths, strict=True)]
         emit_json({**head("calibrate"), "calibrations": records}, out)
     else:
-        emit([block for i, pair in enumerate(zip(learnt, paths, strict=True)) for block in _blocks(*pair, i > 0)], out)
+        emit(
+            [block for i, pair in enumerate(zip(calibrations, paths, strict=True)) for block in _blocks(*pair, i > 0)],
+            out,
+        )
 
 
-def _record(learnt: Learnt, path: Path) -> dict[str, Any]:
+def _record(calibration: BenchCalibration, path: Path) -> dict[str, Any]:
     return {
-        "chip": learnt.chip,
-        "framework": learnt.framework,
-        "date": learnt.date,
-        "source": learnt.source,
+        "chip": calibration.chip,
+        "framework": calibration.framework,
+        "date": calibration.date,
+        "source": calibration.source,
         "file": str(path),
-        "points": len(learnt.measured),
-        "kernels": {name: {"points": t.points, "error": t.error} for name, t in learnt.tables.items()},
-        "steps": {name: {"points": s.points, "error": s.error} for name, s in learnt.steps.items()},
-        "left_out": dict(learnt.left_out),
+        "points": len(calibration.measured),
+        "kernels": {name: {"points": t.points, "error": t.error} for name, t in calibration.tables.items()},
+        "steps": {name: {"points": s.points, "error": s.error} for name, s in calibration.steps.items()},
+        "left_out": dict(calibration.left_out),
     }
 
 
-def _blocks(learnt: Learnt, path: Path, strong: bool) -> list[Block]:
+def _blocks(calibration: BenchCalibration, path: Path, strong: bool) -> list[Block]:
     from chipwise.present.blocks import Table, Text
 
     found = {
-        **{name: (t.points, t.error) for name, t in learnt.tables.items()},
-        **{name: (s.points, s.error) for name, s in learnt.steps.items()},
+        **{name: (t.points, t.error) for name, t in calibration.tables.items()},
+        **{name: (s.points, s.error) for name, s in calibration.steps.items()},
     }
     rows = [
         [name, f"{points:,}", "too few to tell" if error is None else f"{error * 100:.1f} %"]
         for name, (points, error) in found.items()
     ]
     return [
-        Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", strong),
+        Text(
+            f"{calibration.chip} with {calibration.framework}, from {calibration.source} of {calibration.date}", strong
+        ),
         Table(["what", "points", "error, left out"], rows, frozenset({"what"})),
-        *(Text(f"{name} not learnt: {why}") for name, why in learnt.left_out.items()),
-        Text(f"{len(learnt.measured):,} measured points; kept in {path}"),
+        *(Text(f"{name} not calibrated: {why}") for name, why in calibration.left_out.items()),
+        Text(f"{len(calibration.measured):,} measured points; kept in {path}"),
     ]

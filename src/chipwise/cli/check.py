@@ -23,9 +23,9 @@ from chipwise.cli.options import (
 if TYPE_CHECKING:
     from chipwise.cli.asking import CheckRequest
     from chipwise.compiled.cache import Cache
-    from chipwise.compiled.check import Question, Report, Row
-    from chipwise.compiled.process import Limits
-    from chipwise.compiled.tune import Tuning
+    from chipwise.compiled.check.check import Question, Report, Row
+    from chipwise.compiled.check.tune import Tuning
+    from chipwise.compiled.worker.process import Limits
 
 EXAMPLES = """\b
 Examples:
@@ -156,19 +156,23 @@ def check(
     padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't or
     their compiler is missing here, 2 for input that can't be used, or if no target's compiler is here.
     """
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.cli import asking, check_records
     from chipwise.cli.check_blocks import blocks, tuning_blocks
-    from chipwise.compiled.check import answer
-    from chipwise.compiled.check import check as run
+    from chipwise.compiled.check.check import answer
+    from chipwise.compiled.check.check import check as run
     from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")
     asked = asking.read(program, on, option or [], axes, choose or [], size or [], torch, layout, mode, flags)
     limits = _limits(limit_seconds, limit_memory)
     with _cache(no_cache) as cache, _progress(len(asked.questions)) as shown:
-        found = run(asked.program, asked.kind, asked.questions, shipped(), limits, shown, cache)
-        tunings = _tuned(asked, found, lambda q: answer(q, shipped(), limits, shown, cache), tune_limit) if tune else ()
+        found = run(asked.program, asked.kind, asked.questions, load_calibration(bench=False), limits, shown, cache)
+        tunings = (
+            _tuned(asked, found, lambda q: answer(q, load_calibration(bench=False), limits, shown, cache), tune_limit)
+            if tune
+            else ()
+        )
         if dump is not None:
             _dump(found, dump, cache)
     if output == "json":
@@ -182,7 +186,7 @@ def check(
 
 
 def _limits(seconds: str | None, memory: str | None) -> Limits:
-    from chipwise.compiled.process import Limits
+    from chipwise.compiled.worker.process import Limits
     from chipwise.errors import InputError
     from chipwise.units import parse_duration
 
@@ -235,8 +239,8 @@ def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
 def _tuned(asked: CheckRequest, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
     from dataclasses import replace
 
+    from chipwise.compiled.check.tune import choice_alternatives, option_alternatives, tune
     from chipwise.compiled.job import Compiled, Job
-    from chipwise.compiled.tune import choice_alternatives, option_alternatives, tune
 
     out = []
     for row in found.rows:

@@ -13,10 +13,10 @@ from chipwise.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from chipwise.compiled.check import Report, Row
+    from chipwise.compiled.check.check import Report, Row
+    from chipwise.compiled.check.tune import Trial, Tuning
     from chipwise.compiled.job import Refused
-    from chipwise.compiled.timing import CollectiveTime
-    from chipwise.compiled.tune import Trial, Tuning
+    from chipwise.compiled.timing.timing import CollectiveTime
 
 KINDS = {
     "matmul": "matrix products",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from chipwise.cli.records import accelerators, estimate, head
 
 if TYPE_CHECKING:
-    from chipwise.compiled.check import Report, Row
+    from chipwise.compiled.check.check import Report, Row
+    from chipwise.compiled.check.tune import Trial, Tuning
     from chipwise.compiled.job import Refused
-    from chipwise.compiled.padding import Waste
-    from chipwise.compiled.timing import CollectiveTime
-    from chipwise.compiled.tune import Trial, Tuning
+    from chipwise.compiled.timing.padding import Waste
+    from chipwise.compiled.timing.timing import CollectiveTime
 
 
 def report(r: Report, tunings: tuple[Tuning, ...] = ()) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
     from chipwise.compiled.cache import Cache
-    from chipwise.compiled.versions import Installed
+    from chipwise.compiled.worker.versions import Installed
     from chipwise.present.blocks import Block
 
 EXAMPLES = """\b
@@ -43,7 +43,7 @@ def doctor(
     it, the ways out.
     """
     from chipwise.compiled.cache import default_cache
-    from chipwise.compiled.versions import installed
+    from chipwise.compiled.worker.versions import installed
     from chipwise.present.output import emit, emit_json, formats
 
     formats(output, "table", "json")

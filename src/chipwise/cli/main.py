@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
-from chipwise import __version__
 from chipwise.cli.verbs import Verbs
 from chipwise.errors import ChipwiseError
 from chipwise.present.output import PipeClosed
+from chipwise.version import __version__
 
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
 START = "chipwise compare llama-3.1-8b --tokens 1T --batch 1024 --sequence 8192 --on h100,h200,v5p,v6e"

@@ -222,8 +222,8 @@ def focus(
 def _write(imported: Imported, kind: str, files: Sequence[Path], out: Path, output: str) -> None:
     """The file of own prices, and on stdout what is in it."""
     from chipwise.present.output import show, write
+    from chipwise.prices.custom_prices import custom_prices_csv
     from chipwise.prices.import_view import ImportedPrices
-    from chipwise.prices.own import own_csv
 
-    write(own_csv(imported.rows), out)
+    write(custom_prices_csv(imported.rows), out)
     show(ImportedPrices(imported, kind, tuple(map(str, files)), str(out)), output)

@@ -13,7 +13,7 @@ SCHEMA = 1
 
 def head(command: str) -> dict[str, Any]:
     """How every document begins."""
-    from chipwise import __version__
+    from chipwise.version import __version__
 
     return {"schema": SCHEMA, "chipwise": __version__, "command": command}
 

@@ -256,13 +256,12 @@ def capacity(
 def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, ServingTarget]:
     """The chips, and the workload on them."""
     from chipwise.catalog import parse
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.taught import taught
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.serving.service import serving_target
     from chipwise.workload.read import read_serving
 
     acc = parse(on)
-    return acc, serving_target(read_serving(workload, flags), acc.chip, in_use(), taught())
+    return acc, serving_target(read_serving(workload, flags), acc.chip, load_calibration())
 
 
 def _rate_field(at: ServingTarget, flags: Flags) -> str:

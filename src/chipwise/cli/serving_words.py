@@ -115,9 +115,10 @@ def common_assumptions(at: ServingTarget) -> list[str]:
         out.append(note)
     if serve.slo:
         out.append("an SLO without a percentile is one for p99")
-    if at.taught.date:
+    serving, training = at.calibration.serving, at.calibration.training
+    if serving.date:
         out.append(
-            f"calibration of {at.taught.date} on {at.taught.rows:,} published serving rows; kernels and wires "
-            f"of {at.calibration.date} on {at.calibration.rows:,}"
+            f"calibration of {serving.date} on {serving.rows:,} published serving rows; kernels and wires "
+            f"of {training.date} on {training.rows:,}"
         )
     return out

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.compiled.keys import SCHEMA, Sources
+from chipwise.compiled.worker.keys import SCHEMA, Sources
 from chipwise.errors import BrokenFile, InputError
 
 DEFAULT_BYTES = 2_000_000_000

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chipwise.compiled import diagnose
 from chipwise.compiled.cache import MODULE, Cache, default_cache
 from chipwise.compiled.job import Compiled, Job, Refused, outcome_from_json
-from chipwise.compiled.keys import (
+from chipwise.compiled.worker import diagnose
+from chipwise.compiled.worker.keys import (
     Sources,
     entry_key,
     extractor_hash,
@@ -25,8 +25,8 @@ from chipwise.compiled.keys import (
     request_key,
     words_hash,
 )
-from chipwise.compiled.process import UNUSED_VARIABLES, Ended, Limits, Progress, run_worker
-from chipwise.compiled.versions import require
+from chipwise.compiled.worker.process import UNUSED_VARIABLES, Ended, Limits, Progress, run_worker
+from chipwise.compiled.worker.versions import require
 from chipwise.errors import BrokenFile, InputError
 
 WAITING = "waiting for another check of the same program"
@@ -128,7 +128,7 @@ class _Asked:
         return outcome
 
     def _read_again(self, key: str, stored: Mapping[str, Any], outcome: Compiled) -> Compiled | None:
-        from chipwise.compiled.reading import UNREAD, read_schedule
+        from chipwise.compiled.timing.reading import UNREAD, read_schedule
 
         try:
             text = self.cache.module_text(key)

@@ -15,7 +15,7 @@ from typing import Any
 from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.compilers import KIB
-from chipwise.compiled.cards import capability
+from chipwise.compiled.compute_capability import capability
 from chipwise.compiled.targets import CUDA, Target
 
 _TENSOR_CORES = 4  # a multiprocessor has four from Volta's successors on

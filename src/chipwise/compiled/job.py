@@ -60,7 +60,7 @@ class Compiled:
     seconds: float  # wall clock of the compile
     peak_rss: int  # bytes of the worker process
     memory: Mapping[str, float]  # arguments, outputs, aliased, temporaries, code, host_*: bytes of one device
-    schedule: Mapping[str, Any]  # chipwise.compiled.schedule.Schedule as JSON; empty if it could not be read
+    schedule: Mapping[str, Any]  # chipwise.compiled.timing.schedule.Schedule as JSON; empty if it could not be read
     notes: tuple[str, ...] = ()
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what the program lets a search pick
     cached: bool = False

@@ -8,8 +8,8 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.compiler import Limits, Progress, compile_job, kept_job
 from chipwise.compiled.job import Compiled, Refused
 from chipwise.compiled.reference import training_job
-from chipwise.compiled.schedule import Schedule
-from chipwise.compiled.step import CompiledStep, compiled_step
+from chipwise.compiled.timing.schedule import Schedule
+from chipwise.compiled.timing.step import CompiledStep, compiled_step
 from chipwise.errors import DoesNotFit, MissingCompiler, Refusal
 from chipwise.predict.prediction import Prediction
 
@@ -62,7 +62,7 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
         p,
         step=step.estimate,
         parts=parts_of(step),
-        learnt=1.0,
+        calibration_factor=1.0,
         measured=False,
         hidden_s=sum(step.timing.hidden.values()),
         memory=memory,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import prod
 from typing import Any
 
@@ -13,26 +13,8 @@ from chipwise.compiled.job import Job, Option, Spec
 from chipwise.compiled.targets import target_of
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.layouts import Layout
+from chipwise.programs.program import RECOMPUTE, Recompute
 from chipwise.workload.model import Model, Workload
-
-KEPT = ("query_proj", "key_proj", "value_proj", "context", "out_proj", "mlpwo")  # "selective" keeps these and dots
-
-
-@dataclass(frozen=True, slots=True)
-class Recompute:
-    """What the backward pass finds of the forward: ``none`` (all kept), ``dots``, or only what is named."""
-
-    policy: str = "named"  # "none", "dots" or "named"
-    keep: tuple[str, ...] = ()
-    offload: tuple[str, ...] = ()
-
-
-RECOMPUTE = {
-    "none": Recompute("none"),
-    "selective": Recompute("dots"),
-    "full": Recompute(),
-    "offload": Recompute(offload=("decoder_layer_input",)),
-}
 
 
 def recipe(chip: Chip) -> dict[str, Option]:

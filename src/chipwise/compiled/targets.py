@@ -11,7 +11,7 @@ from chipwise.catalog import load
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.compilers import capabilities, tpu_compilers
 from chipwise.catalog.names import Accelerators
-from chipwise.compiled.cards import capability
+from chipwise.compiled.compute_capability import capability
 from chipwise.errors import InputError
 
 TPU, CUDA = "tpu", "cuda"

@@ -18,7 +18,7 @@ SQUARES = 2.5  # unfused attention keeps scores, probabilities and a one-byte dr
 NARROW = 0.5  # of the inputs of a layer's last product, the part that `selective` recomputes from its activation
 BLOCK_INPUTS = 0.25  # of a CNN's maps, those between residual blocks of four: kept by `full` recomputation
 
-CHUNK = 0.75e9  # logits of a chunk of the sequence, 4 bytes each, and their gradient in 2 (compiled/programs)
+CHUNK = 0.75e9  # logits of a chunk of the sequence, 4 bytes each, and their gradient in 2 (programs/jax)
 WHOLE = 3.0  # inputs of a layer made whole over the tensor axis: forward's, made again, and their gradient
 
 # Kept free for the runtime, communication buffers and fragmentation, which the bookkeeping does not count.

@@ -36,7 +36,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``-o json`` prints."""
-        from chipwise import __version__
+        from chipwise.version import __version__
 
         head = {"schema": SCHEMA, "chipwise": __version__, "command": self.VERB}
         return {**head, **{key: to_data(value) for key, value in self.record().items()}}

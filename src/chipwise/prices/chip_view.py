@@ -140,11 +140,11 @@ def _peaks(chip: Chip) -> dict[str, float | None]:
 
 
 def _price(price: Price | None) -> str:
-    return "-" if price is None else numbers.price(price.usd_h) + ("*" if price.stale else "")
+    return "-" if price is None else numbers.price(price.usd_per_chip_hour) + ("*" if price.stale else "")
 
 
 def _usd(price: Price | None) -> float | None:
-    return None if price is None else price.usd_h
+    return None if price is None else price.usd_per_chip_hour
 
 
 def _fabric(chip: Chip) -> dict[str, Any]:

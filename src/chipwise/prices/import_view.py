@@ -9,24 +9,24 @@ from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import dollars, plural, price
 from chipwise.present.result import Result
+from chipwise.prices.custom_prices import PRICES, CustomPriceRow
 from chipwise.prices.imported import Imported, LeftOut
-from chipwise.prices.own import PRICES, OwnRow
 
 HEADERS = ("on demand", "spot", "1 year", "3 years")  # of PRICES
 DROP = (0, 0, 3, 2)
 
 
-def _terms(i: int) -> Column[OwnRow]:
+def _terms(i: int) -> Column[CustomPriceRow]:
     """One of PRICES: of an instance-hour in data, of a chip-hour for people."""
 
-    def show(row: OwnRow) -> str:
+    def show(row: CustomPriceRow) -> str:
         usd = row.prices[i]
         return "-" if usd is None else price(usd / row.chips)
 
     return Column(PRICES[i], lambda row: row.prices[i], HEADERS[i], show, drop=DROP[i], help="of an instance-hour")
 
 
-OWN: list[Column[OwnRow]] = [
+OWN: list[Column[CustomPriceRow]] = [
     Column("chip", lambda r: r.chip_id, "chip", words=True),
     Column("cloud", lambda r: r.cloud, "cloud", words=True),
     Column("region", lambda r: r.region, "region", words=True),

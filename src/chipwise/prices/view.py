@@ -28,7 +28,7 @@ def _age(dated: str, today: date) -> int:
 
 def _price(dated: Dated, today: date) -> dict[str, Any]:
     return {
-        "usd_per_chip_hour": dated.usd_h,
+        "usd_per_chip_hour": dated.usd_per_chip_hour,
         "date": dated.date,
         "age_days": _age(dated.date, today),
         "stale": is_stale(dated.date, today),
@@ -58,7 +58,9 @@ def _terms(terms: str, today: date) -> Column[PriceLine]:
         dated = line.on(terms)
         if dated is None:
             return "-"
-        return price(dated.usd_h) + ("+" if dated.own else "") + ("*" if is_stale(dated.date, today) else "")
+        return (
+            price(dated.usd_per_chip_hour) + ("+" if dated.own else "") + ("*" if is_stale(dated.date, today) else "")
+        )
 
     return Column(KEYS[terms], value, HEADERS[terms], show, drop=DROP.get(terms, 0), help="of a chip-hour; null: none")
 

@@ -10,18 +10,17 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load, plain_stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
-from chipwise.catalog.taught import Taught
 from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
 from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
-from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
 from chipwise.serving.requests import Requests
+from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.split import Split
@@ -41,7 +40,6 @@ class ServingTarget:
     chip: Chip
     stack: Stack
     calibration: Calibration
-    taught: Taught
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +133,9 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
     return plain_stack(chip, "serve")
 
 
-def serving_target(
-    workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = ""
-) -> ServingTarget:
+def serving_target(workload: ServingWorkload, chip: Chip, calibration: Calibration, stack: str = "") -> ServingTarget:
     """Where a workload is served, before it is split."""
-    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration, taught)
+    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration)
 
 
 def replica_with_corrections(
@@ -157,7 +153,6 @@ def replica_with_corrections(
         serve.kv_precision,
         at.stack,
         at.calibration,
-        at.taught,
         config,
         load="offline" if offline else "online",
         longest=longest,
@@ -182,7 +177,7 @@ def corrections(at: ServingTarget, split: Split, count: float) -> dict[str, Corr
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
     return {
-        name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
+        name: correction(at.calibration.serving, metric, "scheduled", at.chip.family, here, language)
         for name, metric in metrics.items()
     }
 

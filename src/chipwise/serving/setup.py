@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog import Chip, Stack
-from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
-from chipwise.catalog.taught import Taught
 from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
@@ -43,7 +42,7 @@ class Replica:
     coefficients: Coefficients
     room: KvCacheBudget
     config: EngineConfig
-    factor: float = 1.0  # on every time: what measurements near this one taught
+    factor: float = 1.0  # on every time: by measurements near this one
     typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
@@ -145,7 +144,6 @@ def set_up(
     kv_precision: str,
     stack: Stack,
     calibration: Calibration,
-    taught: Taught,
     config: EngineConfig | None = None,
     release: float | None = None,
     load: str = "online",
@@ -172,7 +170,7 @@ def set_up(
         kv_precision,
         stack,
         made,
-        coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
+        coefficients(calibration.serving.effects, labels(chip, stack, model, precision, release, load)),
         held,
         config,
         slot=longest if own.fixed_slots else 0.0,
@@ -180,7 +178,7 @@ def set_up(
     )
 
 
-def recalibrated(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
+def recalibrated(replica: Replica, calibration: ServingCalibration, release: float | None, load: str) -> Replica:
     """The same replica with the stack's coefficients of another calibration; the times of its kernels stay."""
     named = labels(replica.chip, replica.stack, replica.model, replica.precision, release, load)
-    return replace(replica, coefficients=coefficients(taught.effects, named))
+    return replace(replica, coefficients=coefficients(calibration.effects, named))

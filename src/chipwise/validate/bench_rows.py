@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chipwise.bench.point import DTYPES, KINDS, Point
 from chipwise.errors import InputError
+from chipwise.ops.point import DTYPES, KINDS, Point
 
 COLUMNS = {"kind", "dtype", "seconds"}
 FRAMEWORKS = ("torch", "jax")

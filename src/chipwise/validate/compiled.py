@@ -19,8 +19,8 @@ from chipwise.catalog import Chip
 from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.compiler import Limits, compile_job
 from chipwise.compiled.job import Compiled, Job, Refused, digest
-from chipwise.compiled.schedule import Schedule
-from chipwise.compiled.step import CompiledStep, compiled_step
+from chipwise.compiled.timing.schedule import Schedule
+from chipwise.compiled.timing.step import CompiledStep, compiled_step
 from chipwise.errors import Refusal
 from chipwise.predict.layouts import Layouts
 from chipwise.predict.site import slice_for

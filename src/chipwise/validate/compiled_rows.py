@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.compiled.job import Job
-from chipwise.compiled.reference import KEPT, Recompute, training_job
+from chipwise.compiled.reference import training_job
 from chipwise.errors import Refusal
 from chipwise.predict.site import slice_for
+from chipwise.programs.program import KEPT, Recompute
 from chipwise.validate.training_rows import TrainingRow
 
 # MaxText's names of saved tensors, as its tables write them

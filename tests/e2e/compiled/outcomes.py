@@ -11,9 +11,9 @@ from pathlib import Path
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Job, Spec, outcome_as_json
-from chipwise.compiled.seen import Seen
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.worker import outcome_of
+from chipwise.compiled.worker.source_tracker import SourceTracker
+from chipwise.compiled.worker.worker import outcome_of
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(240, exit=True)  # says where, should a compiler ever hang
@@ -23,5 +23,5 @@ if __name__ == "__main__":
         job = Job(spec, target_of(parse(case["on"])), case["options"], case["mesh"])
         print(label, file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            results[label] = outcome_as_json(outcome_of(job, Path(folder), Seen(), lambda stage: None))
+            results[label] = outcome_as_json(outcome_of(job, Path(folder), SourceTracker(), lambda stage: None))
     Path(sys.argv[2]).write_text(json.dumps(results))

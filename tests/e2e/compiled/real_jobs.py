@@ -8,8 +8,8 @@ from pathlib import Path
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Job, Spec, outcome_from_json
-from chipwise.compiled.process import worker_environment
 from chipwise.compiled.targets import target_of
+from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
 HERE = Path(__file__).parent

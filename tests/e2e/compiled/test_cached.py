@@ -8,10 +8,10 @@ import sys
 import pytest
 from real_jobs import HERE, job
 
-from chipwise.compiled import keys
 from chipwise.compiled.cache import MODULE, RESULT, Cache
 from chipwise.compiled.compiler import compile_job, kept_job, module_text
 from chipwise.compiled.job import Compiled, Refused
+from chipwise.compiled.worker import keys
 
 pytestmark = pytest.mark.compiler("tpu")
 PROGRAM = """

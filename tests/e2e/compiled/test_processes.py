@@ -13,7 +13,7 @@ from real_jobs import HERE, job
 from chipwise.compiled.cache import Cache
 from chipwise.compiled.compiler import WAITING, compile_job
 from chipwise.compiled.job import Compiled
-from chipwise.compiled.process import Limits
+from chipwise.compiled.worker.process import Limits
 from patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.compiler("tpu")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.compiled.process import worker_environment
+from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
 CASES = Path(__file__).parent / "cases"
@@ -189,7 +189,7 @@ from jax import export
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from chipwise.catalog.names import parse
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.worker import topology_devices
+from chipwise.compiled.worker.worker import topology_devices
 import numpy as np
 
 folder = Path(sys.argv[1])
@@ -373,5 +373,5 @@ def test_the_gpu_compiler_itself_never_refuses_for_memory(cards):
 
 
 def test_naming_programs_imports_no_framework():
-    code = "import sys, chipwise.compiled.programs, chipwise.compiled.gpu; print(*sys.modules)"
+    code = "import sys, chipwise.compiled.loaders, chipwise.compiled.gpu; print(*sys.modules)"
     assert not {"jax", "torch", "torchax", "jaxlib"} & set(python("-c", code).split())

@@ -16,8 +16,8 @@ from reference_models import CHIPS, QUICK, SERVED, TRAINED, jobs
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Compiled
-from chipwise.compiled.process import worker_environment
 from chipwise.compiled.reference import serving_job
+from chipwise.compiled.worker.process import worker_environment
 from chipwise.errors import InputError, Refusal
 from chipwise.workload.presets import preset
 from patience import PATIENCE_S

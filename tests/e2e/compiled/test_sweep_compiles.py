@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from chipwise.calibrate.tpu_rows import FILE, read_rows
-from chipwise.compiled.process import worker_environment
+from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
 

@@ -13,7 +13,7 @@ from real_jobs import HERE, job
 from chipwise.compiled.cache import Cache
 from chipwise.compiled.compiler import compile_job, module_text
 from chipwise.compiled.job import Compiled, Refused
-from chipwise.compiled.process import worker_environment
+from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from chipwise.catalog import load
 from chipwise.catalog.names import parse
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.worker import topology_devices
+from chipwise.compiled.worker.worker import topology_devices
 
 if __name__ == "__main__":
     found = {}

@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.compiled import cache as cache_module
 from chipwise.compiled.cache import MODULE, RESULT, Cache, default_cache
-from chipwise.compiled.keys import Sources
+from chipwise.compiled.worker.keys import Sources
 from chipwise.errors import BrokenFile, InputError
 
 

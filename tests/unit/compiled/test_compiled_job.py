@@ -7,11 +7,11 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.names import parse
-from chipwise.compiled import versions
 from chipwise.compiled.job import Compiled, Job, Refused, Spec, outcome_as_json, outcome_from_json
-from chipwise.compiled.keys import Sources, entry_key, file_hash, known_sources, request_key
-from chipwise.compiled.process import Ended, Limits, worker_environment
 from chipwise.compiled.targets import Target, target_of, topology_arguments
+from chipwise.compiled.worker import versions
+from chipwise.compiled.worker.keys import Sources, entry_key, file_hash, known_sources, request_key
+from chipwise.compiled.worker.process import Ended, Limits, worker_environment
 from chipwise.errors import InputError, MissingCompiler
 
 JOB = Job(Spec("function", "m:f", {"folder": "."}), target_of(parse("v5e:4")), {"xla_tpu_x": "1"}, {"data": 4})
@@ -137,7 +137,7 @@ def test_limits_have_defaults_and_can_be_off():
 
 
 def test_a_worker_killed_from_outside_is_told_as_such():
-    from chipwise.compiled import diagnose
+    from chipwise.compiled.worker import diagnose
 
     refused = diagnose.ended(Ended(-9, "compiling", 12.3, 10, "", ""), Limits())
     assert (refused.stage, "out of memory" in refused.reason) == ("limit", True)

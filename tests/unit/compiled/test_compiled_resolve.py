@@ -2,7 +2,7 @@
 
 import pytest
 
-from chipwise.compiled.resolve import makes_torch, program_spec
+from chipwise.compiled.check.resolve import makes_torch, program_spec
 from chipwise.errors import BrokenFile, InputError
 
 

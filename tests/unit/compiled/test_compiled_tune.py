@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog import parse
-from chipwise.compiled.check import Memory, Question, Row
+from chipwise.compiled.check.check import Memory, Question, Row
+from chipwise.compiled.check.tune import choice_alternatives, option_alternatives, tune
 from chipwise.compiled.job import Compiled, Job, Refused, Spec
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.tune import choice_alternatives, option_alternatives, tune
 from chipwise.predict.estimate import Estimate
 
 ACC = parse("v5e:4")

@@ -7,8 +7,8 @@ import json
 import pytest
 from hlo_samples import NAMES, module
 
-from chipwise.compiled.extract import extract
-from chipwise.compiled.schedule import Loop, Op, Schedule
+from chipwise.compiled.timing.extract import extract
+from chipwise.compiled.timing.schedule import Loop, Op, Schedule
 
 
 def flops(name: str) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.compiled import versions
+from chipwise.compiled.worker import versions
 from chipwise.errors import InputError
 from chipwise.route.estimates import estimator
 from chipwise.route.job import Job

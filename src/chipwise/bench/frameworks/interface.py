@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from chipwise.bench.point import Point
 from chipwise.errors import ChipwiseError
+from chipwise.ops.point import Point
 
 GRADIENT_SLACK = 2.0  # gradients add up what each layer rounds, forward and backward
 

@@ -25,8 +25,8 @@ from chipwise.bench.frameworks.jax_common import (
     require_tf32,
     sets_for,
 )
-from chipwise.bench.point import Point
-from chipwise.bench.work import WIDTH
+from chipwise.ops.point import Point
+from chipwise.ops.work import WIDTH
 
 Built = TypeVar("Built")
 Implementation = Literal["cudnn", "xla"]

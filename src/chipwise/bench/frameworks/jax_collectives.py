@@ -23,8 +23,8 @@ from chipwise.bench.frameworks.jax_common import (
     relative_error,
     sets_for,
 )
-from chipwise.bench.point import Point
-from chipwise.bench.work import WIDTH
+from chipwise.ops.point import Point
+from chipwise.ops.work import WIDTH
 
 _AXIS = "devices"
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from chipwise.bench.frameworks.interface import Case, Device, Unsupported
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
 
 Array = jax.Array
 ARRAY_DTYPE = {"fp32": jnp.float32, "tf32": jnp.float32, "bf16": jnp.bfloat16, "fp16": jnp.float16, "int8": jnp.int8}

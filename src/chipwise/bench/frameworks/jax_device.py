@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.bench.frameworks.interface import Case, Device, Framework, OutOfMemory
 from chipwise.bench.frameworks.jax_probe import installed, memory_stats, probe, runtime_version
-from chipwise.bench.point import KINDS, Point
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import KINDS, Point
 
 if TYPE_CHECKING:
     from chipwise.bench.frameworks.jax_common import Context
@@ -40,13 +40,13 @@ _BUILDERS: Mapping[str, tuple[str, str]] = {
     "adamw": ("jax_kernels", "build_adamw"),
     "sdpa_fwd": ("jax_attention", "build_sdpa"),
     "sdpa_fwdbwd": ("jax_attention", "build_sdpa"),
-    "train": ("jax_models", "build_train"),
-    "prefill": ("jax_models", "build_prefill"),
-    "decode": ("jax_models", "build_decode"),
-    "resnet50_train": ("jax_vision", "build_resnet50"),
-    "resnet50_infer": ("jax_vision", "build_resnet50"),
-    "vit_train": ("jax_vit", "build_vit"),
-    "vit_infer": ("jax_vit", "build_vit"),
+    "train": ("jax_models", "build_training"),
+    "prefill": ("jax_models", "build_inference"),
+    "decode": ("jax_models", "build_inference"),
+    "resnet50_train": ("jax_models", "build_training"),
+    "resnet50_infer": ("jax_models", "build_inference"),
+    "vit_train": ("jax_models", "build_training"),
+    "vit_infer": ("jax_models", "build_inference"),
     "all_reduce": ("jax_collectives", "build_collective"),
     "all_gather": ("jax_collectives", "build_collective"),
     "reduce_scatter": ("jax_collectives", "build_collective"),

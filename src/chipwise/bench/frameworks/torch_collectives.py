@@ -20,8 +20,8 @@ import torch.distributed as dist
 
 from chipwise.bench.frameworks.interface import Case, Device, Unsupported
 from chipwise.bench.frameworks.torch_kernels import CHECKED_BYTES, DTYPES
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
 
 UNIT = 8  # collectives told at once, so that the telling doesn't count
 WAIT = timedelta(seconds=60)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.bench.frameworks.interface import Case, Device, Framework, Unsupported
-from chipwise.bench.point import Point
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.ops.point import Point
 
 # The module that builds each kind; imported when the first point of it is
 _BUILDERS = {

@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 
 from chipwise.bench.frameworks.interface import Case, Device, Unsupported
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CHECKED_FLOPS, CHECKED_BYTES = 2e9, 2**24  # larger work is not computed again in float64

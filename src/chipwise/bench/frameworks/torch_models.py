@@ -9,10 +9,10 @@ import torch
 from torch.nn import functional as F
 
 from chipwise.bench.frameworks.interface import GRADIENT_SLACK, Case, Device, Unsupported
-from chipwise.bench.frameworks.torch_decoder import Cache, Decoder, Shape, rotary, weights_at_random
 from chipwise.bench.frameworks.torch_kernels import DTYPES, captured, distance, tf32
-from chipwise.bench.point import Point
-from chipwise.bench.work import work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import work_of
+from chipwise.programs.torch.decoder import Cache, Decoder, Shape, rotary, weights_at_random
 
 BATCHES = 4  # different batches that training takes in turn
 CHECKED_PARAMS = 2_000_000  # larger models are not computed again in float64

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from chipwise.bench.frameworks.interface import Case, Device, Unsupported
 from chipwise.bench.frameworks.torch_kernels import DTYPES, tf32
 from chipwise.bench.frameworks.torch_models import BATCHES, compiled
-from chipwise.bench.point import Point
-from chipwise.bench.work import CLASSES, IMAGE, patch_side, work_of
+from chipwise.ops.point import Point
+from chipwise.ops.work import CLASSES, IMAGE, patch_side, work_of
 
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # width, blocks, stride (arXiv 1512.03385)
 

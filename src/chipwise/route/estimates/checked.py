@@ -8,12 +8,12 @@ from pathlib import Path
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
-from chipwise.compiled.check import Question, Row, row_of
+from chipwise.compiled.check.check import Question, Row, row_of
+from chipwise.compiled.check.resolve import program_spec
 from chipwise.compiled.compiler import compile_job, kept_job
 from chipwise.compiled.job import Compiled, Job, Option, Refused, Spec
 from chipwise.compiled.prediction import compiled_prediction
 from chipwise.compiled.reference import training_job
-from chipwise.compiled.resolve import program_spec
 from chipwise.compiled.targets import target_of
 from chipwise.errors import DoesNotFit, InputError, MissingCompiler, Refusal
 from chipwise.predict.estimate import Estimate

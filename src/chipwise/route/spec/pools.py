@@ -10,7 +10,8 @@ from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Titl
 from chipwise.workload.fields import FilePath, Label, Strict, number_of
 
 BackendName = Literal["local", "slurm", "ray", "kubernetes"]
-Shape = Annotated[str, Field(strict=True, pattern=r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$")]
+SHAPE = r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$"
+Shape = Annotated[str, Field(strict=True, pattern=SHAPE)]
 
 
 def _price(value: object) -> float:

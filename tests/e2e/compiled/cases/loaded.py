@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from chipwise.catalog.names import parse
-from chipwise.compiled import programs
+from chipwise.compiled import loaders
 from chipwise.compiled.gpu import compiled_with, options, speed_of_light
 from chipwise.compiled.job import Spec
 from chipwise.compiled.targets import target_of
-from chipwise.compiled.worker import topology_devices
+from chipwise.compiled.worker.worker import topology_devices
 
 
 def answer(case):
@@ -20,7 +20,7 @@ def answer(case):
 
     target = target_of(parse(case.get("on", "v5e:2x2")))
     spec = Spec(case["kind"], case["name"], case.get("data", {}))
-    program = programs.load(spec, topology_devices(target), case.get("axes", {}))
+    program = loaders.load(spec, topology_devices(target), case.get("axes", {}))
     leaves = jax.tree.leaves(program.args)
     found = {
         "shapes": [list(leaf.shape) for leaf in leaves],

@@ -25,13 +25,13 @@ import numpy as np
 import reference_models as models
 from jax.sharding import Mesh, PartitionSpec
 
-from chipwise.compiled.programs import layers, quantised, resnet, transformer
-from chipwise.compiled.programs.collectives import AXES, Grid
-from chipwise.compiled.programs.serve import Serving, serving_step
-from chipwise.compiled.programs.weights import segments
-from chipwise.compiled.programs.workload import load_workload
-from chipwise.compiled.reference import RECOMPUTE
+from chipwise.compiled.loaders.workload import load_workload
 from chipwise.ops.table import build as op_table
+from chipwise.programs.jax import layers, quantised, resnet, transformer
+from chipwise.programs.jax.collectives import AXES, Grid
+from chipwise.programs.jax.serve import Serving, serving_step
+from chipwise.programs.jax.weights import segments
+from chipwise.programs.program import RECOMPUTE, Execution
 from chipwise.workload.build import build_model
 from chipwise.workload.model import Train
 from chipwise.workload.params import count
@@ -72,9 +72,10 @@ def program(fields, sizes=ALONE, recompute="none", accumulate=1, optimizer="sgd"
     model = build_model(fields)
     train = Train(SAMPLES, TOKENS, precision="fp32", optimizer=optimizer)
     micro = SAMPLES // (prod(sizes[:3]) * accumulate)
+    execution = Execution(micro, RECOMPUTE[recompute], accumulate, "cpu")
     if model.family == "cnn":
-        return resnet.training_step(model, train, mesh(sizes), micro, RECOMPUTE[recompute], accumulate, **more)
-    return transformer.training_step(model, train, mesh(sizes), micro, RECOMPUTE[recompute], accumulate, "cpu")
+        return resnet.training_step(model, train, mesh(sizes), execution, **more)
+    return transformer.training_step(model, train, mesh(sizes), execution)
 
 
 def stepped(made, fields, steps=1):
@@ -220,7 +221,7 @@ def experts(even):
 def resnet_flops():
     """FLOPs of the lowered step of ResNet-50 against three forward passes; the stem needs no gradient of its input."""
     model, images = preset("resnet-50"), 2
-    made = resnet.training_step(model, Train(images, 1, optimizer="sgd"), mesh(ALONE), images, RECOMPUTE["none"])
+    made = resnet.training_step(model, Train(images, 1, optimizer="sgd"), mesh(ALONE), Execution(images))
     table = op_table(model, 1)
     stem = sum(2 * m.rows * m.n * m.k * m.count for m in table.matmuls if m.place == "stem")
     state, loss = jax.eval_shape(made.fn, *made.args)
@@ -246,9 +247,8 @@ def state_bytes():
         if model.family == "dit":
             continue
         step = resnet.training_step if model.family == "cnn" else transformer.training_step
-        state = step(model, Train(8, min(model.learned_positions or 512, 512)), mesh(ALONE), 8, RECOMPUTE["none"]).args[
-            0
-        ]
+        train = Train(8, min(model.learned_positions or 512, 512))
+        state = step(model, train, mesh(ALONE), Execution(8)).args[0]
         out[name] = held((state["weights"], state["moments"])) / (12 * count(model).main)
     return out
 
@@ -257,7 +257,7 @@ def split_state_bytes():
     """The same of a device of eight, over an eighth of it."""
     out = {}
     for name, sizes in (("llama-3.1-8b", (1, 4, 1, 2)), ("mixtral-8x7b", (1, 2, 2, 2)), ("deepseek-v3", (1, 2, 4, 1))):
-        made = transformer.training_step(preset(name), Train(8, 512), mesh(sizes), 1, RECOMPUTE["full"])
+        made = transformer.training_step(preset(name), Train(8, 512), mesh(sizes), Execution(1, RECOMPUTE["full"]))
         out[name] = held(made.args[0]) / (12 * count(preset(name)).main / 8)
     return out
 

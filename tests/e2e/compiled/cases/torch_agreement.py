@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import torch
 import torch.nn.functional as F
 
-from chipwise.compiled.programs.torch_graph import converted
+from chipwise.compiled.loaders.torch_graph import converted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "examples" / "programs"))
 import torch_cnn

@@ -1,0 +1,1 @@
+"""Reference programs in JAX: transformers, their serving, ResNets, on any mesh of devices."""

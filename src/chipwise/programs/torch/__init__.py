@@ -1,0 +1,1 @@
+"""Reference programs in PyTorch: decoders, vision transformers, ResNet-50."""
