@@ -35,6 +35,7 @@ def test_every_face_shows_a_result(name, capsys):
     assert len(rows) == len(result.flat_rows()) and list(rows[0]) == list(result.flat_rows()[0])
     assert all(list(row) == list(rows[0]) for row in rows)
     assert list(result.to_pandas().columns) == list(rows[0])
+    assert result._repr_mimebundle_() == {"text/plain": str(result), "text/html": result._repr_html_()}
     assert "<table" in result._repr_html_() and str(result).count("\n") > 3
 
 

@@ -58,3 +58,7 @@ class Result:
         from chipwise.present.html import document
 
         return document(self.blocks())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What IPython shows: the text and the tables, not every field of every object inside as `repr` does."""
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
