@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from chipwise.serving.limits import ROUTERS
 from chipwise.serving.requests import Requests, given
-from chipwise.serving.simulate import ROUTERS, Fleet, Prefill
+from chipwise.serving.simulate import Fleet, Prefill
 from chipwise.serving.step_times import Knobs, StepTimeTable
 
 TICK = 1 / 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
+from chipwise.present.numbers import plural
 from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
 from chipwise.serving.learnt import point
+from chipwise.serving.limits import DEFAULT_ROUTER
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
@@ -67,6 +70,13 @@ class Service:
         """All chips, in their most cubic slice where they are TPUs."""
         return slice_for(self.target.chip, self.chips)
 
+    def __str__(self) -> str:
+        split = self.replica.split
+        if self.prefill is not None:
+            prefill = plural(self.prefill_replicas, "replica")
+            return f"{prefill} for prefill and {self.replicas:,} for decode, each of {split}"
+        return f"{plural(self.replicas, 'replica')} of {split}"
+
     def fleet(self) -> Fleet:
         """What is simulated."""
         r = self.replica
@@ -114,8 +124,14 @@ class Service:
         serve = self.target.workload.serve
         return max(serve.input.mean + serve.output.mean, 1.0)
 
+    @property
+    def cache_sequences(self) -> float | None:
+        """Sequences of mean length that the KV cache of a replica holds; None: it keeps none."""
+        budget = self.replica.room
+        return budget.sequences(self.mean_tokens) if budget.caches else None
+
     def blocks(self, r: Replica) -> int:
-        """Blocks of a replica's cache, by sequences of mean length."""
+        """Blocks of a replica's KV cache, by sequences of mean length."""
         return r.room.blocks(r.knobs.block, self.mean_tokens)
 
 
@@ -144,21 +160,21 @@ def serving_target(
 
 
 def replica_with_corrections(
-    at: ServingTarget, split: Split, knobs: Knobs | None = None
+    target: ServingTarget, split: Split, knobs: Knobs | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
-    w, serve = at.workload, at.workload.serve
+    w, serve = target.workload, target.workload.serve
     longest = serve.input.most + serve.output.most
     offline = serve.arrival.kind == "offline"
     made = set_up(
         w.model,
-        at.chip,
+        target.chip,
         split,
         serve.precision,
         serve.kv_precision,
-        at.stack,
-        at.calibration,
-        at.taught,
+        target.stack,
+        target.calibration,
+        target.taught,
         knobs,
         load="offline" if offline else "online",
         longest=longest,
@@ -166,46 +182,46 @@ def replica_with_corrections(
     )
     if made.room.sequences(longest) < 1:
         raise DoesNotFit(
-            f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
+            f"the cache of {split.chips} {target.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
             f"request needs {longest:,.0f}",
             "more chips per replica, a smaller cache precision or shorter requests would do",
         )
-    found = corrections(at, split, OFFLINE if offline else USUAL)
+    found = corrections(target, split, OFFLINE if offline else USUAL)
     return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
 
 
-def corrections(at: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
+def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
     """What published rows say of a replica with so many sequences at once; an offline job has one answer to all."""
-    serve, model = at.workload.serve, at.workload.model
+    serve, model = target.workload.serve, target.workload.model
     offline = serve.arrival.kind == "offline"
     near = Load("offline" if offline else "closed", count, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
-    here = point(model, at.chip, split, at.stack, serve.precision, near)
+    here = point(model, target.chip, split, target.stack, serve.precision, near)
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
     return {
-        name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
+        name: correction(target.taught, metric, "scheduled", target.chip.family, here, language)
         for name, metric in metrics.items()
     }
 
 
 def service(
-    at: ServingTarget,
+    target: ServingTarget,
     split: Split,
     replicas: int = 1,
-    router: str = "least_loaded",
+    router: str = DEFAULT_ROUTER,
     knobs: Knobs | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
     """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = replica_with_corrections(at, split, knobs)
+    made, found = replica_with_corrections(target, split, knobs)
     if disaggregate is None:
-        return Service(at, made, replicas, router, found)
+        return Service(target, made, replicas, router, found)
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
-    if at.workload.model.family != "decoder":
+    if target.workload.model.family != "decoder":
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
-    return Service(at, made, decoding, router, found, made, prompts)
+    return Service(target, made, decoding, router, found, made, prompts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,10 +238,27 @@ class Served:
     token_rate: Estimate
     request_rate: Estimate
 
+    @property
+    def offline(self) -> bool:
+        """Whether all requests were there from the start: a job, not a stream."""
+        return self.simulation.requests.kind == "offline"
+
+    @property
+    def duration(self) -> Estimate:
+        """Seconds that all requests of an offline job take."""
+        count = self.service.target.workload.serve.requests or len(self.simulation.requests)
+        return self.request_rate.inverted(count)
+
+    @property
+    def user_rate(self) -> float:
+        """Output that one user sees, 1/s: of tokens, or of whole answers where a model gives them in one pass."""
+        seconds = self.tpot.mean.value if self.tpot else self.e2e.mean.value
+        return 1 / seconds if seconds > 0 else inf
+
 
 def settled(of: Service, served: Served) -> Service:
     """The service with what published rows say at the number of sequences that a run had at once."""
-    if served.simulation.requests.kind == "offline":
+    if served.offline:
         return of
     found = corrections(of.target, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
     change = found["tpot"].factor / of.corrections["tpot"].factor

@@ -14,6 +14,7 @@ from chipwise.catalog.taught import Taught
 from chipwise.errors import NoLayout
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
+from chipwise.serving.limits import LARGEST
 from chipwise.serving.memory import KvCacheBudget, room
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import Knobs, StepTimeTable
@@ -26,7 +27,6 @@ CAPTURED = 512.0  # tokens up to which replicas replay captured graphs (vLLM and
 SMALL, LARGE = 7.0, 10.0  # log2 of tokens between which a batch turns from decoding's size to a prompt's
 MOVED = 512.0  # tokens beyond which moving them to experts is part of a prompt's work
 XQA_EIGHT, XQA_ALL = 2024.1, 2024.4  # TensorRT-LLM v0.8 and v0.10, in years
-LARGEST = 16_384  # tokens of an iteration there are times for
 GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 14.01, 0.25)])))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import DoesNotFit, InputError
+from chipwise.serving.limits import DEFAULT_ROUTER, ROUTERS
 from chipwise.serving.requests import Requests, draw
 from chipwise.serving.step_times import Knobs, StepTimeTable
 from chipwise.workload.serve import Serve
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-ROUTERS = ("round_robin", "least_loaded", "prefix")  # the scheduler has them by number
 WARM_UP = 0.1  # share of the requests that find a system still filling
 SECTIONS = 20  # of what follows, for the intervals
 
@@ -49,7 +49,7 @@ class Fleet:
     kv_blocks: int  # of a replica
     knobs: Knobs = field(default_factory=Knobs)
     replicas: int = 1
-    router: str = "least_loaded"
+    router: str = DEFAULT_ROUTER
     prefill: Prefill | None = None
     # by tokens in an iteration, beside `pace.tokens_s`: share of the way from idle to busy watts; None: all of it
     use: Array | None = None
@@ -173,7 +173,7 @@ def _check_pool(name: str, pool: Fleet | Prefill, knobs: Knobs, tokens: int) -> 
         raise InputError(f"{name}s", pool.replicas, "at least 1")
     least = min(knobs.most_sequences, knobs.most_tokens, knobs.block)
     if least < 1:
-        raise InputError("knobs", least, "at least one sequence, one token in an iteration and one in a block")
+        raise InputError("settings", least, "at least one sequence, one token in an iteration and one in a block")
     table = pool.pace.tokens_s
     if len(table) < 2 or not np.all(np.isfinite(table[1:])) or not np.all(table[1:] > 0):
         raise InputError("pace.tokens_s", f"{len(table)} times", "seconds above 0 for 1 token and more")

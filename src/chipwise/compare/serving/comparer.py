@@ -100,12 +100,12 @@ class ServingComparer:
             self.workload, chip, self.knowledge.calibration, self.knowledge.serving, self.workload.serve.stack
         )
 
-    def requests(self, at: ServingTarget) -> Requests:
+    def requests(self, target: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
-        return capacity.trial_requests(at, self.knowledge.seed, count)
+        return capacity.trial_requests(target, self.knowledge.seed, count)
 
     def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
         """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""

@@ -34,9 +34,9 @@ class OutOfReach(Refusal):
         self.times = times
 
     @classmethod
-    def on(cls, at: ServingTarget, found: Sequence[Capacity]) -> OutOfReach:
+    def on(cls, target: ServingTarget, found: Sequence[Capacity]) -> OutOfReach:
         """The refusal of a chip whose splits were all tried."""
-        said = capacity.impossible(at, found)
+        said = capacity.impossible(target, found)
         times = (
             max(k.seconds / k.bound.seconds for k in c.served.measures.slo_checks)
             for c in found
@@ -45,7 +45,7 @@ class OutOfReach(Refusal):
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
-def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
+def replicas(target: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
     """One replica of every split, with the largest load it carries; a `Refusal` where none can be.
 
     `narrow`: coarse, without the widest where wider ones carry ever less a chip.
@@ -53,12 +53,14 @@ def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capac
     found: list[Capacity] = []
     why: list[Refusal] = []
     alike: dict[tuple[bool, bool], list[Capacity]] = {}  # ways to split, each from narrow to wide
-    for split in capacity.splits(at.workload.model, capacity.WIDEST, domain(slice_for(at.chip, capacity.WIDEST))):
+    for split in capacity.splits(
+        target.workload.model, capacity.WIDEST, domain(slice_for(target.chip, capacity.WIDEST))
+    ):
         before = alike.setdefault((split.ep > 1, split.dp > 1), [])
         if narrow and _falls(before):
             continue
         try:
-            of = service(at, split)
+            of = service(target, split)
         except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
             why.append(refusal)
             continue
@@ -68,7 +70,7 @@ def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capac
     if not found:
         raise why[-1]
     if not any(c.load.value > 0 for c in found):
-        raise OutOfReach.on(at, found)
+        raise OutOfReach.on(target, found)
     return tuple(found)
 
 
