@@ -172,7 +172,7 @@ def _needed(c: ServingCapacity) -> str:
 
 def _best(best: Capacity) -> Table:
     of = best.service
-    cache = f", {best.served.measures.kv_use:.0%} of the KV cache in use" if of.replica.room.caches else ""
+    cache = f", {best.served.measures.kv_use:.0%} of the KV cache in use" if of.replica.kv_cache.caches else ""
     return bare_table(
         "The best",
         {

@@ -297,5 +297,5 @@ def _joules(run: Simulation, seconds: float) -> float:
 
 
 def _pool_joules(pool: Fleet | Prefill, used_s: float, seconds: float) -> float:
-    pace = pool.pace
-    return pace.watts_idle * seconds * pool.replicas + (pace.watts_busy - pace.watts_idle) * used_s
+    step_times = pool.step_times
+    return step_times.watts_idle * seconds * pool.replicas + (step_times.watts_busy - step_times.watts_idle) * used_s

@@ -27,6 +27,7 @@ from chipwise.serving.memory import cache_bytes
 from chipwise.serving.requests import Requests
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import Knobs
 from chipwise.workload.serve import Bound, ServingWorkload
@@ -83,8 +84,8 @@ class Service:
         apart = None
         if self.prefill is not None:
             p = self.prefill
-            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
-        return Fleet(r.pace(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
+            apart = Prefill(p.step_times(), self.blocks(p), self.prefill_replicas, p.knobs, *self._transfer())
+        return Fleet(r.step_times(), self.blocks(r), r.knobs, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
         """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
@@ -127,12 +128,12 @@ class Service:
     @property
     def cache_sequences(self) -> float | None:
         """Sequences of mean length that the KV cache of a replica holds; None: it keeps none."""
-        budget = self.replica.room
+        budget = self.replica.kv_cache
         return budget.sequences(self.mean_tokens) if budget.caches else None
 
     def blocks(self, r: Replica) -> int:
         """Blocks of a replica's KV cache, by sequences of mean length."""
-        return r.room.blocks(r.knobs.block, self.mean_tokens)
+        return r.kv_cache.blocks(r.knobs.block, self.mean_tokens)
 
 
 def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
@@ -163,31 +164,29 @@ def replica_with_corrections(
     target: ServingTarget, split: Split, knobs: Knobs | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
-    w, serve = target.workload, target.workload.serve
+    serve = target.workload.serve
     longest = serve.input.most + serve.output.most
     offline = serve.arrival.kind == "offline"
-    made = set_up(
-        w.model,
+    spec = ReplicaSpec(
+        target.workload.model,
         target.chip,
         split,
         serve.precision,
         serve.kv_precision,
         target.stack,
-        target.calibration,
-        target.taught,
-        knobs,
         load="offline" if offline else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
     )
-    if made.room.sequences(longest) < 1:
+    replica = set_up(spec, target.calibration, target.taught, knobs)
+    if replica.kv_cache.sequences(longest) < 1:
         raise DoesNotFit(
-            f"the cache of {split.chips} {target.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
-            f"request needs {longest:,.0f}",
+            f"the KV cache of {split.chips} {target.chip.id} holds {replica.kv_cache.tokens(longest):,.0f} tokens, the "
+            f"longest request needs {longest:,.0f}",
             "more chips per replica, a smaller cache precision or shorter requests would do",
         )
-    found = corrections(target, split, OFFLINE if offline else USUAL)
-    return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
+    near = corrections(target, split, OFFLINE if offline else USUAL)
+    return replace(replica, factor=near["tpot"].factor, passes=serve.passes), near
 
 
 def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
@@ -212,16 +211,16 @@ def service(
     knobs: Knobs | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
-    """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = replica_with_corrections(target, split, knobs)
+    """Replicas behind a router; `disaggregate` gives so many of them to prefill and the others to decode."""
+    replica, near = replica_with_corrections(target, split, knobs)
     if disaggregate is None:
-        return Service(target, made, replicas, router, found)
+        return Service(target, replica, replicas, router, near)
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
     if target.workload.model.family != "decoder":
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
-    return Service(target, made, decoding, router, found, made, prompts)
+    return Service(target, replica, decoding, router, near, replica, prompts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

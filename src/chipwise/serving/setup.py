@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,8 @@ from chipwise.errors import NoLayout
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.limits import LARGEST
-from chipwise.serving.memory import KvCacheBudget, room
+from chipwise.serving.memory import KvCacheBudget, kv_cache_budget
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import Knobs, StepTimeTable
 from chipwise.serving.steps import Parts, parts
@@ -34,22 +34,46 @@ GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 1
 class Replica:
     """A model on the chips of one replica under a stack."""
 
-    model: Model
-    chip: Chip
-    split: Split
-    precision: str
-    kv_precision: str
-    stack: Stack
+    spec: ReplicaSpec
     parts: Parts
     coefficients: Coefficients
-    room: KvCacheBudget
+    kv_cache: KvCacheBudget
     knobs: Knobs
     factor: float = 1.0  # on every time: what measurements near this one taught
-    typical: float = inf  # tokens of context that sequences have on average
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
 
-    def pace(self) -> StepTimeTable:
+    @property
+    def model(self) -> Model:
+        """What is served."""
+        return self.spec.model
+
+    @property
+    def chip(self) -> Chip:
+        """The kind of its chips."""
+        return self.spec.chip
+
+    @property
+    def split(self) -> Split:
+        """How it is split over them."""
+        return self.spec.split
+
+    @property
+    def precision(self) -> str:
+        """Of its weights."""
+        return self.spec.precision
+
+    @property
+    def kv_precision(self) -> str:
+        """Of its KV cache."""
+        return self.spec.kv_precision
+
+    @property
+    def stack(self) -> Stack:
+        """The software."""
+        return self.spec.stack
+
+    def step_times(self) -> StepTimeTable:
         """Seconds of its iterations."""
         c, p = self.coefficients, self.parts
         scale = self.factor * self.passes
@@ -138,48 +162,33 @@ def check_split(model: Model, split: Split) -> None:
             raise NoLayout(f"ep({split.ep}) does not divide tp({split.tp}) x dp({split.dp})", "choose a divisor")
 
 
-def set_up(
-    model: Model,
-    chip: Chip,
-    split: Split,
-    precision: str,
-    kv_precision: str,
-    stack: Stack,
-    calibration: Calibration,
-    taught: Taught,
-    knobs: Knobs | None = None,
-    release: float | None = None,
-    load: str = "online",
-    longest: float = 0.0,
-    typical: float = inf,
-) -> Replica:
-    """A replica; a `Refusal` where the split is not legal or nothing fits.
-
-    `longest` is the longest request, `typical` the mean context, in tokens.
-    """
-    check_split(model, split)
-    knobs = knobs or knobs_of(stack)
-    held = room(model, chip, split, precision, kv_precision, knobs.most_tokens, stack.id in OF_FREE)
-    made = parts(
-        model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release), typical
-    )
+def set_up(spec: ReplicaSpec, calibration: Calibration, taught: Taught, knobs: Knobs | None = None) -> Replica:
+    """A replica with its stack's own settings or these; a `Refusal` where the split is not legal or nothing fits."""
+    check_split(spec.model, spec.split)
+    knobs = knobs or knobs_of(spec.stack)
     return Replica(
-        model,
-        chip,
-        split,
-        precision,
-        kv_precision,
-        stack,
-        made,
-        coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
-        held,
+        spec,
+        parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release)),
+        _coefficients(spec, taught),
+        kv_cache_budget(
+            spec.model,
+            spec.chip,
+            spec.split,
+            spec.precision,
+            spec.kv_precision,
+            knobs.most_tokens,
+            spec.stack.id in OF_FREE,
+        ),
         knobs,
-        slot=longest if stack.id in STATIC else 0.0,
-        typical=typical,
+        slot=spec.longest if spec.stack.id in STATIC else 0.0,
     )
 
 
-def recalibrated(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
+def recalibrated(replica: Replica, taught: Taught) -> Replica:
     """The same replica with the stack's coefficients of another calibration; the times of its kernels stay."""
-    named = labels(replica.chip, replica.stack, replica.model, replica.precision, release, load)
-    return replace(replica, coefficients=coefficients(taught.effects, named))
+    return replace(replica, coefficients=_coefficients(replica.spec, taught))
+
+
+def _coefficients(spec: ReplicaSpec, taught: Taught) -> Coefficients:
+    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, spec.load)
+    return coefficients(taught.effects, named)

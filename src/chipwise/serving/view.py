@@ -96,10 +96,10 @@ def service_record(of: Service) -> dict[str, Any]:
         "router": of.router,
         "stack": of.target.stack.id,
         "settings": settings_record(replica.knobs),
-        "cache_blocks": of.blocks(replica) if replica.room.caches else None,
+        "cache_blocks": of.blocks(replica) if replica.kv_cache.caches else None,
         "cache_sequences": of.cache_sequences,
-        "cache_bytes_per_token": replica.room.per_token,
-        "weights_bytes": replica.room.weights,
+        "cache_bytes_per_token": replica.kv_cache.per_token,
+        "weights_bytes": replica.kv_cache.weights,
         "flags": flags(of) or None,
     }
 
@@ -222,7 +222,7 @@ def _rates(served: Served) -> Table:
     if m.slo_checks:
         rows["goodput"] = f"{rate(m.goodput)} requests/s within every bound, {m.good:.1%} of them"
     rows["compute"] = use_of(served)
-    if of.replica.room.caches:
+    if of.replica.kv_cache.caches:
         preempted = plural(m.preemptions, "preemption")
         rows["KV cache"] = f"{m.kv_use:.1%} in use over time, {m.kv_peak:.1%} at most; {preempted}"
     rows["queue"] = f"{rate(m.queue)} requests wait on average, {rate(m.in_system)} are in the system"

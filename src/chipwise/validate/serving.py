@@ -15,6 +15,7 @@ from chipwise.serving.estimates import correction
 from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, outcome
 from chipwise.serving.setup import Replica, knobs_of, recalibrated, set_up
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -39,21 +40,19 @@ def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Rep
     knobs = knobs_of(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
         knobs = replace(knobs, most_sequences=4096)
-    return set_up(
+    spec = ReplicaSpec(
         row.model,
         row.chip,
         row.split,
         row.precision,
         row.kv_precision,
         stack,
-        calibration,
-        taught,
-        knobs,
         row.release,
         LABELLED[row.load],
         row.longest,
         row.input + row.output / 2,
     )
+    return set_up(spec, calibration, taught, knobs)
 
 
 def model_key(model: Model) -> str:
@@ -71,11 +70,7 @@ def predict_serving_row(
     row: ServingRow, calibration: Calibration, taught: Taught, replica: Replica | None = None
 ) -> dict[str, Estimate]:
     """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
-    made = (
-        replica_of(row, calibration, taught)
-        if replica is None
-        else recalibrated(replica, taught, row.release, LABELLED[row.load])
-    )
+    made = replica_of(row, calibration, taught) if replica is None else recalibrated(replica, taught)
     found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
