@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Accelerators, Chip
 from chipwise.compare.decision import Flip, Refused, Words
 from chipwise.compare.serving.fleet import Fleet, held, rent
-from chipwise.compare.serving.replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
+from chipwise.compare.serving.replicas import COARSE, OutOfReach, carried, replicas, unloaded, with_interval
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
@@ -335,7 +335,7 @@ class ServingComparer:
 
 def _lone(of: Service, requests: Requests) -> Estimate:
     """Seconds per token, or of the whole answer of a model that answers in one pass."""
-    served = alone(of, requests)
+    served = unloaded(of, requests)
     return served.tpot.mean if served.tpot else served.e2e.mean
 
 

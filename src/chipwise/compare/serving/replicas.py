@@ -18,7 +18,7 @@ from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.service import Served, Service, ServingTarget, run, service
 
-ALONE = 40  # requests of one user after another
+UNLOADED = 40  # requests of one user after another
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
 TOGETHER = 16.0
 EACH = 8  # requests of a user in a closed loop, at least: fewer say little
@@ -75,8 +75,8 @@ def replicas(target: ServingTarget, requests: Requests, narrow: bool) -> tuple[C
 
 
 def _guess(of: Service, requests: Requests) -> float:
-    """A load to begin with: some requests at once, each as fast as alone."""
-    return TOGETHER / alone(of, requests).e2e.mean.value if requests.kind in OPEN else TOGETHER
+    """A load to begin with: some requests at once, each as fast as without the others."""
+    return TOGETHER / unloaded(of, requests).e2e.mean.value if requests.kind in OPEN else TOGETHER
 
 
 def carried(of: Service, requests: Requests, guess: float, ratio: float = FINE) -> Capacity:
@@ -103,9 +103,9 @@ def with_interval(one: Capacity, requests: Requests) -> Capacity:
     return replace(exact, load=load)
 
 
-def alone(of: Service, requests: Requests) -> Served:
+def unloaded(of: Service, requests: Requests) -> Served:
     """Requests of one user, one after another."""
-    some = slice(0, ALONE)
+    some = slice(0, UNLOADED)
     few = replace(
         requests,
         arrival_s=np.zeros(len(requests.input[some])),
@@ -137,7 +137,7 @@ def _largest(of: Service, requests: Requests, guess: float, ratio: float) -> tup
         high, why = load, capacity.limit_of(served)
     else:
         high, why = load, capacity.limit_of(served)
-        low = 1.0 if whole else min(0.05 / max(alone(of, requests).e2e.mean.value, 1e-6), high / 2)
+        low = 1.0 if whole else min(0.05 / max(unloaded(of, requests).e2e.mean.value, 1e-6), high / 2)
         best = served if whole and high <= 1 else capacity.at_load(of, requests, low)
         if not capacity.holds(best):
             return 0.0, best, capacity.limit_of(best)
