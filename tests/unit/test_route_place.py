@@ -223,7 +223,7 @@ def test_a_view_can_not_be_written_to_and_bad_input_is_refused():
     board = board_of([POOL], [candidate("a", [option(POOL, 1)])])
     with pytest.raises(ValueError, match="read-only"):
         view_of(board, [POOL]).usd[0, 0] = 0.0
-    with pytest.raises(InputError, match="not on the board"):
+    with pytest.raises(InputError, match="not in the table yet"):
         board.add(candidate("a", []))
     with pytest.raises(InputError, match="share between 0 and 1"):
         board.progress("a", 0.0, 1.5)

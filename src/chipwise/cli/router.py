@@ -182,10 +182,10 @@ def run(
     read, token = read_pools(pools), read_token(token_file)
     with open_ledger(ledger) as book:
         told = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
-    if output == "json":
-        emit_json(told.record(), out)
-    elif out is not None:
-        emit(told.blocks(), out)
+        if output == "json":  # what it counts is read from the ledger
+            emit_json(told.record(), out)
+        elif out is not None:
+            emit(told.blocks(), out)
 
 
 def _run(book: Ledger, read: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool) -> Told:
