@@ -7,13 +7,16 @@ printed, and one as HTML in a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.compare import AnyComparison
     from chipwise.compare.training.predict import PricedPrediction
+    from chipwise.compiled.check.check import CheckReport
+    from chipwise.compiled.check.check import Progress as CheckProgress
+    from chipwise.compiled.check.request import Pairs
     from chipwise.compiled.evidence import Stage
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
@@ -118,6 +121,48 @@ def compare(
     change = better_evidence(evidence, known.calibration)
     terms = Terms.read(by, chips, deadline, budget)
     return run(_workload(workload), candidates(on), known, terms, progress, change)
+
+
+def check(
+    program: str | Path | Workload,
+    on: str | Sequence[str],
+    *,
+    options: Pairs = None,
+    axes: str | Mapping[str, int] | None = None,
+    choices: Pairs = None,
+    sizes: Pairs = None,
+    torch: bool | None = None,
+    layout: str | None = None,
+    mode: str = "train",
+    tune: int = 0,
+    limit_seconds: str | float | None = None,
+    limit_memory: str | float | None = None,
+    dump: Path | None = None,
+    cached: bool = True,
+    knowledge: Knowledge | None = None,
+    progress: CheckProgress | None = None,
+    **changes: Any,
+) -> CheckReport:
+    """Compile a program for chips you don't have: does it compile, does it fit, how long does it take.
+
+    `program` is ``package.module:function``, ``file.py:function``, an exported file, or a workload with its `layout`
+    (default: the best), `mode` (train, prefill or decode) and `changes`. `axes` replace the mesh, `choices` are
+    keywords of the function, `sizes` those that an exported file leaves open, `options` the compiler's own; `tune` is
+    how many compiles a search for faster ones may take. A compile is stopped after `limit_seconds` or at
+    `limit_memory` GiB. `dump` is a folder for the optimized modules. `knowledge` is the published calibration by
+    default. The command leaves with 1 where a target is not ``ok``.
+
+    >>> report = check("llama-3.1-8b", on="h100:1", batch=8, sequence=8192)
+    >>> report.ok, report.rows[0].outcome.stage
+    (False, 'memory')
+    """
+    from chipwise.catalog.calibration import shipped
+    from chipwise.compiled.check.request import ProgramOptions, read_request
+    from chipwise.compiled.check.run import CheckSettings, read_limits, run_check
+
+    how = ProgramOptions(options, axes, choices, sizes, torch, layout, mode, changes)
+    request = read_request(program, on, how, knowledge.calibration if knowledge else shipped())
+    return run_check(request, CheckSettings(read_limits(limit_seconds, limit_memory), tune, dump, cached), progress)
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:
