@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chipwise.bench.diff import BenchDiff
+    from chipwise.bench.file import BenchFile
+    from chipwise.bench.roofline import Roofline
+    from chipwise.bench.run import BenchRun
+    from chipwise.bench.session import BenchPlan, Event
     from chipwise.compare import AnyComparison
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.compiled.check.check import CheckReport
@@ -163,6 +168,98 @@ def check(
     how = ProgramOptions(options, axes, choices, sizes, torch, layout, mode, changes)
     request = read_request(program, on, how, knowledge.calibration if knowledge else shipped())
     return run_check(request, CheckSettings(read_limits(limit_seconds, limit_memory), tune, dump, cached), progress)
+
+
+def bench_plan(
+    suite: str = "all",
+    *,
+    device: str = "auto",
+    frameworks: str | None = None,
+    size: str | None = None,
+    quick: bool = False,
+    seconds: str | float | None = None,
+    hostname: bool = False,
+) -> BenchPlan:
+    """Open this machine's device through each framework, and list what `bench` would measure on it.
+
+    `suite` is kernels, train, serve, vision, collectives or all; `device` auto, cuda, tpu, rocm or cpu; `frameworks`
+    ``"torch,jax"`` (default: those installed); `size` tiny, quick (also by `quick`) or full. No point is begun after
+    `seconds`. `hostname` records the machine's name.
+
+    >>> bench_plan("kernels", size="huge")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.InputError: --suite-size: 'huge' is not accepted; expected one of tiny, quick, full
+    """
+    from chipwise.bench.run import read_request
+    from chipwise.bench.session import plan
+
+    return plan(read_request(suite, device, frameworks, size, quick, seconds, hostname))
+
+
+def bench(
+    suite: str | BenchPlan = "all",
+    *,
+    out: str | Path | None = None,
+    progress: Callable[[Event], None] | None = None,
+    **options: Any,
+) -> BenchRun:
+    """Measure this machine: a suite with the `options` of `bench_plan`, or a plan made by it; kept in the file `out`.
+
+    >>> bench(suite="games")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.InputError: suite: 'games' is not accepted; expected one of all, kernels, train, serve, vision, \
+collectives
+    """
+    from chipwise.bench.run import measure
+
+    plan = bench_plan(suite, **options) if isinstance(suite, str) else suite
+    return measure(plan, None if out is None else Path(out), progress)
+
+
+def bench_show(file: str | Path, *, framework: str | None = None) -> BenchFile:
+    """Read a bench file: times, rates, their share of the chip's peak; of one `framework` where it is named.
+
+    >>> card = bench_show("examples/bench/h200-1.json.gz", framework="jax")
+    >>> card.chip, {point.framework for point in card.points}
+    ('h200', {'jax'})
+    """
+    from chipwise.bench.file import read
+
+    measured = read(Path(file))
+    return measured if framework is None else measured.of_framework(framework)
+
+
+def bench_diff(before: str | Path, after: str | Path, *, fail_above: float | None = None) -> BenchDiff:
+    """Compare two bench files point by point: Mann-Whitney U tests, held to 5 % false alarms by Benjamini-Hochberg.
+
+    With `fail_above`, ``failures`` are the points significantly slower by more than so many percent.
+
+    >>> changes = bench_diff("examples/bench/h200-1.json.gz", "examples/bench/h200-1.json.gz", fail_above=5)
+    >>> {change.verdict for change in changes.changes}, changes.failures
+    ({'same'}, ())
+    """
+    from chipwise.bench.diff import diff
+    from chipwise.bench.file import read
+
+    return diff(read(Path(before)), read(Path(after)), fail_above)
+
+
+def bench_roofline(file: str | Path, *, plot: str | Path | None = None) -> Roofline:
+    """The ceilings that a bench file measured, beside the catalog's; drawn to `plot`, an .svg or a .png.
+
+    >>> card = bench_roofline("examples/bench/h200-1.json.gz")
+    >>> card.measured["bf16"] < card.stated["bf16"]
+    True
+    """
+    from chipwise.bench.file import read
+    from chipwise.bench.roofline import draw, roofline
+
+    ceilings = roofline(read(Path(file)))
+    if plot is not None:
+        draw(ceilings, Path(plot))
+    return ceilings
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:
