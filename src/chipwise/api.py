@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chipwise.compiled.evidence import Stage
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
+    from chipwise.numerics.study import Study
     from chipwise.workload import Workload
     from chipwise.workload.serve import ServingWorkload
 
@@ -260,6 +261,47 @@ def bench_roofline(file: str | Path, *, plot: str | Path | None = None) -> Roofl
     if plot is not None:
         draw(ceilings, Path(plot))
     return ceilings
+
+
+def numerics(
+    program: str,
+    *,
+    precisions: str = "fp32,bf16,fp16,fp8",
+    seeds: int | None = None,
+    steps: int | None = None,
+    framework: str | None = None,
+    quick: bool = False,
+    loss_scale: float = 1024.0,
+    margin: float = 0.02,
+    emulate: bool = False,
+    plot: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """Train a program in each precision over the same seeds, and say which are safe.
+
+    `program` is ``char-transformer``, ``digits-cnn`` or a Python file of JAX or PyTorch. Final losses and curves are
+    compared by paired tests; `margin` is how much more final loss still counts as the same. Low precision is emulated
+    by rounding where the hardware lacks it, or where `emulate` says so. Curves are drawn to `plot`, an .svg or a .png.
+
+    >>> numerics("char-transformer", seeds=1)
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.InputError: --seeds: '1' is not accepted; expected a whole number from 2 to 1000: a test needs pairs
+    """
+    from chipwise.numerics.plot import draw
+    from chipwise.numerics.programs import load
+    from chipwise.numerics.recipes import chosen
+    from chipwise.numerics.study import StudySettings, study
+    from chipwise.present import plots
+
+    recipes = chosen(precisions)
+    settings = StudySettings.read(seeds, steps, quick, static=loss_scale, share=margin, emulate=emulate)
+    if plot is not None:
+        plots.ready(Path(plot))
+    result = study(load(program, framework), recipes, settings, progress or (lambda done, total, what: None))
+    if plot is not None:
+        draw(result, Path(plot))
+    return result
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:
