@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
     from chipwise.numerics.study import Study
+    from chipwise.validate import Validation
     from chipwise.workload import Workload
     from chipwise.workload.serve import ServingWorkload
 
@@ -302,6 +303,33 @@ def numerics(
     if plot is not None:
         draw(result, Path(plot))
     return result
+
+
+def validate(
+    rows: str | Path | Sequence[str | Path] | None = None,
+    *,
+    on: str | None = None,
+    evidence: str = "modelled",
+    ids: Sequence[str] | None = None,
+    recompile: bool = False,
+    compile_missing: bool | None = None,
+    progress: Progress | None = None,
+) -> Validation:
+    """Score predictions against published results: error, bias, and how often the 90 % intervals held.
+
+    `rows` are files (default: those shipped); flat rows of measurements need the chip they are `on`. `ids` names the
+    only rows to score. With `evidence` ``compiled``, TPU training rows are scored by the schedules that XLA made of
+    them: kept ones, or compiled here where `compile_missing` (default: where rows are named) or `recompile` say so.
+    A row that taught the calibration is predicted by the refit that left it out.
+
+    >>> scores = validate("examples/bench/h200-held-out.csv", on="h200")
+    >>> scores.summary["predicted"] == scores.summary["eligible"] == len(scores.rows)
+    True
+    """
+    from chipwise.validate import validate as run
+
+    files = [rows] if isinstance(rows, str | Path) else rows or ()
+    return run([Path(file) for file in files], on, evidence, ids or (), recompile, compile_missing, progress)
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:
