@@ -9,7 +9,7 @@ import pytest
 from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.estimate import Estimate, quantile_pair
-from chipwise.validate import report, score, scoreboard
+from chipwise.validate import Validation, score, scoreboard
 from chipwise.validate.score import Scored, published, read_rows, summary
 
 pytestmark = pytest.mark.thorough
@@ -93,7 +93,7 @@ def test_inference_rows_stay_within_their_bars(result):
 
 
 def test_reports_name_every_source(result):
-    for text in (report(result), scoreboard(result)):
+    for text in (str(Validation(result)), scoreboard(result)):
         for source in result["by_source"]:
             assert source in text
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from chipwise.bench.file import BenchFile
 from chipwise.bench.measurement import Measurement
 from chipwise.bench.significance import benjamini_hochberg, mann_whitney, ratio_interval
+from chipwise.present.blocks import Block
+from chipwise.present.columns import padded
+from chipwise.present.result import Result
 
 LEVEL = 0.05  # false alarms among the points called faster or slower
 LEAST = 4  # samples of each file: with three and three no difference can be significant
@@ -41,21 +44,46 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
-    """What changed from one file to the other."""
+class BenchDiff(Result):
+    """What changed from one file to the other; it fails where a point is slower by more than `fail_above` percent."""
 
+    VERB: ClassVar[str] = "bench diff"
     before: BenchFile
     after: BenchFile
     changes: tuple[Change, ...]
     lost: tuple[Lost, ...]
     notes: tuple[str, ...]
+    fail_above: float | None = None
 
     def regressions(self, above_percent: float = 0.0) -> tuple[Change, ...]:
         """Points significantly slower by more than so many percent."""
         return tuple(each for each in self.changes if each.verdict == "slower" and each.percent > above_percent)
 
+    @property
+    def failures(self) -> tuple[Change, ...]:
+        """Points slower by more than is allowed."""
+        return () if self.fail_above is None else self.regressions(self.fail_above)
 
-def diff(before: BenchFile, after: BenchFile) -> Diff:
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.bench.view import diff_record
+
+        return diff_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: points that both files have."""
+        from chipwise.bench.view import diff_rows
+
+        return padded(diff_rows(self))
+
+    def blocks(self, every: bool = False) -> list[Block]:
+        """For people: what changed, or `every` point."""
+        from chipwise.bench.view import diff_blocks
+
+        return diff_blocks(self, every)
+
+
+def diff(before: BenchFile, after: BenchFile, fail_above: float | None = None) -> BenchDiff:
     """Points matched by what they measure and the framework; unusable ones are listed, not compared."""
     olds, news = _by_key(before), _by_key(after)
     both = [(olds[key], news[key]) for key in olds if key in news and olds[key].usable and news[key].usable]
@@ -67,7 +95,7 @@ def diff(before: BenchFile, after: BenchFile) -> Diff:
     ps = [_p(old, new) for old, new in both]
     qs = iter(benjamini_hochberg([p for p in ps if p is not None]))
     changes = tuple(_change(old, new, None if p is None else next(qs)) for (old, new), p in zip(both, ps, strict=True))
-    return Diff(before, after, changes, tuple(lost), tuple(_notes(before, after)))
+    return BenchDiff(before, after, changes, tuple(lost), tuple(_notes(before, after)), fail_above)
 
 
 def _by_key(file: BenchFile) -> dict[Any, Measurement]:

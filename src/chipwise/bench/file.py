@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS, Measurement, Summary, Watched
@@ -17,6 +17,8 @@ from chipwise.errors import NOTHING, BrokenFile, InputError
 from chipwise.io.atomic import atomic_write
 from chipwise.io.schema_errors import translate
 from chipwise.ops.point import KINDS, Point
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 from chipwise.units import GiB
 
 if TYPE_CHECKING:
@@ -39,9 +41,11 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchFile:
+class BenchFile(Result):
     """Measurements of one device, with what is needed to read them."""
 
+    VERB: ClassVar[str] = "bench show"
+    CSV_HEADER: ClassVar[tuple[str, ...]] = (*COLUMNS, *MORE_COLUMNS)
     created: str  # UTC, such as 2026-11-15T08:30:00Z
     chipwise: str
     command: tuple[str, ...]
@@ -71,6 +75,28 @@ class BenchFile:
             "notes": list(self.notes),
             "points": [measurement_as_json(each) for each in self.points],
         }
+
+    def of_framework(self, framework: str) -> BenchFile:
+        """The file with that framework's points alone."""
+        if framework not in self.frameworks:
+            raise InputError("--framework", framework, f"one of {', '.join(self.frameworks)}")
+        return replace(self, points=tuple(point for point in self.points if point.framework == framework))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it: the document with what its figures mean."""
+        from chipwise.bench.view import file_record
+
+        return file_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: the usable points."""
+        return rows(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.bench.view import file_blocks
+
+        return file_blocks(self)
 
 
 def measurement_as_json(each: Measurement) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from chipwise.bench.file import BenchFile
 from chipwise.bench.measurement import Measurement
@@ -13,6 +13,8 @@ from chipwise.catalog import Chip
 from chipwise.errors import ChipwiseError
 from chipwise.ops.point import DTYPES
 from chipwise.present import plots
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 from chipwise.units import format_rate
 
 COLOURS = {
@@ -39,15 +41,32 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Result):
     """Dots and ceilings. `measured` are the best of the file, `stated` the catalog's; by precision, FLOP/s."""
 
+    VERB: ClassVar[str] = "bench roofline"
     title: str
     dots: tuple[Dot, ...]
     bandwidth: float | None  # bytes/s, the best copy or addition
     measured: dict[str, float]
     stated_bandwidth: float | None
     stated: dict[str, float]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.bench.view import roofline_record
+
+        return roofline_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: the measured points."""
+        return [asdict(dot) for dot in self.dots]
+
+    def blocks(self) -> list[Block]:
+        """For people: the ceilings."""
+        from chipwise.bench.view import roofline_blocks
+
+        return roofline_blocks(self)
 
 
 def roofline(file: BenchFile) -> Roofline:

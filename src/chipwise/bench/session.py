@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from chipwise.bench import environment, process
 from chipwise.bench.file import (
@@ -29,6 +29,9 @@ from chipwise.bench.measurement import Measurement
 from chipwise.bench.worker import ANEW, Job
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.ops.point import Point
+from chipwise.present.blocks import Block
+from chipwise.present.columns import padded
+from chipwise.present.result import Result
 from chipwise.version import __version__
 
 PLATFORMS = ("cuda", "rocm", "tpu", "cpu")
@@ -42,7 +45,7 @@ CPU_ONLY = "this measures the CPU; its figures say nothing about a GPU or TPU"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BenchRequest:
     """What is asked for."""
 
     suites: tuple[str, ...]
@@ -67,9 +70,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan(Result):
     """What would be measured, on which device."""
 
+    VERB: ClassVar[str] = "bench"
+    request: BenchRequest
     platform: str
     parts: tuple[Part, ...]
     notes: tuple[str, ...]
@@ -78,6 +83,24 @@ class Plan:
     def total(self) -> int:
         """Points, over all frameworks."""
         return sum(len(part.points) for part in self.parts)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.bench.view import plan_record
+
+        return plan_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: one row a point."""
+        from chipwise.bench.view import plan_rows
+
+        return padded(plan_rows(self))
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.bench.view import plan_blocks
+
+        return plan_blocks(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +118,7 @@ class Event:
 Tell = Callable[[Event], None]
 
 
-def plan(request: Request) -> Plan:
+def plan(request: BenchRequest) -> BenchPlan:
     """Open the device through each framework, and ask what there is to measure."""
     names = request.frameworks or environment.installed()
     if not names:
@@ -117,11 +140,11 @@ def plan(request: Request) -> Plan:
         refusals += refused
         if parts:
             cpu = (f"no accelerator found: {CPU_ONLY}" if request.platform == "auto" else CPU_ONLY,)
-            return Plan(platform, tuple(parts), (*(cpu if platform == "cpu" else ()), *refusals))
+            return BenchPlan(request, platform, tuple(parts), (*(cpu if platform == "cpu" else ()), *refusals))
     raise ChipwiseError(refusals[0])
 
 
-def _opened(request: Request, platform: str, names: tuple[str, ...]) -> tuple[list[Part], list[str]]:
+def _opened(request: BenchRequest, platform: str, names: tuple[str, ...]) -> tuple[list[Part], list[str]]:
     parts, refused = [], []
     for name in names:
         job = Job(name, request.openers[name], request.planner, platform, request.size, request.suites)
@@ -144,17 +167,17 @@ def _opened(request: Request, platform: str, names: tuple[str, ...]) -> tuple[li
 class Session:
     """One run. `file` is what is known so far, whatever happens."""
 
-    def __init__(self, request: Request, planned: Plan, tell: Tell, out: Path | None = None) -> None:
-        self.request, self.plan, self.tell, self.out = request, planned, tell, out
+    def __init__(self, planned: BenchPlan, tell: Tell, out: Path | None = None) -> None:
+        self.request, self.plan, self.tell, self.out = planned.request, planned, tell, out
         self.interrupted = False
         device = planned.parts[0].device
         self.file = BenchFile(
             created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             chipwise=__version__,
-            command=request.command,
+            command=self.request.command,
             device=device,
             chip=chip_named(device.platform, device.name),
-            environment=environment.environment(request.host),
+            environment=environment.environment(self.request.host),
             frameworks={part.framework: dict(part.versions) for part in planned.parts},
             telemetry=Telemetry(),
             notes=planned.notes,
@@ -284,7 +307,7 @@ class Session:
         self.draft.unlink(missing_ok=True)
 
 
-def listing(planned: Plan) -> Iterator[tuple[str, Point]]:
+def listing(planned: BenchPlan) -> Iterator[tuple[str, Point]]:
     """Every point of a plan with its framework."""
     for part in planned.parts:
         for point in part.points:

@@ -11,7 +11,7 @@ import typer
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
 
 if TYPE_CHECKING:
-    from chipwise.bench.session import Plan, Request, Session
+    from chipwise.bench.session import BenchPlan
 
 EXAMPLES = """\b
 Examples:
@@ -44,15 +44,14 @@ Examples:
   chipwise bench roofline examples/bench/h200-1.json.gz
   chipwise bench roofline h200.json --plot roofline.svg
 """
-SUITES = {  # in the order that `all` runs them
+SUITES = {
     "kernels": "Measure matrix products, attention, copies and the like.",
     "train": "Measure training steps of decoders.",
     "serve": "Measure prefill and decode steps of decoders.",
     "vision": "Measure steps of ResNet-50 and vision transformers.",
     "collectives": "Measure all-reduce and its kin over all devices here.",
+    "all": "Measure every suite, one after another.",
 }
-SIZES = ("tiny", "quick", "full")
-PLATFORMS = ("auto", "cuda", "tpu", "rocm", "cpu")
 NOTHING_USABLE = REGRESSED = 1  # exit statuses
 
 app = typer.Typer(
@@ -67,14 +66,19 @@ app = typer.Typer(
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A bench file.", show_default=False)]
 DeviceOpt = Annotated[
     str,
-    typer.Option("--device", metavar="NAME", help="auto, cuda, tpu, rocm or cpu.", autocompletion=one_of(*PLATFORMS)),
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="auto, cuda, tpu, rocm or cpu.",
+        autocompletion=one_of("auto", "cuda", "tpu", "rocm", "cpu"),
+    ),
 ]
 FrameworksOpt = Annotated[
     str | None,
     typer.Option(
         "--frameworks",
         metavar="LIST",
-        help="torch, jax or both: torch,jax. Those installed unless said.",
+        help="torch, jax or both: torch,jax; default: those installed.",
         autocompletion=one_of("torch", "jax", "torch,jax"),
         show_default=False,
     ),
@@ -85,8 +89,8 @@ SizeOpt = Annotated[
     typer.Option(
         "--suite-size",
         metavar="NAME",
-        help="tiny, quick or full (full unless said).",
-        autocompletion=one_of(*SIZES),
+        help="tiny, quick or full; default: full.",
+        autocompletion=one_of("tiny", "quick", "full"),
         show_default=False,
     ),
 ]
@@ -102,8 +106,8 @@ KeepFile = Annotated[
 ]
 
 
-def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., None]:
-    """The command that measures some suites."""
+def _command(suite: str, words: str) -> Callable[..., None]:
+    """The command that measures a suite."""
 
     def measure(
         device: DeviceOpt = "auto",
@@ -116,16 +120,23 @@ def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., No
         output: TableJson = "table",
         out: KeepFile = None,
     ) -> None:
-        from chipwise.bench.session import plan
-        from chipwise.present.output import formats
+        from chipwise import api
+        from chipwise.present.output import formats, show
 
         formats(output, "table", "json")
-        request = _request(name, suites, device, frameworks, quick, suite_size, seconds, hostname)
-        planned = plan(request)
+        plan = api.bench_plan(
+            suite,
+            device=device,
+            frameworks=frameworks,
+            size=suite_size,
+            quick=quick,
+            seconds=seconds,
+            hostname=hostname,
+        )
         if points:
-            _list(planned, output, out)
+            show(plan, output, out)
         else:
-            _measure(request, planned, output, out)
+            _measure(plan, output, out)
 
     measure.__doc__ = (
         f"{words}\n\nWith every framework installed, each in a process of its own. Results go to "
@@ -136,92 +147,27 @@ def _command(name: str, suites: tuple[str, ...], words: str) -> Callable[..., No
 
 
 for _name, _words in SUITES.items():
-    app.command(_name, epilog=MEASURE_EXAMPLES.format(suite=_name))(_command(_name, (_name,), _words))
-app.command("all", epilog=MEASURE_EXAMPLES.format(suite="all"))(
-    _command("all", tuple(SUITES), "Measure every suite, one after another.")
-)
+    app.command(_name, epilog=MEASURE_EXAMPLES.format(suite=_name))(_command(_name, _words))
 
 
-def _request(
-    name: str,
-    suites: tuple[str, ...],
-    device: str,
-    frameworks: str | None,
-    quick: bool,
-    suite_size: str | None,
-    seconds: str | None,
-    host: bool,
-) -> Request:
-    from chipwise.bench.session import OPENERS, Request
-    from chipwise.errors import InputError
-    from chipwise.units import parse_duration
-
-    if device not in PLATFORMS:
-        raise InputError("--device", device, f"one of {', '.join(PLATFORMS)}")
-    if suite_size is not None and suite_size not in SIZES:
-        raise InputError("--suite-size", suite_size, f"one of {', '.join(SIZES)}")
-    if quick and suite_size not in (None, "quick"):
-        raise InputError("--suite-size", suite_size, "quick beside --quick, or one of the two options alone")
-    size = suite_size or ("quick" if quick else "full")
-    chosen = tuple(dict.fromkeys(word.strip().lower() for word in (frameworks or "").split(",") if word.strip()))
-    if frameworks is not None and (not chosen or set(chosen) - set(OPENERS)):
-        raise InputError("--frameworks", frameworks, f"some of {', '.join(OPENERS)}")
-    limit = None
-    if seconds is not None:
-        limit = parse_duration(seconds, "--seconds")
-        if not limit > 0:
-            raise InputError("--seconds", seconds, "more than 0")
-    words = ["chipwise", "bench", name, "--device", device, "--suite-size", size]
-    words += ["--frameworks", ",".join(chosen)] if chosen else []
-    words += ["--seconds", seconds] if seconds is not None else []
-    return Request(suites, device, size, chosen, limit, tuple(words), host)
-
-
-def _list(planned: Plan, output: str, out: Path | None) -> None:
-    from chipwise.cli.bench_blocks import plan_blocks
-    from chipwise.cli.bench_records import plan_record
-    from chipwise.present.output import emit, emit_json
-
-    if output == "json":
-        emit_json(plan_record(planned), out)
-    else:
-        emit(plan_blocks(planned), out)
-
-
-def _measure(request: Request, planned: Plan, output: str, out: Path | None) -> None:
-    from chipwise.bench.session import Session
-    from chipwise.cli.bench_progress import showing
-    from chipwise.errors import ChipwiseError
-
-    if not planned.total:
-        device = planned.parts[0].device
-        raise ChipwiseError(
-            f"nothing to measure: {', '.join(request.suites)} has no point for {device.name} "
-            f"(devices here: {device.count})"
-        )
-    if out is not None and out.is_dir():
-        raise ChipwiseError(f"--out: {out} is a folder; expected a file's name")
-    with showing(planned, out) as tell:
-        session = Session(request, planned, tell, out)
-        session.run()
-    _results(session, output)
-    if session.interrupted:
-        raise KeyboardInterrupt
-    if not any(each.usable for each in session.file.points):
-        raise typer.Exit(NOTHING_USABLE)
-
-
-def _results(session: Session, output: str) -> None:
+def _measure(plan: BenchPlan, output: str, out: Path | None) -> None:
+    from chipwise import api
     from chipwise.bench.file import text
-    from chipwise.cli.bench_blocks import file_blocks
+    from chipwise.bench.progress import showing
     from chipwise.present.output import emit, write
 
+    with showing(plan, out) as tell:
+        run = api.bench(plan, out=out, progress=tell)
     if output == "json":
-        write(text(session.file), None)
+        write(text(run.file), None)  # one line a point, as the file has it
     else:
-        emit(file_blocks(session.file))
-    if session.out is not None:
-        typer.echo(f"kept in {session.out}", err=True)
+        emit(run.blocks())
+    if run.kept is not None:
+        typer.echo(f"kept in {run.kept}", err=True)
+    if run.interrupted:
+        raise KeyboardInterrupt
+    if not run.usable:
+        raise typer.Exit(NOTHING_USABLE)
 
 
 @app.command("show", epilog=SHOW_EXAMPLES)
@@ -239,28 +185,11 @@ def show(
     Times, rates, their share of the chip's peak, and what could not be measured. -o csv has the usable points as
     flat rows.
     """
-    from dataclasses import replace
+    from chipwise import api
+    from chipwise.present import output as present
 
-    from chipwise.bench.file import read, rows
-    from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
-    from chipwise.cli import bench_records
-    from chipwise.cli.bench_blocks import file_blocks
-    from chipwise.errors import InputError
-    from chipwise.present.output import emit, emit_csv, emit_json, formats, write
-
-    formats(output, "table", "json", "csv")
-    found = read(file)
-    if framework is not None:
-        if framework not in found.frameworks:
-            raise InputError("--framework", framework, f"one of {', '.join(found.frameworks)}")
-        found = replace(found, points=tuple(each for each in found.points if each.framework == framework))
-    if output == "json":
-        emit_json(bench_records.file_record(found), out)
-    elif output == "csv":
-        flat = rows(found)
-        emit_csv(flat, out) if flat else write(",".join((*COLUMNS, *MORE_COLUMNS)) + "\n", out)
-    else:
-        emit(file_blocks(found), out)
+    present.formats(output, "table", "json", "csv")
+    present.show(api.bench_show(file, framework=framework), output, out)
 
 
 @app.command("diff", epilog=DIFF_EXAMPLES)
@@ -287,19 +216,16 @@ def diff(
     Samples are compared by a Mann-Whitney U test. Of the points called slower or faster, one in twenty is expected
     to be a false alarm (Benjamini-Hochberg). The test knows the scatter within each run, not from run to run.
     """
-    from chipwise.bench.diff import diff as compare
-    from chipwise.bench.file import read
-    from chipwise.cli.bench_blocks import diff_blocks
-    from chipwise.cli.bench_records import diff_record
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise import api
+    from chipwise.present import output as present
 
-    formats(output, "table", "json")
-    found = compare(read(before), read(after))
-    if output == "json":
-        emit_json(diff_record(found, fail_above), out)
+    present.formats(output, "table", "json")
+    changes = api.bench_diff(before, after, fail_above=fail_above)
+    if output == "table":
+        present.emit(changes.blocks(every), out)
     else:
-        emit(diff_blocks(found, fail_above, every), out)
-    if fail_above is not None and found.regressions(fail_above):
+        present.show(changes, output, out)
+    if changes.failures:
         raise typer.Exit(REGRESSED)
 
 
@@ -316,18 +242,8 @@ def roofline(
 
     Bandwidth by the best copy or addition, FLOP/s by the best product of each precision.
     """
-    from chipwise.bench.file import read
-    from chipwise.bench.roofline import draw
-    from chipwise.bench.roofline import roofline as ceilings
-    from chipwise.cli.bench_blocks import roofline_blocks
-    from chipwise.cli.bench_records import roofline_record
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise import api
+    from chipwise.present import output as present
 
-    formats(output, "table", "json")
-    found = ceilings(read(file))
-    if plot is not None:
-        draw(found, plot)
-    if output == "json":
-        emit_json(roofline_record(found), out)
-    else:
-        emit(roofline_blocks(found), out)
+    present.formats(output, "table", "json")
+    present.show(api.bench_roofline(file, plot=plot), output, out)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,13 +17,6 @@ from chipwise.cli.options import (
     one_of,
     with_workload_flags,
 )
-
-if TYPE_CHECKING:
-    from chipwise.cli.asking import CheckRequest
-    from chipwise.compiled.cache import Cache
-    from chipwise.compiled.check.check import Question, Report, Row
-    from chipwise.compiled.check.tune import Tuning
-    from chipwise.compiled.worker.process import Limits
 
 EXAMPLES = """\b
 Examples:
@@ -60,7 +51,7 @@ def check(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", metavar="KEY=VALUE", help="An option for the compiler; may be repeated.", show_default=False
+            "--option", metavar="KEY=VALUE", help="An option for the compiler; repeatable.", show_default=False
         ),
     ] = None,
     axes: Annotated[
@@ -77,7 +68,7 @@ def check(
         typer.Option(
             "--choose",
             metavar="KEY=VALUE",
-            help="A keyword for the program's function; may be repeated.",
+            help="A keyword for the program's function; repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +77,7 @@ def check(
         typer.Option(
             "--size",
             metavar="NAME=N",
-            help="The size of a dimension an exported file leaves open; may be repeated.",
+            help="The size of a dimension an exported file leaves open; repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -94,7 +85,7 @@ def check(
         bool | None,
         typer.Option(
             "--torch/--jax",
-            help="The function makes a PyTorch module, or a JAX step; as its imports tell unless said.",
+            help="The function makes a PyTorch module, or a JAX step; default: as its imports tell.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +94,7 @@ def check(
         typer.Option(
             "--layout",
             metavar="AXES",
-            help="How a workload is split: fsdp=8,tp=2. The best unless said.",
+            help="How a workload is split: fsdp=8,tp=2; default: the best.",
             show_default=False,
         ),
     ] = None,
@@ -128,7 +119,7 @@ def check(
         typer.Option(
             "--limit-seconds",
             metavar="TIME",
-            help="Stop a compile after it: 600, 20min (30min unless said).",
+            help="Stop a compile after it: 600, 20min; default: 30min.",
             show_default=False,
         ),
     ] = None,
@@ -137,15 +128,15 @@ def check(
         typer.Option(
             "--limit-memory",
             metavar="GIB",
-            help="Stop a compile that takes more of this machine (80 % unless said).",
+            help="Stop a compile that takes more of this machine; default: 80 % of it.",
             show_default=False,
         ),
     ] = None,
     dump: Annotated[
         Path | None,
-        typer.Option("--dump", metavar="DIR", help="Write each target's optimised module there.", show_default=False),
+        typer.Option("--dump", metavar="DIR", help="Write each target's optimized module there.", show_default=False),
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile anew, and keep nothing.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile again, and keep nothing.")] = False,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
     out: OutFile = None,
@@ -156,119 +147,33 @@ def check(
     padding, which collectives were chosen. Exit status 0 only if every target compiles and fits, 1 if some don't or
     their compiler is missing here, 2 for input that can't be used, or if no target's compiler is here.
     """
-    from chipwise.catalog.calibration import load_calibration
-    from chipwise.cli import asking, check_records
-    from chipwise.cli.check_blocks import blocks, tuning_blocks
-    from chipwise.compiled.check.check import answer
-    from chipwise.compiled.check.check import check as run
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise import api
+    from chipwise.present.output import emit, formats, show
+    from chipwise.present.progress import target_stages
 
     formats(output, "table", "json")
-    asked = asking.read(program, on, option or [], axes, choose or [], size or [], torch, layout, mode, flags)
-    limits = _limits(limit_seconds, limit_memory)
-    with _cache(no_cache) as cache, _progress(len(asked.questions)) as shown:
-        found = run(asked.program, asked.kind, asked.questions, load_calibration(bench=False), limits, shown, cache)
-        tunings = (
-            _tuned(asked, found, lambda q: answer(q, load_calibration(bench=False), limits, shown, cache), tune_limit)
-            if tune
-            else ()
+    with target_stages("checking") as stage:
+        report = api.check(
+            program,
+            on,
+            options=option,
+            axes=axes,
+            choices=choose,
+            sizes=size,
+            torch=torch,
+            layout=layout,
+            mode=mode,
+            tune=tune_limit if tune else 0,
+            limit_seconds=limit_seconds,
+            limit_memory=limit_memory,
+            dump=dump,
+            cached=not no_cache,
+            progress=stage,
+            **dict[str, Any](flags),
         )
-        if dump is not None:
-            _dump(found, dump, cache)
-    if output == "json":
-        emit_json(check_records.report(found, tunings), out)
+    if output == "table":
+        emit(report.blocks(breakdown), out)
     else:
-        more = [block for each in tunings for block in tuning_blocks(each)]
-        shown_blocks = blocks(found, breakdown)
-        emit([*shown_blocks[:-2], *more, *shown_blocks[-2:]], out)
-    if not found.ok:
+        show(report, output, out)
+    if not report.ok:
         raise typer.Exit(FAILED)
-
-
-def _limits(seconds: str | None, memory: str | None) -> Limits:
-    from chipwise.compiled.worker.process import Limits
-    from chipwise.errors import InputError
-    from chipwise.units import parse_duration
-
-    given: dict[str, Any] = {}
-    if seconds is not None:
-        given["seconds"] = float(seconds) if seconds.isdecimal() else parse_duration(seconds, "--limit-seconds")
-        if not given["seconds"] > 0:
-            raise InputError("--limit-seconds", seconds, "more than 0")
-    if memory is not None:
-        try:
-            gib = float(memory.lower().removesuffix("gib").removesuffix("gb").removesuffix("g"))
-        except ValueError:
-            gib = 0.0
-        if not 0 < gib < 1e6:
-            raise InputError("--limit-memory", memory, "GiB of this machine's memory, such as 8")
-        given["bytes"] = int(gib * 2**30)
-    return Limits(**given)
-
-
-@contextmanager
-def _cache(none: bool) -> Iterator[Cache]:
-    """The user's cache, or one that is gone afterwards."""
-    import tempfile
-
-    from chipwise.compiled.cache import Cache, default_cache
-
-    if not none:
-        yield default_cache()
-        return
-    with tempfile.TemporaryDirectory(prefix="chipwise-") as folder:
-        yield Cache(Path(folder))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str, str, float], None]]:
-    from chipwise.present.progress import progress
-
-    seen: list[str] = []
-    with progress("checking") as line:
-
-        def shown(target: str, stage: str, seconds: float) -> None:
-            if target not in seen:
-                seen.append(target)
-            of = f" ({seen.index(target) + 1}/{total})" if total > 1 else ""
-            line.say(f"checking {target}{of}: {stage}, {seconds:.0f} s")
-
-        yield shown
-
-
-def _tuned(asked: CheckRequest, found: Report, ask: Callable[[Question], Row], limit: int) -> tuple[Tuning, ...]:
-    from dataclasses import replace
-
-    from chipwise.compiled.check.tune import choice_alternatives, option_alternatives, tune
-    from chipwise.compiled.job import Compiled, Job
-
-    out = []
-    for row in found.rows:
-        job = row.question.job
-        if not isinstance(job, Job) or not isinstance(row.outcome, Compiled):
-            continue
-        alternatives = [
-            *choice_alternatives(row.outcome.choices, job.spec.data.get("choices", {})),
-            *asked.alternatives(row.question),
-            *option_alternatives(job),
-        ]
-        made = tune(row.question, alternatives, ask, limit)
-        out.append(replace(made, use=asked.command(row.question, made.best.changes)))
-    return tuple(out)
-
-
-def _dump(found: Report, folder: Path, cache: Cache) -> None:
-    from chipwise.compiled.compiler import module_text
-    from chipwise.compiled.job import Compiled, Job
-    from chipwise.errors import InputError
-    from chipwise.present.output import write
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("--dump", str(folder), f"a folder that can be written ({error.strerror})") from None
-    for row in found.rows:
-        job = row.question.job
-        if isinstance(job, Job) and isinstance(row.outcome, Compiled):
-            name = str(row.question.accelerators).replace(":", "-").replace("*", "x")
-            write(module_text(job, cache), folder / f"{name}.hlo.txt")

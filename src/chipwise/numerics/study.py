@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from chipwise.errors import InputError
 from chipwise.numerics.compare import INCONCLUSIVE, MARGIN, SAFE, UNSAFE, Compared, Margins, compared, margins
@@ -12,8 +13,50 @@ from chipwise.numerics.programs import LEAST_STEPS, MOST_STEPS, Program
 from chipwise.numerics.recipes import DYNAMIC_SCALE, STATIC_SCALE, Recipe, of_precision
 from chipwise.numerics.runs import Run
 from chipwise.numerics.training import Shown, train_all
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 
 SEEDS = 5
+QUICK_SEEDS, QUICK_STEPS = 3, 40
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """How a program is studied; `steps` None: as many as the program says."""
+
+    seeds: int = SEEDS
+    steps: int | None = None
+    static: float = STATIC_SCALE  # the scale of fp16 with static loss scaling
+    share: float = MARGIN  # how much more final loss still counts as the same
+    emulate: bool = False  # round in software even where the hardware has the precision
+
+    @classmethod
+    def read(
+        cls, seeds: int | None = None, steps: int | None = None, quick: bool = False, **more: Any
+    ) -> StudySettings:
+        """The settings with defaults for what is not given; fewer seeds and steps of a `quick` study.
+
+        >>> StudySettings.read(quick=True, steps=20)
+        StudySettings(seeds=3, steps=20, static=1024.0, share=0.02, emulate=False)
+        """
+        settings = cls(
+            seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS,
+            steps if steps is not None else QUICK_STEPS if quick else None,
+            **more,
+        )
+        settings.check(settings.steps if settings.steps is not None else LEAST_STEPS)
+        return settings
+
+    def check(self, steps: int) -> None:
+        """Refuse what no test can be made of; `steps` as they will be."""
+        if not 2 <= self.seeds <= 1000:
+            raise InputError("--seeds", self.seeds, "a whole number from 2 to 1000: a test needs pairs")
+        if not LEAST_STEPS <= steps <= MOST_STEPS:
+            raise InputError("--steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
+        if not 1 < self.static <= 2**30:
+            raise InputError("--loss-scale", self.static, "a number above 1 and up to 2^30, such as 1024")
+        if not 0 < self.share < 1:
+            raise InputError("--margin", self.share, "a share above 0 and below 1, such as 0.02")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +69,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """Everything that was seen and said."""
+class Study(Result):
+    """A program trained by each recipe, compared with fp32, and a verdict for each precision."""
 
+    VERB: ClassVar[str] = "numerics"
     program: Program
     software: str
     device: str
@@ -43,21 +87,37 @@ class Study:
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
 
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.numerics.view import study_record
+
+        return study_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: one row a recipe."""
+        from chipwise.numerics.view import flat_rows
+
+        return flat_rows(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.numerics.view import blocks
+
+        return blocks(self)
+
 
 def study(
     program: Program,
     recipes: Sequence[Recipe],
-    seeds: int = SEEDS,
-    steps: int | None = None,
-    static: float = STATIC_SCALE,
-    share: float = MARGIN,
-    emulate: bool = False,
+    settings: StudySettings | None = None,
     shown: Shown = lambda done, total, what: None,
 ) -> Study:
     """Train a program by each recipe over the same seeds and compare with fp32."""
-    steps = program.steps if steps is None else steps
-    _check(seeds, steps, static, share)
-    engine = _engine(program, emulate)
+    settings = settings or StudySettings()
+    seeds, static, share = settings.seeds, settings.static, settings.share
+    steps = program.steps if settings.steps is None else settings.steps
+    settings.check(steps)
+    engine = _engine(program, settings.emulate)
     runs = train_all(engine, program, recipes, seeds, steps, static, shown)
     reference = runs["fp32"]
     m = margins(reference, share)
@@ -83,17 +143,6 @@ def study(
         verdicts,
         _notes(engine, recipes, m, program),
     )
-
-
-def _check(seeds: int, steps: int, static: float, share: float) -> None:
-    if not 2 <= seeds <= 1000:
-        raise InputError("--seeds", seeds, "a whole number from 2 to 1000: a test needs pairs")
-    if not LEAST_STEPS <= steps <= MOST_STEPS:
-        raise InputError("--steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
-    if not 1 < static <= 2**30:
-        raise InputError("--loss-scale", static, "a number above 1 and up to 2^30, such as 1024")
-    if not 0 < share < 1:
-        raise InputError("--margin", share, "a share above 0 and below 1, such as 0.02")
 
 
 def _engine(program: Program, emulate: bool) -> Engine:

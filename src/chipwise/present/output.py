@@ -28,12 +28,22 @@ def formats(output: str, *known: str) -> str:
     return output
 
 
+def ready(out: Path | None, field: str = "--out") -> None:
+    """Refuse a file in no folder before the work that would fill it."""
+    if out is not None and not out.resolve().parent.is_dir():
+        raise InputError(field, str(out), "a file in a folder that exists")
+
+
 def show(result: Result, output: str = "table", out: Path | None = None) -> None:
     """Print a result in a format, or write it to a file."""
     if output == "json":
         emit_json(result.to_dict(), out)
     elif output == "csv":
-        emit_csv(result.flat_rows(), out)
+        rows = result.flat_rows()
+        if rows or not result.CSV_HEADER:
+            emit_csv(rows, out)
+        else:
+            write(",".join(result.CSV_HEADER) + "\n", out)
     else:
         emit(result.blocks(), out)
 

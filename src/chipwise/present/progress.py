@@ -82,6 +82,20 @@ def stages(verb: str) -> Iterator[Callable[[str, float], None]]:
 
 
 @contextmanager
+def target_stages(verb: str) -> Iterator[Callable[[str, str, float], None]]:
+    """A line for work on one target after another, each known by stage and seconds."""
+    line = Progress(verb)
+
+    def shown(target: str, stage: str, seconds: float) -> None:
+        line.say(f"{verb} {target}: {stage}, {seconds:.0f} s")
+
+    try:
+        yield shown
+    finally:
+        line.clear()
+
+
+@contextmanager
 def waiting(words: str) -> Iterator[None]:
     """A line for work that can't say how far it is, such as compiling: shown after two seconds, gone when it ends."""
     line = Progress("")

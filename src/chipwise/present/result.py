@@ -21,6 +21,7 @@ class Result:
 
     __slots__ = ()
     VERB: ClassVar[str]
+    CSV_HEADER: ClassVar[tuple[str, ...]] = ()  # columns of a CSV file that may have no rows
 
     @abstractmethod
     def record(self) -> dict[str, Any]:

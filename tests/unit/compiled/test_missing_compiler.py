@@ -7,8 +7,6 @@ import pytest
 
 from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.names import parse
-from chipwise.cli.check_blocks import blocks
-from chipwise.cli.check_records import report
 from chipwise.compiled.cache import Cache
 from chipwise.compiled.check.check import Question, check
 from chipwise.compiled.job import Job, Spec
@@ -73,11 +71,11 @@ def test_of_several_targets_those_with_a_compiler_are_answered(without, tmp_path
     )
     missing, compiled = found.rows
     assert not found.ok and compiled.ok and not missing.outcome.tried and "libtpu" in missing.outcome.reason
-    told = report(found)
+    told = found.to_dict()
     assert [row["compiles"] for row in told["rows"]] == [None, True] and told["rows"][0]["refused"][
         "stage"
     ] == "compiler"
-    words = "\n".join(each.words for each in blocks(found, 3) if isinstance(each, Text))
+    words = "\n".join(each.words for each in found.blocks(3) if isinstance(each, Text))
     assert "not tried: XLA for TPU can't be used" in words and "v5e:2x2: see above; exit status 1" in words
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
@@ -20,9 +21,15 @@ from chipwise.compiled.timing.step import interval_of, loops_in_words, open_loop
 from chipwise.compiled.timing.timing import ClockRates, Timing, clock_rates, op_seconds, time_schedule
 from chipwise.errors import ChipwiseError, MissingCompiler
 from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 from chipwise.units import format_seconds
 from chipwise.workload.model import Workload
 
+if TYPE_CHECKING:
+    from chipwise.compiled.check.tune import Tuning
+
+BREAKDOWN = 8  # lines in each breakdown
 VARIES = "varies: "  # how the worker begins a note on shapes that vary
 
 Progress = Callable[[str, str, float], None]  # the target, the stage, and seconds since it began
@@ -90,17 +97,37 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A program on every target asked for."""
+class CheckReport(Result):
+    """A program on every target: does it compile, does it fit, how long does it take, what would make it faster."""
 
+    VERB: ClassVar[str] = "check"
     program: str
     kind: str
     rows: tuple[Row, ...]
+    tunings: tuple[Tuning, ...] = ()  # searches for faster options, one a target
 
     @property
     def ok(self) -> bool:
         """Whether every target compiles and fits."""
         return all(row.ok for row in self.rows)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.compiled.check.view import report_record
+
+        return report_record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: one row a target."""
+        from chipwise.compiled.check.view import flat_rows
+
+        return flat_rows(self)
+
+    def blocks(self, lines: int = BREAKDOWN) -> list[Block]:
+        """For people, with at most so many lines in each breakdown."""
+        from chipwise.compiled.check.view import blocks
+
+        return blocks(self, lines)
 
 
 def check(
@@ -111,26 +138,27 @@ def check(
     limits: Limits | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
-) -> Report:
+) -> CheckReport:
     """Compile each question, one after another, and read the answers.
 
     A target whose compiler can't be used here is refused by itself; where that is so of all, there is nothing to
     report and the missing compilers are raised.
     """
     rows, missing = [], []
-    for each in questions:
+    for i, question in enumerate(questions, 1):
+        tell = _numbered(progress, i, len(questions)) if progress is not None and len(questions) > 1 else progress
         try:
-            rows.append(answer(each, calibration, limits, progress, cache))
+            rows.append(answer(question, calibration, limits, tell, cache))
         except MissingCompiler as error:
             missing.append(error)
-            rows.append(Row(each, Refused.without_compiler(error)))
+            rows.append(Row(question, Refused.without_compiler(error)))
     if missing and len(missing) == len(rows):
         raise (
             missing[0]
             if len({str(error) for error in missing}) == 1
             else ChipwiseError("; ".join(dict.fromkeys(map(str, missing))))
         )
-    return Report(program, kind, tuple(rows))
+    return CheckReport(program, kind, tuple(rows))
 
 
 def answer(
@@ -146,6 +174,10 @@ def answer(
     tell = None if progress is None else _named(progress, str(question.accelerators))
     outcome = compile_job(question.job, limits, tell, cache)
     return row_of(question, question.job, outcome, calibration, cache)
+
+
+def _numbered(progress: Progress, number: int, total: int) -> Progress:
+    return lambda name, stage, seconds: progress(f"{name} ({number}/{total})", stage, seconds)
 
 
 def _named(progress: Progress, name: str) -> Callable[[str, float], None]:
@@ -230,10 +262,10 @@ def _between(timing: Timing, seconds: float) -> Timing:
 
 def _cross_check(job: Job, schedule: Schedule, rates: ClockRates, cache: Cache | None) -> CrossCheck | None:
     """Products timed by XLA's speed-of-light model, where the module has its estimates."""
-    found = {each.instruction: each.seconds for each in speed_of_light(module_text(job, cache))}
+    light = {product.instruction: product.seconds for product in speed_of_light(module_text(job, cache))}
     sol = ours = 0.0
     for op, times in schedule.ops():
-        if op.kind in ("matmul", "conv", "kernel") and op.name in found:
-            sol += times * found[op.name]
+        if op.kind in ("matmul", "conv", "kernel") and op.name in light:
+            sol += times * light[op.name]
             ours += times * op_seconds(op, rates)
     return CrossCheck(sol, ours) if sol else None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.bench.session import Event, Plan, Tell
+from chipwise.bench.session import BenchPlan, Event, Tell
 from chipwise.bench.show import name, rate
 from chipwise.present.blocks import ASCII
 from chipwise.present.progress import progress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def showing(planned: Plan, out: Path | None) -> Iterator[Tell]:
+def showing(planned: BenchPlan, out: Path | None) -> Iterator[Tell]:
     """Something to tell of a run; what is shown stays."""
     device = planned.parts[0].device
     print_line(
