@@ -70,7 +70,7 @@ benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and reques
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/router.py
-	$(BIN)/python benchmarks/gavel.py
+	$(BIN)/python -m benchmarks.gavel
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
 

@@ -38,7 +38,7 @@ REQUESTS, ROUNDS, LOAD = 10_000, 9, 0.8
 CHIPS = 8  # of each kind, for the search
 BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0, "search_cpu_s": 20.0}
 TOKENS = np.arange(8193)
-PACE = StepTimeTable(
+STEP_TIMES = StepTimeTable(
     tokens_s=np.hypot(8e-3, 0.12e-3 * TOKENS),  # the weights' time, then the products'
     context_s=1.5e-9,
     pair_s=5e-11,
@@ -46,7 +46,7 @@ PACE = StepTimeTable(
     watts_idle=4 * 120.0,
     watts_busy=4 * 650.0,
 )
-FLEET = Fleet(PACE, kv_blocks=40_000, config=EngineConfig(most_sequences=256), replicas=8)
+FLEET = Fleet(STEP_TIMES, kv_blocks=40_000, config=EngineConfig(most_sequences=256), replicas=8)
 OFFLINE = Serve(
     Lengths(((0.01, 150.0), (0.5, 800.0), (0.99, 4000.0))),
     Lengths(((0.01, 30.0), (0.5, 250.0), (0.99, 1000.0))),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Accelerators
     from chipwise.compare import AnyComparison
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.compiled.evidence import Stage
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from chipwise.layout.view import LayoutSearch
     from chipwise.prices.chip_view import ChipList, ChipSheet
     from chipwise.prices.view import PriceList
+    from chipwise.serving.results import ServingCapacity, ServingSimulation
+    from chipwise.serving.service import ServingTarget
     from chipwise.workload import Workload
     from chipwise.workload.preset_view import ModelList
     from chipwise.workload.serve import ServingWorkload
@@ -123,6 +126,77 @@ def compare(
     return run(_workload(workload), candidates(on), known, terms, progress, change)
 
 
+def serve(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    replicas: int | None = None,
+    disaggregate: str | None = None,
+    router: str = "least_loaded",
+    max_batch: int | None = None,
+    chunk: int | None = None,
+    requests: int | None = None,
+    curve: bool = False,
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> ServingSimulation:
+    """Simulate a served model at its load: TTFT, TPOT, ITL and end to end by percentile, and whether the SLO is met.
+
+    `on` has all chips; `tp`, `pp`, `dp` and `ep` split a replica (default: the split with the largest load), as many
+    `replicas` as fit, or ``disaggregate="2:6"`` for prefill and decode. `router` is ``round_robin``, ``least_loaded``
+    or ``prefix``; `max_batch` sequences and a `chunk` of tokens are an iteration's limits (default: the stack's own).
+    So many `requests` are simulated (default: 10,000; all of a trace or an offline job). `curve` adds latency at other
+    loads, for `plot`.
+
+    >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=2, ttft="500ms")
+    >>> simulation = serve(chat, on="h100:1", tp=1, requests=500)
+    >>> simulation.slo_met, simulation.ttft.p50.value < simulation.ttft.p99.value < simulation.e2e.p99.value
+    (True, True)
+    """
+    from chipwise.serving.results import simulate_service
+    from chipwise.serving.sizing import ServiceRequest, read_pools
+    from chipwise.serving.split import named_split
+
+    pools = None if disaggregate is None else read_pools(disaggregate)
+    request = ServiceRequest(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
+    known = _known(knowledge)
+    acc, target = _target(workload, on, known)
+    return simulate_service(target, acc, request, requests, known.seed, curve, progress)
+
+
+def capacity(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> ServingCapacity:
+    """Find the largest load that chips carry within an SLO, over every split of the replicas and their settings.
+
+    `tp`, `pp`, `dp` and `ep` try one split alone. The rate of the workload is not the load tried: it says how many
+    chips it takes (`needed_chips`).
+
+    >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=20, ttft="500ms", tpot="30ms")
+    >>> largest = capacity(chat, on="h100:2", tp=1)
+    >>> largest.load.low <= largest.load.value <= largest.load.high, str(largest.best.service)
+    (True, '2 replicas of tp=1')
+    """
+    from chipwise.serving.results import find_capacity
+    from chipwise.serving.split import named_split
+
+    known = _known(knowledge)
+    acc, target = _target(workload, on, known)
+    return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress)
+
+
 @overload
 def chips(name: None = None, *, knowledge: Knowledge | None = None) -> ChipList: ...
 
@@ -204,3 +278,21 @@ def _training(workload: WorkloadLike) -> Workload:
     if not isinstance(work, Workload):
         raise InputError("workload", work.name, "a workload that is trained; `serve` and `capacity` take served ones")
     return work
+
+
+def _serving(workload: WorkloadLike) -> ServingWorkload:
+    from chipwise.errors import InputError
+    from chipwise.workload.serve import ServingWorkload
+
+    work = _workload(workload)
+    if not isinstance(work, ServingWorkload):
+        raise InputError("workload", work.name, "a workload that is served; `predict` and `layouts` take trained ones")
+    return work
+
+
+def _target(workload: WorkloadLike, on: str, known: Knowledge) -> tuple[Accelerators, ServingTarget]:
+    from chipwise.catalog import parse
+    from chipwise.serving.service import serving_target
+
+    work, acc = _serving(workload), parse(on)
+    return acc, serving_target(work, acc.chip, known.calibration)

@@ -61,7 +61,7 @@ FIGURES = (
         r"statements\[\d\]\.terms\[\d\]\.(usd|usd_range\.p\d0)",
     ),
     (
-        "simulate --neutral examples/traces/gavel-seed0 --policy fastest,max-min-fair,max-throughput-per-dollar",
+        "simulate --gavel-trace examples/traces/gavel-seed0 --policy fastest,max-throughput-per-dollar",
         r".*\.(avg_jct_s|p99_jct_s|cost_usd)",
     ),
     ("validate --evidence compiled", r"rows\[\d*[05]\]\.(predicted|low|high)"),

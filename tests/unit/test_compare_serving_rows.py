@@ -190,7 +190,7 @@ def test_a_model_of_one_pass_is_paid_by_the_request():
     work = load_serving(EXAMPLES / "resnet-50-serve.yaml", {"serve.slo.e2e": {"p99": "60ms"}})
     row = on("t4", work).rows[0]
     assert not row.writes and row.unit_rate == row.request_rate
-    assert 0 < row.alone.value <= row.served.e2e.p50.value <= 0.06
+    assert 0 < row.unloaded.value <= row.served.e2e.p50.value <= 0.06
 
 
 def test_a_stack_runs_only_where_it_runs():

@@ -110,7 +110,7 @@ def test_a_pipeline_over_nodes_sends_activations_between_stages():
     one = service(serving_target(work, load().chips["a100-80gb"], load_calibration(bench=False)), Split(tp=8, pp=2))
     advice = advise_serving(one, 1.0, "a2-ultragpu-8g")
     need, tokens = advice.network, one.replica.config.most_tokens
-    stage = one.replica.pace().tokens_s[tokens] / 2
+    stage = one.replica.step_times().tokens_s[tokens] / 2
     assert need.crosses and need.needed == pytest.approx(tokens * 8192 * 2 / (0.05 * stage))
     assert need.slower == pytest.approx(0.05 * need.needed / need.has) and need.enough == (need.slower <= 0.05)
     assert "activations between stages" in advice.words[0]

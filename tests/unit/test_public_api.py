@@ -17,12 +17,13 @@ VERBS = (
     "predict",
     "layouts",
     "compare",
+    "serve",
+    "capacity",
     "chips",
     "models",
     "prices",
 )
-# to come, in this order before "chips": cost, serve, capacity, plan_fleet, check, bench, numerics, simulate, submit,
-# validate, report
+# to come: cost before "serve"; plan_fleet, check, bench, numerics, simulate, submit, validate, report before "chips"
 TYPES = ("Knowledge", "Estimate")
 ERRORS = (
     "ChipwiseError",

@@ -155,7 +155,7 @@ def _joined(replica: Replica, batch: float, length: float, calibration: Calibrat
 
 def _at_once(replica: Replica, load: Load, tokens: float) -> float:
     most = float(load.slots or replica.config.most_sequences)
-    fit = replica.room.sequences(tokens if replica.config.reserve else tokens * 0.75)
+    fit = replica.kv_cache.sequences(tokens if replica.config.reserve else tokens * 0.75)
     return max(1.0, min(load.count, most, fit))
 
 

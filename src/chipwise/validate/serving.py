@@ -14,6 +14,7 @@ from chipwise.serving.estimates import correction
 from chipwise.serving.loads import Load, outcome
 from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, engine_config, recalibrated, set_up
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -38,20 +39,19 @@ def replica_of(row: ServingRow, calibration: Calibration) -> Replica:
     config = engine_config(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
         config = replace(config, most_sequences=4096)
-    return set_up(
+    spec = ReplicaSpec(
         row.model,
         row.chip,
         row.split,
         row.precision,
         row.kv_precision,
         stack,
-        calibration,
-        config,
         row.release,
         LABELLED[row.load],
         row.longest,
         row.input + row.output / 2,
     )
+    return set_up(spec, calibration, config)
 
 
 def model_key(model: Model) -> str:
@@ -69,11 +69,7 @@ def predict_serving_row(
     row: ServingRow, calibration: Calibration, replica: Replica | None = None
 ) -> dict[str, Estimate]:
     """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
-    made = (
-        replica_of(row, calibration)
-        if replica is None
-        else recalibrated(replica, calibration.serving, row.release, LABELLED[row.load])
-    )
+    made = replica_of(row, calibration) if replica is None else recalibrated(replica, calibration.serving)
     found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Accelerators, Chip
 from chipwise.compare.decision import Flip, Refused, Words
 from chipwise.compare.serving.fleet import Fleet, held, rent
-from chipwise.compare.serving.replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
+from chipwise.compare.serving.replicas import COARSE, OutOfReach, carried, replicas, unloaded, with_interval
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
@@ -98,12 +98,12 @@ class ServingComparer:
         """Where the workload is served."""
         return serving_target(self.workload, chip, self.knowledge.calibration, self.workload.serve.stack)
 
-    def requests(self, at: ServingTarget) -> Requests:
+    def requests(self, target: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
-        return capacity.trial_requests(at, self.knowledge.seed, count)
+        return capacity.trial_requests(target, self.knowledge.seed, count)
 
     def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
         """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""
@@ -335,7 +335,7 @@ class ServingComparer:
 
 def _lone(of: Service, requests: Requests) -> Estimate:
     """Seconds per token, or of the whole answer of a model that answers in one pass."""
-    served = alone(of, requests)
+    served = unloaded(of, requests)
     return served.tpot.mean if served.tpot else served.e2e.mean
 
 

@@ -87,12 +87,12 @@ def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow
 
 def _holds(row: ServingRow) -> str:
     """How much more than the demand the chips carry, and whether that is sure."""
-    room = row.headroom
-    if room is None:
+    headroom = row.headroom
+    if headroom is None:
         return ""
     subject = "It carries" if row.fleet.replicas == 1 else "They carry"
-    more = f" {subject} {room.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
-    if room.low >= 0:
+    more = f" {subject} {headroom.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
+    if headroom.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:
         return f"{more}; at the low end of the interval no count would hold the SLO: measure first."

@@ -1,8 +1,8 @@
-"""The policies whose rules are compiled, asked without the arrays and objects that a policy in Python is shown.
+"""The compiled path of four policies at the boundaries of rounds: no arrays or objects made for Python.
 
-`asked` says what happens at a boundary. Here it is the same, one compiled call a boundary, with the policies' own
-compiled rules and, for those that grant job by job, `place`'s own compiled pass. Where a job has waited too long, place
-itself is called. Results are equal to the last bit, which the tests hold it to.
+`scheduler` says what happens at a boundary. Here it is the same, one compiled call a boundary, with the policies' own
+compiled rules and, for those that allocate job by job, the compiled pass of `route.allocate`. Where a job is overdue
+(aging), `allocate` itself is called. Results are equal to the last bit, which the tests hold it to.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from benchmarks.gavel.scheduler import RoundScheduler
+from benchmarks.gavel.simulator import RoundSimulator
 
 from chipwise.io.jit import jit_cached_alloc
 from chipwise.route.allocate import allocate_state
@@ -17,31 +19,29 @@ from chipwise.route.allocate.allocation import AllocationState, by_jobs
 from chipwise.route.allocate.queue_order import PATIENCE
 from chipwise.route.cluster_state import Policy, PolicyDecision
 from chipwise.route.policies import fair_share_kernels
-from chipwise.route.policies.throughput_per_dollar import rank
-from chipwise.route.simulate.asked import Asked
-from chipwise.route.simulate.course import Course
+from chipwise.route.policies.throughput_per_dollar import planned, put_first, scored
 
-SWIFT = ("fastest", "max-throughput-per-dollar", "max-min-fair", "finish-time-fair")
+COMPILED = ("fastest", "max-throughput-per-dollar", "max-min-fair", "finish-time-fair")
 
 
-class Swift(Asked):
-    """A policy of `SWIFT` at work on a course."""
+class CompiledRoundScheduler(RoundScheduler):
+    """A policy of `COMPILED` that schedules a round-based simulation."""
 
-    def __init__(self, course: Course, name: str, policy: Policy, recompute_s: float = 0.0) -> None:
-        super().__init__(course, policy, recompute_s)
-        shape, work = course.rate.shape, course.work
+    def __init__(self, simulator: RoundSimulator, name: str, policy: Policy, reallocate_s: float = 0.0) -> None:
+        super().__init__(simulator, policy, reallocate_s)
+        shape, work = simulator.rate.shape, simulator.work
         self._name, self._fair = name, name.endswith("-fair")
         self._shares_of, self._before_of = np.zeros(shape), np.zeros(shape)
         self._score_of, self._order_of = np.zeros(shape), np.zeros(shape)
         self._work = (
-            course.left,
-            course.rate,
+            simulator.left,
+            simulator.rate,
             work.chips,
             work.count,
-            work.usd_chip_hour,
+            work.usd_per_chip_hour,
             work.weight,
             work.arrival,
-            course.served,
+            simulator.served,
         )
 
     @property
@@ -49,28 +49,28 @@ class Swift(Asked):
         return self._fair
 
     def _allocate(self) -> None:
-        course = self.course
-        self.jobs = course.open
+        simulator = self.simulator
+        self.jobs = simulator.open
         self.decisions += 1
-        self._last = course.now
+        self._last = simulator.now
         if self._fair:
-            self._before_of[self.jobs] = course.served[self.jobs]
-        self._place(True)
+            self._before_of[self.jobs] = simulator.served[self.jobs]
+        self._call(True)
 
     def _forget(self, stay: np.ndarray) -> None:
         self.jobs = self.jobs[stay]
 
-    def _again(self) -> None:
-        self._place(False)
+    def _reapply(self) -> None:
+        self._call(False)
 
-    def _place(self, anew: bool) -> None:
-        now, jobs = self.course.now, self.jobs
+    def _call(self, anew: bool) -> None:
+        now, jobs = self.simulator.now, self.jobs
         self.pools = np.empty(len(jobs), dtype=np.int64)
         if self._name == "fastest":
             _fastest(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
             return
         if self._name == "max-throughput-per-dollar":
-            plain = _bargains(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
+            plain = _throughput_per_dollar(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
         else:
             finish = self._name == "finish-time-fair"
             gap, plain = _fair(
@@ -87,7 +87,7 @@ class Swift(Asked):
                 self.pools,
             )
             if gap > fair_share_kernels.NOTHING:  # the policy has another solver
-                self._shares_of[jobs] = self.policy(self._view()).shares
+                self._shares_of[jobs] = self.policy(self._state()).shares
                 _, plain = _fair(
                     now,
                     self._last,
@@ -102,13 +102,13 @@ class Swift(Asked):
                     self.pools,
                 )
         if not plain:
-            wishes = PolicyDecision(self._score_of[jobs], self._order_of[jobs], "", preempts=True, moves=True)
-            self.pools = allocate_state(self._view(), wishes).pos
+            decision = PolicyDecision(self._score_of[jobs], self._order_of[jobs], "", preempts=True, moves=True)
+            self.pools = allocate_state(self._state(), decision).pos
 
 
 @jit_cached_alloc
 def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
-    """Seconds to go and chips, as a view shows them."""
+    """Seconds to go and chips, as `ClusterState` has them."""
     n, pools = jobs.shape[0], rate.shape[1]
     seconds, held = np.full((n, pools), np.inf), np.zeros((n, pools), np.int64)
     for i in range(n):
@@ -122,7 +122,7 @@ def _see(jobs: Any, left: Any, rate: Any, chips: Any) -> Any:
 
 @jit_cached_alloc
 def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> Any:
-    """As `turns.overdue`, and how many there are."""
+    """As `queue_order.overdue`, and how many there are."""
     n = jobs.shape[0]
     aged, due, many = np.zeros(n, np.bool_), np.empty(n), 0
     for i in range(n):
@@ -137,7 +137,7 @@ def _overdue(now: float, jobs: Any, arrival: Any, weight: Any, served: Any) -> A
 
 @jit_cached_alloc
 def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
-    """Room by job and pool as `grants.by_pairs` hands it out when all are placed anew and nobody is overdue."""
+    """Capacity by job and pool as `allocation.by_pairs` gives it when all are allocated again and no job is overdue."""
     n, pools = order.shape
     free, some = count.copy(), count.sum()
     for i in range(n):
@@ -153,7 +153,17 @@ def _plain(seconds: Any, order: Any, held: Any, count: Any, pos: Any) -> None:
 
 
 @jit_cached_alloc
-def _bargains(
+def rank(
+    turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
+) -> None:
+    """Scores, and the order in which pairs of job and pool are allocated: those of the plan first."""
+    pairs, key, most = scored(turns, seconds, usd, chips, weight, fixed, room, score)
+    plan = planned(turns, pairs[np.argsort(key, kind="mergesort")], seconds, score, chips, room.copy())
+    put_first(plan, most, score, order)
+
+
+@jit_cached_alloc
+def _throughput_per_dollar(
     now: float,
     jobs: Any,
     anew: bool,

@@ -1,7 +1,7 @@
-"""Work in a neutral form: jobs of so many steps, steps a second by kind of accelerator, and a cluster.
+"""A Gavel trace: jobs of so many steps, steps a second by kind of accelerator, and a cluster.
 
-A folder holds `jobs.csv`, `throughput.csv` and `cluster.csv`, as scheduler studies exchange them. What is wrong with
-one is said in a line with file, line and column; nothing is guessed.
+A folder holds `jobs.csv`, `throughput.csv` and `cluster.csv`, the inputs of Gavel's simulator (OSDI 2020) as scheduler
+studies exchange them. An error names file, line and column; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import numpy as np
 
 from chipwise.errors import BrokenFile
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
+from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Flags, Floats, Ints
+from chipwise.route.job import Checkpoint, Job, Variant
+from chipwise.route.option import Infeasible, Option
+from chipwise.route.pool import Pool
+from chipwise.route.simulate.arrivals import Arrival, Trace
 
-ROUND_S = 360.0  # nominal length of a round, of Gavel's simulator
 JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")
 JOBS_KNOWN = (*JOBS, "priority_weight", "slo_s", "duration_hint_s")  # the hint is read by nobody: rates are known
 THROUGHPUT = ("workload", "accelerator", "scale_factor", "steps_per_s")
@@ -28,10 +32,15 @@ MOST_STEPS = 2**53  # a float holds every whole number up to there
 MAX_USD_H = 1e6
 MOST_WEIGHT = 1e6
 MOST_RATE = 1e12  # steps a second
+VARIANT = "gavel"
+ASSUMPTIONS = (
+    "rates are known exactly and don't depend on placement; a job gets all its accelerators of one kind, or none",
+    "jobs of a Gavel trace can be stopped and moved at any time: nothing is repeated, and restarting takes no time",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Neutral:
+class GavelTrace:
     """Jobs [J] in order of arrival, pools [P] as the file has them, and rates of whole jobs [J, P]."""
 
     name: str
@@ -44,47 +53,73 @@ class Neutral:
     slo: Floats  # seconds after arrival; inf: none
     pools: tuple[str, ...]
     count: Ints
-    usd_chip_hour: Floats
+    usd_per_chip_hour: Floats
     rate: Floats  # steps a second of the whole job; 0: it can't run there
 
-    def refusals(self) -> dict[int, str]:
-        """The jobs that can run nowhere, with the reason."""
-        return {int(j): self._why(int(j)) for j in np.flatnonzero(~self.runs().any(axis=1))}
-
     def runs(self) -> Flags:
-        """Where each job can run [J, P]: all its chips are there, and a round is time for a step."""
-        return np.asarray((self.rate * ROUND_S >= 1) & (self.chips[:, None] <= self.count))
+        """Where each job can run [J, P]: its rate is known, and all its chips are there."""
+        return np.asarray((self.rate > 0) & (self.chips[:, None] <= self.count))
 
-    def _why(self, job: int) -> str:
+    def infeasible(self, job: int, pool: int) -> str:
+        """Why a job can't run in a pool; empty where it can."""
         chips = self.chips[job]
-        parts = [
-            f"{pool}: "
-            + (
-                f"has {self.count[p]} of the {chips} accelerators it needs at once"
-                if chips > self.count[p]
-                else f"no rate above 0 on {chips}"
-                if self.rate[job, p] <= 0
-                else f"not one step in a round of {ROUND_S:g} s"
-            )
-            for p, pool in enumerate(self.pools)
-        ]
-        return f"{self.workload[job]} can run nowhere ({'; '.join(parts)})"
+        if chips > self.count[pool]:
+            return f"has {self.count[pool]} of the {chips} accelerators it needs at once"
+        return "" if self.rate[job, pool] > 0 else f"no rate above 0 on {chips}"
+
+    def trace(self) -> Trace:
+        """The same jobs as arrivals that the event simulator replays: free to stop and to move, with no power known."""
+        pools = tuple(
+            Pool(name, "local", name, "gpu", int(count), usd_per_chip_hour=float(price))
+            for name, count, price in zip(self.pools, self.count, self.usd_per_chip_hour, strict=True)
+        )
+        arrivals = tuple(self._arrival(j, pools) for j in range(len(self.jobs)))
+        return Trace(self.name, "gavel", arrivals, pools, ASSUMPTIONS)
+
+    def _arrival(self, j: int, pools: tuple[Pool, ...]) -> Arrival:
+        at, chips = float(self.arrival[j]), int(self.chips[j])
+        job = Job(
+            self.jobs[j],
+            (Variant(VARIANT, "gpu", chips),),
+            deadline=at + float(self.slo[j]),
+            priority=float(self.weight[j]),
+            checkpoint=Checkpoint(restartable=True, every=0.0),
+        )
+        options: list[Option] = []
+        infeasible: list[Infeasible] = []
+        for p, pool in enumerate(pools):
+            if reason := self.infeasible(j, p):
+                infeasible.append(Infeasible(pool.name, VARIANT, reason))
+                continue
+            seconds = float(self.steps[j] / self.rate[j, p])
+            estimate = Estimate(seconds, seconds, seconds, "measured")
+            options.append(Option(pool.name, VARIANT, chips, "", estimate, chips * pool.usd_per_chip_hour, 0.0))
+        return Arrival(self.jobs[j], at, job, tuple(options), tuple(infeasible))
 
 
-def read(folder: Path) -> Neutral:
-    """The work of a folder."""
+def read_gavel_trace(folder: Path) -> GavelTrace:
+    """The trace of a folder."""
     if not folder.is_dir():
-        raise BrokenFile("--neutral", str(folder), "a folder with jobs.csv, throughput.csv and cluster.csv")
+        raise BrokenFile("--gavel-trace", str(folder), "a folder with jobs.csv, throughput.csv and cluster.csv")
     pools, count, price = _cluster(folder / "cluster.csv")
     rates = _rates(folder / "throughput.csv")
     rows = _jobs(folder / "jobs.csv")
     rate = np.array([[rates.get((w, pool, n), 0.0) for pool in pools] for _, _, w, n, *_ in rows])
     ids, arrival, workload, chips, steps, weight, slo = zip(*rows, strict=True)
-    return Neutral(
-        folder.name, ids, np.array(arrival, dtype=np.float64), workload, np.array(chips, dtype=np.int64),
-        np.array(steps, dtype=np.float64), np.array(weight, dtype=np.float64), np.array(slo, dtype=np.float64),
-        pools, count, price, rate,
-    )  # fmt: skip
+    return GavelTrace(
+        name=folder.name,
+        jobs=ids,
+        arrival=np.array(arrival, dtype=np.float64),
+        workload=workload,
+        chips=np.array(chips, dtype=np.int64),
+        steps=np.array(steps, dtype=np.float64),
+        weight=np.array(weight, dtype=np.float64),
+        slo=np.array(slo, dtype=np.float64),
+        pools=pools,
+        count=count,
+        usd_per_chip_hour=price,
+        rate=rate,
+    )
 
 
 def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:

@@ -1,4 +1,4 @@
-"""Rounds: what chosen jobs do until the next boundary, by the rules of Gavel's simulator.
+"""Round-based simulation by the rules of Gavel's simulator: what the chosen jobs do until the next boundary.
 
 At a boundary a set of jobs is chosen. One that runs at a rate does as many whole steps as fit into `ROUND_S`, or those
 it has left, and stops; the round ends when the last one stops, and the next begins at once. A job is done at its own
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from chipwise.io.jit import jit_cached_alloc
-from chipwise.route.cluster_state import Floats, Ints
-from chipwise.route.simulate.neutral import ROUND_S, Neutral
+from chipwise.route.cluster_state import Flags, Floats, Ints
+from chipwise.route.simulate.gavel_trace import GavelTrace
+
+ROUND_S = 360.0  # nominal length of a round in Gavel's simulator
 
 
 @jit_cached_alloc
@@ -60,13 +62,29 @@ def _run(
             return now, rounds, done
 
 
-class Course:
+def runs(work: GavelTrace) -> Flags:
+    """Where each job can run [J, P]: its chips are there, and a round is time for a step."""
+    return np.asarray(work.runs() & (work.rate * ROUND_S >= 1))
+
+
+def refusals(work: GavelTrace) -> dict[int, str]:
+    """The jobs that can run nowhere, with the reason of every pool."""
+    return {int(j): _why(work, int(j)) for j in np.flatnonzero(~runs(work).any(axis=1))}
+
+
+def _why(work: GavelTrace, job: int) -> str:
+    slow = f"not one step in a round of {ROUND_S:g} s"
+    parts = [f"{pool}: {work.infeasible(job, p) or slow}" for p, pool in enumerate(work.pools)]
+    return f"{work.workload[job]} can run nowhere ({'; '.join(parts)})"
+
+
+class RoundSimulator:
     """The state of a replay. Jobs are numbers in the order of the file."""
 
-    def __init__(self, work: Neutral) -> None:
+    def __init__(self, work: GavelTrace) -> None:
         n, pools = work.rate.shape
         self.work = work
-        self.rate = np.where(work.runs(), work.rate, 0.0)
+        self.rate = np.where(runs(work), work.rate, 0.0)
         self.left = work.steps.copy()
         self.finish = np.full(n, np.nan)
         self.served = np.zeros((n, pools))
@@ -106,7 +124,7 @@ class Course:
             pools,
             self.rate,
             work.chips,
-            work.usd_chip_hour,
+            work.usd_per_chip_hour,
             self.left,
             self.finish,
             self.served,
