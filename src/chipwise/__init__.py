@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from chipwise.api import chips, compare, layouts, load, models, predict, prices
+    from chipwise.api import capacity, chips, compare, layouts, load, models, predict, prices, serve
     from chipwise.errors import (
         BrokenFile,
         ChipwiseError,
@@ -46,6 +46,7 @@ __all__ = [
     "PrecisionMissing",
     "Refusal",
     "UnknownName",
+    "capacity",
     "chips",
     "compare",
     "layouts",
@@ -53,6 +54,7 @@ __all__ = [
     "models",
     "predict",
     "prices",
+    "serve",
 ]
 _HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}
 
