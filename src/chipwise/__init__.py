@@ -19,7 +19,21 @@ from typing import TYPE_CHECKING, Any
 from chipwise.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from chipwise.api import capacity, chips, compare, layouts, load, models, predict, prices, serve
+    from chipwise.api import (
+        bench,
+        capacity,
+        check,
+        chips,
+        compare,
+        layouts,
+        load,
+        models,
+        numerics,
+        predict,
+        prices,
+        serve,
+        validate,
+    )
     from chipwise.errors import (
         BrokenFile,
         ChipwiseError,
@@ -46,15 +60,19 @@ __all__ = [
     "PrecisionMissing",
     "Refusal",
     "UnknownName",
+    "bench",
     "capacity",
+    "check",
     "chips",
     "compare",
     "layouts",
     "load",
     "models",
+    "numerics",
     "predict",
     "prices",
     "serve",
+    "validate",
 ]
 _HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}
 
