@@ -30,7 +30,7 @@ HEAVY = (
     "chipwise.numerics.jax",
     "chipwise.numerics.presets.torch",
     "chipwise.numerics.presets.jax",
-    "chipwise.route.backends.ray_",
+    "chipwise.route.backends.ray.",
     "chipwise.__main__",
 )  # import a framework, or are programs
 
