@@ -50,7 +50,7 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
 def read_pricing(text: str | None) -> tuple[str, ...]:
     """pricing models as people write them.
 
-    >>> read_pricing("spot,ondemand"), read_pricing(None) == KINDS
+    >>> read_pricing("spot,ondemand"), read_pricing(None) == PRICING_MODELS
     (('on demand', 'spot'), True)
     """
     if text is None:
