@@ -90,6 +90,12 @@ def test_a_served_workload_has_one_shape():
     assert document["rows"][0]["ondemand"]["per"] == "hour"
 
 
+def test_an_offline_job_is_shown_by_its_time():
+    comparison = api.compare("examples/llama-3.1-8b-offline.yaml", on="h100", knowledge=KNOWN)
+    headers = str(comparison).splitlines()[1].split()
+    assert "time" in headers and comparison._repr_html_().count(">time<") == 1
+
+
 def test_unknown_names_of_changes_are_refused():
     from chipwise.errors import UnknownName
 
