@@ -11,7 +11,7 @@ PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1
 FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-fast test-slow fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs picture clean
+.PHONY: help demo test test-fast test-slow fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs site notebook picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -70,7 +70,7 @@ benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and reques
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/router.py
-	$(BIN)/python benchmarks/gavel.py
+	$(BIN)/python -m benchmarks.gavel
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
 
@@ -79,6 +79,12 @@ golden: $(VENV)/installed-dev ## Write the golden files anew; read the differenc
 
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
+
+site: $(VENV)/installed-dev ## Build the pages as a site, in site/
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+notebook: $(VENV)/installed-dev ## Execute examples/decide.ipynb and keep its output
+	$(BIN)/python scripts/notebook.py
 
 picture: $(VENV)/installed-dev packages ## Draw docs/img/compare.svg, six chips on a terminal, docs/img/report.png and docs/img/simulate.svg
 	$(BIN)/python scripts/picture.py
@@ -102,5 +108,5 @@ $(VENV)/installed-peers: $(VENV)/installed-dev
 	@touch $@
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,7 +34,7 @@ from statistics import median
 import numpy as np
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.layout import RESERVE, enumerate_layouts, search_in
 from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.setup import set_up
@@ -48,7 +48,7 @@ MORE_BATCHES = (512, 768, 1024, 1280, 1536, 2048, 2560, 3072, 3584, 4096, 5120, 
 ENOUGH = 1_000_000
 BAR, RATIO_BAR = 1_000_000, 300
 ROUNDS = 4
-CALIBRATION = shipped()
+CALIBRATION = load_calibration(bench=False)
 
 
 @dataclass

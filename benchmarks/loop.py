@@ -43,7 +43,7 @@ WORK: dict[str, tuple[int, dict]] = {  # chips, workload; steps are scaled to ho
     "llama-3.1-8b": (16, {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096}}),
     "llama-3.1-8b-lora": (
         8,
-        {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096, "lora": {"rank": 16}}},
+        {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096, "lora": {"variant_order": 16}}},
     ),
     "bert-large": (8, {"model": "bert-large", "train": {**LM, "global_batch": 256, "sequence": 512}}),
     "resnet-50": (8, {"model": "resnet-50", "train": {**LM, "global_batch": 1024}}),
@@ -52,7 +52,7 @@ WORK: dict[str, tuple[int, dict]] = {  # chips, workload; steps are scaled to ho
     "dit-xl/2": (8, {"model": "dit-xl/2", "train": {**LM, "global_batch": 256}}),
     "mixtral-8x7b-lora": (
         16,
-        {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096, "lora": {"rank": 16}}},
+        {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096, "lora": {"variant_order": 16}}},
     ),
 }
 PRICES = {"list prices of one cloud (gcp)": "gcp", "h100 of a GPU cloud (runpod), TPUs of gcp": "runpod"}
@@ -124,7 +124,7 @@ def made(
 
 def by_price(view: ClusterState, *, of_job: bool, waits: bool, by_deadline: bool) -> PolicyDecision:
     """What schedulers do without predictions: the cheapest hour first."""
-    price = np.where(view.chips > 0, view.usd_chip_hour * (view.chips if of_job else 1), np.inf)
+    price = np.where(view.chips > 0, view.usd_per_chip_hour * (view.chips if of_job else 1), np.inf)
     second = 0.0 if waits else 1e6  # a second of waiting outweighs every price: the first pool with room
     score = price + second * (np.maximum(view.start, view.now) - view.now)
     order = np.where(np.isfinite(view.deadline), view.deadline, view.now + 1e9) if by_deadline else view.arrival
@@ -160,7 +160,7 @@ def main(seeds: int = 10, jobs: int = 100) -> None:
     for words, cloud in PRICES.items():
         where = pools(cloud)
         known = kinds(where)
-        print(f"\n{words}: " + ", ".join(f"{p.count} {p.name} at ${p.usd_chip_hour:.2f}" for p in where))
+        print(f"\n{words}: " + ", ".join(f"{p.count} {p.name} at ${p.usd_per_chip_hour:.2f}" for p in where))
         for job, options, _ in known:
             least = min(o.usd for o in options)
             print(

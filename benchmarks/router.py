@@ -47,7 +47,7 @@ class Site:
                 f"chip{p}",
                 "gpu",
                 int(rng.choice([32, 64, 128])),
-                usd_chip_hour=float(price[p]),
+                usd_per_chip_hour=float(price[p]),
                 interruptions=0.05 if p % 5 == 0 else 0.0,
             )
             for p in range(pools)
@@ -71,7 +71,7 @@ class Site:
                     chips,
                     "",
                     Estimate(seconds, seconds / spread, seconds * spread, "modelled"),
-                    pool.usd_chip_hour * chips,
+                    pool.usd_per_chip_hour * chips,
                     500.0 * chips,
                 )
             )
@@ -192,17 +192,17 @@ def lp(args: argparse.Namespace) -> None:
     print(f"lp: shares for {args.lp_jobs:,} jobs in {args.pools} pools; cold: no basis is known; warm: the last one is")
     for name in SHARING:
         _, few, some = _jobs_on(Site(args.pools + 1, args.seed), 5)
-        POLICIES[name](few.view(0.0, some, some))  # the solver is loaded and what is compiled is; other pools: no basis
+        POLICIES[name](few.state(0.0, some, some))  # loads the solver and what is compiled; no basis is kept
         site, board, total = _jobs_on(Site(args.pools, args.seed), args.lp_jobs)
         now = 60.0 * args.lp_jobs
-        _timed(f"{name}, cold", POLICIES[name], board.view(now, total, total))
+        _timed(f"{name}, cold", POLICIES[name], board.state(now, total, total))
         for again in range(3):
             for k in range(args.lp_jobs // 100):
-                board.remove(board.view(now, total, total).jobs[17 * k])
+                board.remove(board.state(now, total, total).jobs[17 * k])
                 board.add(site.job(now))
             now += 360.0
             what = f"{name}, warm, one in a hundred changed ({again + 1})"
-            _timed(what, POLICIES[name], board.view(now, total, total))
+            _timed(what, POLICIES[name], board.state(now, total, total))
 
 
 def _jobs_on(site: Site, many: int) -> tuple[Site, JobTable, np.ndarray]:

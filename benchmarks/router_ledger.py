@@ -49,11 +49,11 @@ def measure(name, url):
         one = rate(lambda: ledger.submit([submission()], time.time()), 1)
         batch = [submission(f"job {i}", "") for i in range(BATCH)]
         many = rate(lambda: ledger.submit(batch, time.time()), BATCH)
-        waiting = iter(ledger.jobs(state="waiting", limit=400))
+        waiting = iter(ledger.jobs(state="pending", limit=400))
 
         def decided():
             made = ledger.decide("r", "fastest", [start(next(waiting).id)], time.time(), 30.0, {"h100": 10**9})
-            ledger.handed_over(made[0].id, made[0].id, time.time())
+            ledger.mark_submitted(made[0].id, made[0].id, time.time())
 
         began, count = time.perf_counter(), 100
         for _ in range(count):

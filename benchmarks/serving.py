@@ -23,8 +23,7 @@ from statistics import median
 import numpy as np
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import in_use
-from chipwise.catalog.taught import taught
+from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import Refusal
 from chipwise.serving.capacity import search
 from chipwise.serving.measures import measure
@@ -39,7 +38,7 @@ REQUESTS, ROUNDS, LOAD = 10_000, 9, 0.8
 CHIPS = 8  # of each kind, for the search
 BARS = {"cpu_s": 3.0, "simulated_per_cpu_s": 2_000.0, "search_cpu_s": 20.0}
 TOKENS = np.arange(8193)
-PACE = StepTimeTable(
+STEP_TIMES = StepTimeTable(
     tokens_s=np.hypot(8e-3, 0.12e-3 * TOKENS),  # the weights' time, then the products'
     context_s=1.5e-9,
     pair_s=5e-11,
@@ -47,7 +46,7 @@ PACE = StepTimeTable(
     watts_idle=4 * 120.0,
     watts_busy=4 * 650.0,
 )
-FLEET = Fleet(PACE, kv_blocks=40_000, config=EngineConfig(most_sequences=256), replicas=8)
+FLEET = Fleet(STEP_TIMES, kv_blocks=40_000, config=EngineConfig(most_sequences=256), replicas=8)
 OFFLINE = Serve(
     Lengths(((0.01, 150.0), (0.5, 800.0), (0.99, 4000.0))),
     Lengths(((0.01, 30.0), (0.5, 250.0), (0.99, 1000.0))),
@@ -82,11 +81,11 @@ def timed(serve: Serve) -> tuple[Simulation, float]:
 def searched() -> tuple[float, int, int]:
     """CPU seconds of finding the largest rate on eight of every chip in the catalog; chips that hold it, and all."""
     work = load_serving(str(Path(__file__).resolve().parent.parent / "examples" / "llama-3.1-70b-serve.yaml"))
-    in_use(), taught()
+    _ = load_calibration().serving
     start, held = time.process_time(), 0
     for chip in load().chips.values():
         try:
-            search(serving_target(work, chip, in_use(), taught()), CHIPS)
+            search(serving_target(work, chip, load_calibration()), CHIPS)
             held += 1
         except Refusal:
             pass  # too small, or too slow for the SLO: found out as well

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli.compare import blocks
 from chipwise.compare import Candidate, compare
 from chipwise.knowledge import Knowledge
@@ -22,7 +22,7 @@ CHIPS = "a100-80gb,h100,h200,b200,v5p,v6e"
 def main() -> None:
     """Compare a few chips and save the terminal as a picture."""
     work = load_workload(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
-    found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], Knowledge(shipped()))
+    found = compare(work, [Candidate.read(name) for name in CHIPS.split(",")], Knowledge(load_calibration(bench=False)))
     console = Console(
         record=True, width=150, file=io.StringIO(), force_terminal=True, highlight=False, color_system="truecolor"
     )

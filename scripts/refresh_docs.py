@@ -2,7 +2,8 @@
 
 A block that begins with ```console holds lines `$ chipwise ...` and their output. `head=N` after the word keeps the
 first N lines of each output. `session` after the word runs the block's commands one after another on one ledger; all
-others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is.
+others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is. A block
+that begins with ```python is run after those before it on its page if a ```text block, for what it prints, follows it.
 tests/e2e/test_docs.py runs the same commands.
 """
 
@@ -20,8 +21,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
 Start = Callable[[list[str], dict[str, str]], "subprocess.CompletedProcess[str]"]
+MARK = "-- end of a snippet --"
 HOME = "~/.local/share/chipwise"  # where a user's own data lie: shown for the folder that stands in for it
 
 
@@ -39,7 +42,7 @@ class Shown:
 
 def pages() -> list[Path]:
     """Every page that may show commands."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def shown(page: Path) -> list[Shown]:
@@ -98,12 +101,35 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
         at = words.index(option) + 1
         elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"
         meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
-    own = {"CHIPWISE_DATA": folder, "XDG_DATA_HOME": folder, "CHIPWISE_LEDGER": str(Path(folder) / "ledger.db")}
-    done = start(words[1:], {**os.environ, **own, "CHIPWISE_PRICES": "", "CHIPWISE_FX": ""})
+    done = start(words[1:], {**os.environ, **own_data(folder)})
     said = done.stdout + done.stderr
     for elsewhere, word in meant.items():
         said = said.replace(elsewhere, word)
     return done.returncode, said.replace(folder, HOME)
+
+
+def own_data(folder: str) -> dict[str, str]:
+    """Variables that keep a user's own data from being read and written."""
+    ledger = str(Path(folder) / "ledger.db")
+    none = {"CHIPWISE_PRICES": "", "CHIPWISE_FX": ""}
+    return {"CHIPWISE_DATA": folder, "XDG_DATA_HOME": folder, "CHIPWISE_LEDGER": ledger, **none}
+
+
+def snippets(page: Path) -> list[tuple[str, str]]:
+    """The Python of a page, and what it is shown to print."""
+    return [(found["code"], found["output"]) for found in SNIPPET.finditer(page.read_text(encoding="utf-8"))]
+
+
+def run_snippets(codes: Sequence[str]) -> list[str]:
+    """What snippets print, run one after another in one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        marked = "".join(f"{code}\nprint({MARK!r})\n" for code in codes)
+        env = {**os.environ, **own_data(folder), "PYTHONPATH": str(ROOT / "src")}
+        line = [sys.executable, "-c", marked]
+        done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"a snippet failed: {done.stderr.strip()}")
+    return done.stdout.split(f"{MARK}\n")[:-1]
 
 
 def usable() -> set[str]:
@@ -139,7 +165,9 @@ def refreshed(page: Path) -> str:
             lines += new[:keep] + ([CUT] if len(new) > keep else [])
         return f"```console{block['options']}\n" + "\n".join(lines).rstrip("\n") + "\n```"
 
-    return BLOCK.sub(anew, page.read_text(encoding="utf-8"))
+    printed = iter(run_snippets([code for code, _ in snippets(page)]))
+    text = BLOCK.sub(anew, page.read_text(encoding="utf-8"))
+    return SNIPPET.sub(lambda found: f"```python\n{found['code']}```\n\n```text\n{next(printed)}```", text)
 
 
 def with_policies(text: str) -> str:
@@ -151,9 +179,9 @@ def with_policies(text: str) -> str:
     return re.sub(r"(\| policy \| what it wants \|\n\|---\|---\|\n)(?:\|.*\n)*", lambda head: head[1] + rows, text)
 
 
-def main() -> None:
-    """Refresh every page."""
-    for page in pages():
+def main(names: Sequence[str] = ()) -> None:
+    """Refresh every page, or those named."""
+    for page in [Path(name).resolve() for name in names] or pages():
         text = with_policies(refreshed(page))
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
@@ -161,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -17,7 +17,7 @@ COMMANDS = (
     "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 4 --requests 500",
     "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 2 --disaggregate 2:2 --requests 500",
     "simulate examples/traces/mixed-day.yaml --pools examples/traces/mixed-pools.yaml --policy {policies}",
-    "simulate --neutral examples/traces/gavel-seed0 --policy max-throughput-per-dollar,max-min-fair,finish-time-fair",
+    "simulate --gavel-trace examples/traces/gavel-seed0 --policy max-throughput-per-dollar,finish-time-fair",
     "jobs submit examples/jobs/llama-lora.yaml --pools examples/pools/local.yaml",
     "router run --pools examples/pools/local.yaml --policy cheapest-within-deadline --until-idle",
 )

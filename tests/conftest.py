@@ -7,9 +7,13 @@ import signal
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from scratch import VARIABLE, Run
 
+# the same examples on every machine, however slow it is
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 RUN = None if WORKER else Run.begin()  # before anything asks where temporary files go
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from chipwise.bench.diff import BenchDiff
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chipwise.bench.roofline import Roofline
     from chipwise.bench.run import BenchRun
     from chipwise.bench.session import BenchPlan, Event
+    from chipwise.catalog import Accelerators
     from chipwise.compare import AnyComparison
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.compiled.check.check import CheckReport
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
     from chipwise.numerics.study import Study
+    from chipwise.prices.chip_view import ChipList, ChipSheet
+    from chipwise.prices.view import PriceList
+    from chipwise.serving.results import ServingCapacity, ServingSimulation
+    from chipwise.serving.service import ServingTarget
     from chipwise.validate import Validation
     from chipwise.workload import Workload
+    from chipwise.workload.preset_view import ModelList
     from chipwise.workload.serve import ServingWorkload
 
     AnyWorkload = Workload | ServingWorkload
@@ -130,6 +136,77 @@ def compare(
     return run(_workload(workload), candidates(on), known, terms, progress, change)
 
 
+def serve(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    replicas: int | None = None,
+    disaggregate: str | None = None,
+    router: str = "least_loaded",
+    max_batch: int | None = None,
+    chunk: int | None = None,
+    requests: int | None = None,
+    curve: bool = False,
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> ServingSimulation:
+    """Simulate a served model at its load: TTFT, TPOT, ITL and end to end by percentile, and whether the SLO is met.
+
+    `on` has all chips; `tp`, `pp`, `dp` and `ep` split a replica (default: the split with the largest load), as many
+    `replicas` as fit, or ``disaggregate="2:6"`` for prefill and decode. `router` is ``round_robin``, ``least_loaded``
+    or ``prefix``; `max_batch` sequences and a `chunk` of tokens are an iteration's limits (default: the stack's own).
+    So many `requests` are simulated (default: 10,000; all of a trace or an offline job). `curve` adds latency at other
+    loads, for `plot`.
+
+    >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=2, ttft="500ms")
+    >>> simulation = serve(chat, on="h100:1", tp=1, requests=500)
+    >>> simulation.slo_met, simulation.ttft.p50.value < simulation.ttft.p99.value < simulation.e2e.p99.value
+    (True, True)
+    """
+    from chipwise.serving.results import simulate_service
+    from chipwise.serving.sizing import ServiceRequest, read_pools
+    from chipwise.serving.split import named_split
+
+    pools = None if disaggregate is None else read_pools(disaggregate)
+    request = ServiceRequest(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
+    known = _known(knowledge)
+    acc, target = _target(workload, on, known)
+    return simulate_service(target, acc, request, requests, known.seed, curve, progress)
+
+
+def capacity(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> ServingCapacity:
+    """Find the largest load that chips carry within an SLO, over every split of the replicas and their settings.
+
+    `tp`, `pp`, `dp` and `ep` try one split alone. The rate of the workload is not the load tried: it says how many
+    chips it takes (`needed_chips`).
+
+    >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=20, ttft="500ms", tpot="30ms")
+    >>> largest = capacity(chat, on="h100:2", tp=1)
+    >>> largest.load.low <= largest.load.value <= largest.load.high, str(largest.best.service)
+    (True, '2 replicas of tp=1')
+    """
+    from chipwise.serving.results import find_capacity
+    from chipwise.serving.split import named_split
+
+    known = _known(knowledge)
+    acc, target = _target(workload, on, known)
+    return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress)
+
+
 def check(
     program: str | Path | Workload,
     on: str | Sequence[str],
@@ -163,12 +240,12 @@ def check(
     >>> report.ok, report.rows[0].outcome.stage
     (False, 'memory')
     """
-    from chipwise.catalog.calibration import shipped
+    from chipwise.catalog.calibration import load_calibration
     from chipwise.compiled.check.request import ProgramOptions, read_request
     from chipwise.compiled.check.run import CheckSettings, read_limits, run_check
 
     how = ProgramOptions(options, axes, choices, sizes, torch, layout, mode, changes)
-    request = read_request(program, on, how, knowledge.calibration if knowledge else shipped())
+    request = read_request(program, on, how, knowledge.calibration if knowledge else load_calibration(bench=False))
     return run_check(request, CheckSettings(read_limits(limit_seconds, limit_memory), tune, dump, cached), progress)
 
 
@@ -320,7 +397,7 @@ def validate(
     `rows` are files (default: those shipped); flat rows of measurements need the chip they are `on`. `ids` names the
     only rows to score. With `evidence` ``compiled``, TPU training rows are scored by the schedules that XLA made of
     them: kept ones, or compiled here where `compile_missing` (default: where rows are named) or `recompile` say so.
-    A row that taught the calibration is predicted by the refit that left it out.
+    A row in the calibration is predicted by the refit that left it out.
 
     >>> scores = validate("examples/bench/h200-held-out.csv", on="h200")
     >>> scores.summary["predicted"] == scores.summary["eligible"] == len(scores.rows)
@@ -330,6 +407,69 @@ def validate(
 
     files = [rows] if isinstance(rows, str | Path) else rows or ()
     return run([Path(file) for file in files], on, evidence, ids or (), recompile, compile_missing, progress)
+
+
+@overload
+def chips(name: None = None, *, knowledge: Knowledge | None = None) -> ChipList: ...
+
+
+@overload
+def chips(name: str, *, knowledge: Knowledge | None = None) -> ChipSheet: ...
+
+
+def chips(name: str | None = None, *, knowledge: Knowledge | None = None) -> ChipList | ChipSheet:
+    """List the chips known with their prices, or show everything about one, in any spelling of its name.
+
+    >>> chips("NVIDIA H100 80GB HBM3").chip.id
+    'h100'
+    >>> chips("v5e").chip.figures["memory_bytes"].value / 2**30, chips("v5e").chip.figures["memory_bytes"].unit
+    (16.0, 'bytes')
+    >>> {"h100", "mi300x", "v5p"} <= {chip.id for chip in chips().chips}
+    True
+    """
+    from chipwise.catalog import find_chip
+    from chipwise.catalog import load as catalog
+    from chipwise.prices.chip_view import ChipList, ChipSheet, priced
+
+    known = _known(knowledge)
+    if name is None:
+        return ChipList(priced(catalog().chips.values(), known.prices, known.today), known.prices)
+    return ChipSheet(priced([find_chip(name)], known.prices, known.today), known.prices)
+
+
+def models(name: str | None = None) -> ModelList:
+    """List the models known by name; with `name`, those that have it in one of their names.
+
+    >>> models("mixtral").names
+    ('mixtral-8x22b', 'mixtral-8x7b')
+    """
+    from chipwise.workload.preset_view import list_models
+
+    return list_models(name)
+
+
+def prices(
+    on: str | Sequence[str] | None = None,
+    *,
+    cloud: str | Sequence[str] | None = None,
+    region: str | Sequence[str] | None = None,
+    terms: str | None = None,
+    every: bool = False,
+    knowledge: Knowledge | None = None,
+) -> PriceList:
+    """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
+
+    `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
+    narrow the list, and so do `terms` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also rank it.
+
+    >>> offers = prices("v5e", cloud="gcp", terms="spot")
+    >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
+    ('2026-08-21', {'gcp'})
+    """
+    from chipwise.prices.view import PriceFilter, list_prices
+
+    known = _known(knowledge)
+    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, terms, every))
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:
@@ -350,3 +490,21 @@ def _training(workload: WorkloadLike) -> Workload:
     if not isinstance(work, Workload):
         raise InputError("workload", work.name, "a workload that is trained; `serve` and `capacity` take served ones")
     return work
+
+
+def _serving(workload: WorkloadLike) -> ServingWorkload:
+    from chipwise.errors import InputError
+    from chipwise.workload.serve import ServingWorkload
+
+    work = _workload(workload)
+    if not isinstance(work, ServingWorkload):
+        raise InputError("workload", work.name, "a workload that is served; `predict` and `layouts` take trained ones")
+    return work
+
+
+def _target(workload: WorkloadLike, on: str, known: Knowledge) -> tuple[Accelerators, ServingTarget]:
+    from chipwise.catalog import parse
+    from chipwise.serving.service import serving_target
+
+    work, acc = _serving(workload), parse(on)
+    return acc, serving_target(work, acc.chip, known.calibration)

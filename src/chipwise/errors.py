@@ -19,6 +19,16 @@ import difflib
 from collections.abc import Iterable
 
 
+class _Nothing:
+    """Stands for a value that was not given, in messages."""
+
+    def __str__(self) -> str:
+        return "nothing"
+
+
+NOTHING = _Nothing()
+
+
 class ChipwiseError(Exception):
     """Base of every error chipwise raises on purpose."""
 

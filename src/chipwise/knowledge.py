@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from chipwise.catalog.calibration import Calibration, in_use
+from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics, read_changes
-from chipwise.catalog.taught import Taught, taught
-from chipwise.prices import PriceBook, laid_over, listed, read_own, read_rates
+from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 
 PRICE_FILES = "CHIPWISE_PRICES"
 EXCHANGE_RATES = "CHIPWISE_FX"
@@ -25,7 +24,7 @@ class Knowledge:
     7
     """
 
-    calibration: Calibration = field(default_factory=in_use)
+    calibration: Calibration = field(default_factory=load_calibration)
     prices: PriceBook = field(default_factory=listed)
     economics: Economics = field(default_factory=economics)
     today: date = field(default_factory=date.today)
@@ -47,12 +46,8 @@ class Knowledge:
         ``{"interest": 0.05}`` or ``["interest=0.05"]``.
         """
         day = today or date.today()
-        return cls(in_use(), price_book(prices, fx, day), economics().changed(read_changes(assumptions)), day, seed)
-
-    @property
-    def serving(self) -> Taught:
-        """The serving part of the calibration."""
-        return taught()
+        book = price_book(prices, fx, day)
+        return cls(load_calibration(), book, economics().changed(read_changes(assumptions)), day, seed)
 
 
 def price_book(
@@ -66,7 +61,7 @@ def price_book(
     rates = exchange_rates(fx)
     book = listed()
     for file in [*named, *given]:
-        book = laid_over(book, read_own(Path(file), rates, today))
+        book = laid_over(book, read_custom_prices(Path(file), rates, today))
     return book
 
 

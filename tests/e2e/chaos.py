@@ -201,7 +201,7 @@ def _over(ledger):
 def _judged(ledger, ids, logs, seconds, kills, said, backend_attempts):
     rows, attempts = [ledger.job(each) for each in ids], ledger.attempts()
     problems = [f"ledger: {line}" for line in ledger.check()]
-    problems += [f"job {row.id} is {row.state}: {row.reason}" for row in rows if row.state != "done"]
+    problems += [f"job {row.id} is {row.state}: {row.reason}" for row in rows if row.state != "succeeded"]
     by_job = {}
     for attempt in attempts:
         by_job.setdefault(attempt.job_id, []).append(attempt)
@@ -211,7 +211,7 @@ def _judged(ledger, ids, logs, seconds, kills, said, backend_attempts):
         lines = log.read_text().split("\n")[:-1] if log.exists() else []
         starts.update(line[6:] for line in lines if line.startswith("start "))
         ends.update(line[4:] for line in lines if line.startswith("end "))
-        good = [a for a in by_job.get(row.id, ()) if a.state == "done"]
+        good = [a for a in by_job.get(row.id, ()) if a.state == "succeeded"]
         if len(good) != 1:
             problems.append(f"job {row.id} has {len(good)} attempts that are done")
         problems += [

@@ -17,14 +17,17 @@ from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.ledger import open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
-from chipwise.route.router import Router, reconcile, run, submitter
+from chipwise.route.router import Router, RouterOptions, reconcile, run, submitter
 from patience import PATIENCE_S
 
 POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cpu", 1)]
 # object, method, how often it has been called by then: every word that changes the ledger, the folders or the backend
 POINTS = [
-    *(("ledger", name, 1) for name in ("heartbeat", "take", "decide", "handed_over", "seen", "end", "backend_health")),
-    ("ledger", "handed_over", 2),
+    *(
+        ("ledger", name, 1)
+        for name in ("heartbeat", "take", "decide", "mark_submitted", "seen", "end", "backend_health")
+    ),
+    ("ledger", "mark_submitted", 2),
     ("ledger", "end", 2),
     ("ledger", "decide", 2),
     *(("backend", name, 1) for name in ("submit", "list", "capacity")),
@@ -79,7 +82,13 @@ def router(folder, url, point=None, when=""):
             if hasattr(module, method):
                 setattr(module, method, deadly(getattr(module, method), state))
     return Router(
-        ledger, {"local": backend}, POOLS, policy_named("fastest"), folders={"local": home}, name="one", lease_s=5.0
+        ledger,
+        {"local": backend},
+        POOLS,
+        policy_named("fastest"),
+        folders={"local": home},
+        name="one",
+        options=RouterOptions(lease_s=5.0),
     )
 
 
@@ -115,7 +124,7 @@ def tried(folder, point, when):
         problems = outcome.problems + [
             f"{each} is {ledger.job(each).state}"
             for each in refused
-            if ledger.job(each).state not in ("parked", "waiting")
+            if ledger.job(each).state not in ("failed", "pending")
         ]
     problems += [] if healthy == 0 else [f"the healthy router left with {healthy}"]
     return {

@@ -8,7 +8,7 @@ from chipwise.errors import InputError
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger import Conflict, open_ledger
-from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
+from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY, AttemptEnd
 from chipwise.route.ledger.states import AFTER, JOB_STEPS
 
 FAULT = {"failed", "lost", "refused"}
@@ -54,7 +54,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.ledger.events() == before
 
     def any_job(self, at):
-        waiting = [job_id for job_id, row in self.jobs.items() if row["state"] == "waiting"]
+        waiting = [job_id for job_id, row in self.jobs.items() if row["state"] == "pending"]
         names = [*waiting, *self.jobs, str(1 + len(self.jobs))]  # the last of them is not there
         return names[at % len(names)]
 
@@ -86,7 +86,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.keys[key] = (first, name)
         for job_id in {first, second} - set(self.jobs):
             self.jobs[job_id] = {
-                "state": "waiting",
+                "state": "pending",
                 "spent": 0.0,
                 "failures": 0,
                 "failed_at": None,
@@ -118,7 +118,7 @@ class LedgerMachine(RuleBasedStateMachine):
             row = self.jobs.get(job_id)
             if (
                 row is None
-                or row["state"] != "waiting"
+                or row["state"] != "pending"
                 or row["not_before"] > self.now
                 or pool in self.closed
                 or held + chips > room[pool]
@@ -135,7 +135,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 "lease": self.now + LEASE,
                 "stop": "",
             }
-            row["state"] = "active"
+            row["state"] = "running"
             expected.append(name)
         assert [a.id for a in begun] == expected and all(a.option in options() for a in begun)
 
@@ -168,19 +168,19 @@ class LedgerMachine(RuleBasedStateMachine):
         name = self.any_attempt(at)
         row = self.attempts.get(name)
         if row is not None and row["state"] == "intended":
-            self.ledger.handed_over(name, f"e-{name}", self.now)
+            self.ledger.mark_submitted(name, f"e-{name}", self.now)
             row |= {"state": "submitted", "backend_id": f"e-{name}"}
         if row is not None and row["backend_id"] == f"e-{name}":
-            self.ledger.handed_over(name, f"e-{name}", self.now)  # said twice
+            self.ledger.mark_submitted(name, f"e-{name}", self.now)  # said twice
         else:
-            self.refused(self.ledger.handed_over, name, "another", self.now)
+            self.refused(self.ledger.mark_submitted, name, "another", self.now)
 
-    @rule(at=st.integers(0, 30), state=st.sampled_from(["pending", "running", "done"]), restarts=st.integers(0, 2))
+    @rule(at=st.integers(0, 30), state=st.sampled_from(["pending", "running", "succeeded"]), restarts=st.integers(0, 2))
     def see(self, at, state, restarts):
         name = self.any_attempt(at)
         row = self.attempts.get(name)
         what = AttemptStatus(name, f"e-{name}", state, where="node\x00\ud800", restarts=restarts)
-        if row is None or row["state"] not in UNDER_WAY or state == "done":
+        if row is None or row["state"] not in UNDER_WAY or state == "succeeded":
             self.refused(self.ledger.seen, name, what, self.now)
             return
         self.ledger.seen(name, what, self.now)
@@ -189,7 +189,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(
         at=st.integers(0, 30),
         state=st.sampled_from(sorted(ENDS)),
-        then=st.sampled_from(["legal", "legal", "waiting", *JOB_STEPS]),
+        then=st.sampled_from(["legal", "legal", "pending", *JOB_STEPS]),
         spent=st.floats(0, 1e6),
         done=st.floats(0, 1),
         wait=st.sampled_from([0.0, 20.0]),
@@ -199,24 +199,25 @@ class LedgerMachine(RuleBasedStateMachine):
         after = sorted(AFTER[state])[-1 - pick % len(AFTER[state])] if then == "legal" else then
         name = self.any_attempt(at)
         row = self.attempts.get(name)
-        call = (self.ledger.end, name, state, self.now)
-        more = {
-            "exit_code": 1,
-            "reason": "why\x00\ud800",
-            "spent": spent,
-            "done": done,
-            "next": after,
-            "not_before": self.now + wait,
-        }
+        how = AttemptEnd(
+            state,
+            after,
+            exit_code=1,
+            reason="why\x00\ud800",
+            spent=spent,
+            done=done,
+            not_before=self.now + wait,
+        )
+        call = (self.ledger.end, name, how, self.now)
         if row is not None and row["state"] == state:
-            assert call[0](*call[1:], **more) is False
+            assert call[0](*call[1:]) is False
             return
         owner = self.jobs.get(row["job"]) if row else None
-        becomes = "cancelled" if owner and owner["cancel"] and state != "done" else after
+        becomes = "cancelled" if owner and owner["cancel"] and state != "succeeded" else after
         if row is None or row["state"] not in UNDER_WAY or becomes not in AFTER[state]:
-            self.refused(*call, **more)
+            self.refused(*call)
             return
-        assert call[0](*call[1:], **more) is True
+        assert call[0](*call[1:]) is True
         row |= {"state": state, "stop": ""}
         owner |= {
             "state": becomes,
@@ -225,7 +226,7 @@ class LedgerMachine(RuleBasedStateMachine):
             "cancel": False,
             "failed_at": (row["pool"], {"h100": "gpu", "v5e": "tpu"}[row["pool"]]) if state in FAULT else None,
             "not_before": self.now + wait,
-            "done": 1.0 if state == "done" else max(owner["done"], done),
+            "done": 1.0 if state == "succeeded" else max(owner["done"], done),
         }
 
     @rule(
@@ -245,7 +246,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for name in set(self.attempts) - before:
             spot = next(i for i in range(3 * len(self.attempts) + 1) if self.any_attempt(i) == name)
             self.see(spot, "running", 0)
-            if asked and state != "done":
+            if asked and state != "succeeded":
                 self.cancel(next(i for i in range(3 * len(self.jobs)) if self.any_job(i) == self.attempts[name]["job"]))
             self.end(spot, state, "legal", spent, done, wait, pick)
 
@@ -253,11 +254,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def cancel(self, at):
         job_id = self.any_job(at)
         row = self.jobs.get(job_id)
-        if row is None or row["state"] == "done":
+        if row is None or row["state"] == "succeeded":
             self.refused(self.ledger.ask_cancel, job_id, self.now)
             return
         answer = self.ledger.ask_cancel(job_id, self.now)
-        if row["state"] == "active":
+        if row["state"] == "running":
             row["cancel"] = True
             self.attempts[self.under_way(job_id)]["stop"] = "cancel"
         else:
@@ -268,27 +269,27 @@ class LedgerMachine(RuleBasedStateMachine):
     def retry(self, at):
         job_id = self.any_job(at)
         row = self.jobs.get(job_id)
-        if row is None or row["state"] not in ("parked", "cancelled"):
+        if row is None or row["state"] not in ("failed", "cancelled"):
             self.refused(self.ledger.retry, job_id, self.now)
             return
         self.ledger.retry(job_id, self.now)
-        row |= {"state": "waiting", "failures": 0, "failed_at": None, "not_before": 0.0}
+        row |= {"state": "pending", "failures": 0, "failed_at": None, "not_before": 0.0}
 
-    @rule(at=st.integers(0, 30), action=st.sampled_from(["park", "revise"]))
+    @rule(at=st.integers(0, 30), action=st.sampled_from(["fail", "revise"]))
     def park_or_revise(self, at, action):
         job_id = self.any_job(at)
         row = self.jobs.get(job_id)
         call = (
-            (self.ledger.park, job_id, "fits nowhere\x00", self.now)
-            if action == "park"
+            (self.ledger.fail, job_id, "fits nowhere\x00", self.now)
+            if action == "fail"
             else (self.ledger.revise, job_id, options(), (), self.now)
         )
-        if row is None or row["state"] != "waiting":
+        if row is None or row["state"] != "pending":
             self.refused(*call)
             return
         call[0](*call[1:])
-        if action == "park":
-            row["state"] = "parked"
+        if action == "fail":
+            row["state"] = "failed"
 
     @rule(at=st.integers(0, 30), why=st.sampled_from(["cancel", "preempt", "move", "boredom"]))
     def stop(self, at, why):

@@ -10,8 +10,8 @@ import pytest
 from command import ROOT, chipwise, good
 
 from chipwise.bench.file import read
-from chipwise.catalog.measured import packaged_folder
-from chipwise.predict.points import point_id
+from chipwise.catalog.bench_files import packaged_folder
+from chipwise.predict.learn.points import point_id
 from chipwise.validate.bench_rows import point_of
 
 BENCH = ROOT / "examples" / "bench"
@@ -189,9 +189,9 @@ def test_no_row_held_out_taught_the_calibration(held_out):
     with HELD_OUT.open(encoding="utf-8") as file:
         rows = {point_id(point_of(row)) for row in csv.DictReader(file)}
     (kept,) = packaged_folder().glob("h200-torch-*.json")
-    taught = set(json.loads(kept.read_text(encoding="utf-8"))["measured"])
+    fitted = set(json.loads(kept.read_text(encoding="utf-8"))["measured"])
     measured = {point_id(each.point) for path in BENCH.glob("h200-*.json.gz") for each in read(path).points}
-    assert taught and taught <= measured and not rows & measured
+    assert fitted and fitted <= measured and not rows & measured
     assert {row["evidence"] for row in held_out["rows"]} == {"modelled"}
 
 

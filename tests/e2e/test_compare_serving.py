@@ -26,7 +26,7 @@ def shown():
 def test_the_table_has_rows_a_decision_refusals_and_assumptions(shown):
     lines = shown.splitlines()
     assert lines[0].startswith("llama-3.1-70b-serve: 20 requests/s") and lines[0].endswith("by cost")
-    for column in ("replicas", "ttft p99", "tpot p99", "alone", "headroom", "$/h", "$/M tokens", "J/token"):
+    for column in ("replicas", "ttft p99", "tpot p99", "unloaded", "headroom", "$/h", "$/M tokens", "J/token"):
         assert column in lines[1]
     for heading in ("Decision", "Refused", "What decides this workload", "Assumptions"):
         assert heading in lines

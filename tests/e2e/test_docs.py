@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
 
-from chipwise.cli.main import GROUPS, VERBS
+from chipwise.cli.verbs import VERBS
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from refresh_docs import CUT, pages, run, shown
+from refresh_docs import CUT, pages, run, run_snippets, shown, snippets
 
 COMMANDS = [
     pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
@@ -44,27 +44,57 @@ def ran(session):
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
     status, output = ran(each.session)[each.place]
     assert status == shown_status(each.output), output
+    alike(each.output, output)
+
+
+def alike(shown, output):
+    """Every line shown is printed, but for numbers."""
     printed = {line.rstrip() for line in output.splitlines()}
-    alike = {loosely(line) for line in printed}
-    said = [line.rstrip() for line in each.output if line.strip() and line != CUT]
+    loose = {loosely(line) for line in printed}
+    said = [line.rstrip() for line in shown if line.strip() and line != CUT]
     assert said, "no output is shown: run `make docs`"
-    assert loosely(said[0]) in alike
+    assert loosely(said[0]) in loose
     for line in said:
         if not re.search(r"\d", line) and set(line) - set("- "):
-            assert line in printed or loosely(line) in alike, line
+            assert line in printed or loosely(line) in loose, line
 
 
-@pytest.mark.parametrize("verb", [*VERBS, *GROUPS])
-def test_every_verb_has_a_page_and_is_in_the_readme(verb):
-    page = ROOT / "docs" / f"{verb}.md"
+@pytest.mark.parametrize("page", [page for page in pages() if snippets(page)], ids=lambda page: page.name)
+def test_the_snippets_of_a_page_run_and_print_what_is_shown(page):
+    codes, outputs = zip(*snippets(page), strict=True)
+    for output, printed in zip(outputs, run_snippets(codes), strict=True):
+        alike(output.splitlines(), printed)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_page_and_is_in_the_readme_and_the_tour(verb):
+    page, tour = (ROOT / "docs" / f"{name}.md" for name in (verb, "tour"))
     assert page.is_file() and f"$ chipwise {verb}" in page.read_text(encoding="utf-8")
-    assert f"docs/{verb}.md" in README and f"chipwise {verb}" in README
+    assert f"[{verb}](docs/{verb}.md)" in README
+    assert f"[`chipwise {verb}`]({verb}.md)" in tour.read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 120
+    assert len(re.findall(r"^\*\*.*\?\*\*", README, re.MULTILINE)) == 5
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_files_that_contributors_are_sent_to_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|validation)/[^`\s]+)`", text)) - {"src/chipwise/route/backends/NAME/"}
+    assert len(named) > 15 and [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    targets = set(re.findall(r"`make ([a-z-]+)`", text)) | set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [name for name in sorted(targets) if f"\n{name}:" not in made] == []
+    data = ROOT / "src" / "chipwise" / "catalog" / "data"
+    chip = text.partition("### A chip")[2].partition("###")[0]
+    assert all((data / name).is_file() for name in re.findall(r"`([a-z]+\.(?:toml|csv))`", chip))
 
 
 def keys(value, out):
@@ -89,6 +119,7 @@ NAMES = {
     "memory_bytes",
     "refused_splits",
     "figures",
+    "peak",
     "by_class_seconds",
     "by_source_seconds",
     "by_metric",

@@ -18,6 +18,7 @@ from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import Submission, open_ledger
+from chipwise.route.ledger.records import AttemptEnd
 
 POOLS = str(ROOT / "examples" / "pools" / "local.yaml")
 HELLO = str(ROOT / "examples" / "jobs" / "hello.yaml")
@@ -62,11 +63,11 @@ def story(ledger):
         "r1", "fastest", [Decision(job, "wait", "h100", reason="h100 is full, starts in 20 min")], 1001.0, 30.0, {}
     )
     (first,) = ledger.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
-    ledger.handed_over(first.id, "4711", 1011.0)
+    ledger.mark_submitted(first.id, "4711", 1011.0)
     ledger.seen(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
-    ledger.end(first.id, "failed", 1020.0, exit_code=9, reason="left with status 9", spent=0.25)
+    ledger.end(first.id, AttemptEnd("failed", exit_code=9, reason="left with status 9", spent=0.25), 1020.0)
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
-    ledger.end(second.id, "lost", 1040.0, reason="node tpu-1 is down", done=0.4, not_before=4e9)
+    ledger.end(second.id, AttemptEnd("lost", reason="node tpu-1 is down", done=0.4, not_before=4e9), 1040.0)
     ledger.drain("h100", True, "new drivers", 1041.0)
     ledger.backend_health("local", False, "connection refused", 1100.0, 1042.0)
     return job
@@ -75,7 +76,7 @@ def story(ledger):
 def test_submit_list_show_and_explain_agree(at):
     said = at("jobs", "submit", HELLO, ROOT / "examples" / "jobs" / "fallback.yaml", apart=True)
     assert "1  hello" in said and "2  fallback" in said and "assumed: no router runs" in said
-    assert "2 waiting" in at("jobs", "list", apart=True) and "fallback" not in at("jobs", "list", "--name", "hello")
+    assert "2 pending" in at("jobs", "list", apart=True) and "fallback" not in at("jobs", "list", "--name", "hello")
     shown = json.loads(at("jobs", "show", "2", "-o", "json"))
     assert (
         [o["pool"] for o in shown["options"]] == ["h100", "v5e"]
@@ -146,33 +147,33 @@ def test_cancel_and_retry_are_all_or_none(at):
     with open_ledger(at.ledger) as ledger:
         ledger.submit([submission(), submission()], 1.0)
     assert "cancelled by its owner" in at("jobs", "cancel", "1")
-    assert "job 2 is waiting" in at("jobs", "retry", "1", "2", status=2)
-    assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["waiting", "cancelled"]
+    assert "job 2 is pending" in at("jobs", "retry", "1", "2", status=2)
+    assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["pending", "cancelled"]
     at("jobs", "retry", "1")
-    assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"waiting": 2}
+    assert json.loads(at("jobs", "list", "-o", "json"))["totals"] == {"pending": 2}
 
 
 def test_an_active_job_is_cancelled_once_its_backend_has_stopped_it(at):
     with open_ledger(at.ledger) as ledger:
         (job,) = ledger.submit([submission()], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(job)], 1.0, 30.0, {"h100": 2})
-        assert "active" in at("jobs", "cancel", job) and ", to be cancelled" in at("jobs", "show", job)
+        assert "running" in at("jobs", "cancel", job) and ", to be cancelled" in at("jobs", "show", job)
         assert ledger.attempt(attempt.id).stop == "cancel"
-        ledger.end(attempt.id, "cancelled", 2.0)
+        ledger.end(attempt.id, AttemptEnd("cancelled"), 2.0)
         assert ledger.job(job).state == "cancelled" and ledger.check() == []
 
 
 def test_wait_tells_how_jobs_ended_by_its_exit_status(at):
     with open_ledger(at.ledger) as ledger:
-        done, parked, open_ = ledger.submit([submission() for _ in range(3)], 1.0)
+        done, failed, open_ = ledger.submit([submission() for _ in range(3)], 1.0)
         (attempt,) = ledger.decide("r", "fastest", [start(done)], 1.0, 30.0, {"h100": 2})
-        ledger.end(attempt.id, "done", 2.0, next="done")
-        ledger.park(parked, "fits nowhere", 2.0)
+        ledger.end(attempt.id, AttemptEnd("succeeded", "succeeded"), 2.0)
+        ledger.fail(failed, "fits nowhere", 2.0)
     at("jobs", "wait", done)
-    assert "fits nowhere" in at("jobs", "wait", done, parked, status=1)
+    assert "fits nowhere" in at("jobs", "wait", done, failed, status=1)
     assert (
         json.loads(at("jobs", "wait", open_, done, "--timeout", "200ms", "-o", "json", status=124))["jobs"][0]["state"]
-        == "waiting"
+        == "pending"
     )
 
 
@@ -186,7 +187,7 @@ def test_hostile_names_come_back_exactly_and_are_shown_harmlessly(kind, at, requ
             assert [ledger.job(i).job for i in ids] == jobs and ledger.check() == []
             assert [[row.id for row in ledger.jobs(name=name, owner=name)] for name in HOSTILE] == [[i] for i in ids]
             for i, name in zip(ids, HOSTILE, strict=True):
-                ledger.park(i, name, 2.0)
+                ledger.fail(i, name, 2.0)
         for arguments in (("jobs", "list"), ("jobs", "show", "2"), ("jobs", "explain", "2"), ("jobs", "explain", "8")):
             said = at(*arguments, "--ledger", url)
             assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said)
@@ -268,7 +269,7 @@ def test_a_backend_that_does_not_answer_is_named_and_the_others_are_shown(at):
         (("jobs", "cancel", "1; rm"), "the number of a job"),
         (("jobs", "explain", "9" * 40), "the number of a job"),
         (("jobs", "show", "１"), "the number of a job"),
-        (("jobs", "list", "--state", "happy"), "one of waiting"),
+        (("jobs", "list", "--state", "happy"), "one of pending"),
         (("jobs", "list", "--limit", "0"), "--limit"),
         (("jobs", "wait", "1", "--timeout", "soon"), "--timeout"),
         (("jobs", "submit", "nowhere.yaml"), "nowhere.yaml"),

@@ -235,7 +235,7 @@ def test_a_postgresql_that_goes_away_midway_loses_nothing_and_is_found_again(ser
         line = told(chipwise("jobs", "list", "--ledger", url))
         assert "does not answer" in line and "hunter2" not in line
         server.start()
-        assert ledger.job("1").reason == "no router has looked at it yet"  # the half step was not kept
+        assert ledger.job("1").reason == "no scheduling pass yet"  # the half step was not kept
         assert ledger.submit([submission(key="a")], 1.0) == ["1"] and ledger.check() == []
 
 
@@ -324,8 +324,8 @@ while True:
     ids = ledger.submit([submission() for _ in range(3)], 1.0)
     print(*ids, flush=True)
     for a in ledger.decide("r", "fastest", [start(i) for i in ids], 1.0, 30.0, pools):
-        ledger.handed_over(a.id, a.id, 1.0)
-        ledger.end(a.id, "done", 1.0, next="done", spent=0.5)
+        ledger.mark_submitted(a.id, a.id, 1.0)
+        ledger.end(a.id, AttemptEnd("succeeded", "succeeded", spent=0.5), 1.0)
 """
 
 

@@ -45,12 +45,12 @@ def test_a_step_is_predicted_from_the_family_and_that_is_said(env, chip):
 def test_kernels_of_a_new_chip_are_those_of_its_family(env):
     code = """
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.predict.site import kernel_coefficients
 from dataclasses import asdict
-calibration, chips = shipped(), load().chips
+calibration, chips = load_calibration(bench=False), load().chips
 print(json.dumps({chip: asdict(kernel_coefficients(chips[chip], "bf16", calibration)) == asdict(
-    kernel_coefficients(chips[chip], "bf16", calibration).__class__(**calibration.kernels[family]["any"]))
+    kernel_coefficients(chips[chip], "bf16", calibration).__class__(**calibration.training.kernels[family]["any"]))
     for chip, family in (("v8", "family:tpu"), ("mi400", "family:gpu"), ("r100", "family:gpu"))}))
 """
     assert python(env, code) == dict.fromkeys(NEW, True)

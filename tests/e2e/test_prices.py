@@ -19,6 +19,11 @@ def table(*arguments):
     return list(csv.DictReader(io.StringIO(good(*arguments, "-o", "csv"))))
 
 
+def own(row):
+    """Whether one of the prices of a row is a company's own."""
+    return any(row[f"{terms}_own"] == "True" for terms in ("ondemand", "spot", "year1", "year3"))
+
+
 def cheap(tmp_path, chip="h100", usd="0.80"):
     """A file whose price nobody beats: a tenth of a dollar a chip-hour."""
     path = tmp_path / "own.csv"
@@ -28,10 +33,10 @@ def cheap(tmp_path, chip="h100", usd="0.80"):
 
 def test_the_list_is_cheapest_first_and_marks_what_is_stale():
     rows = table("prices", "--on", "h100")
-    priced = [float(row["ondemand_usd_chip_h"]) for row in rows if row["ondemand_usd_chip_h"]]
+    priced = [float(row["ondemand_usd_per_chip_hour"]) for row in rows if row["ondemand_usd_per_chip_hour"]]
     assert priced == sorted(priced) and len(priced) > 50
-    old = [row for row in rows if row["date"] < "2026-01-01" and row["ondemand_usd_chip_h"]]
-    assert old and all("ondemand" in row["stale"] and int(row["age_days"]) > 90 for row in old)
+    old = [row for row in rows if row["date"] < "2026-01-01" and row["ondemand_usd_per_chip_hour"]]
+    assert old and all(row["ondemand_stale"] == "True" and int(row["age_days"]) > 90 for row in old)
     shown = good("prices", "--on", "h100")
     assert "* marks stale prices, older than 90 days" in shown and "12.29*" in shown
 
@@ -40,7 +45,7 @@ def test_filters_narrow_the_list():
     rows = table("prices", "--on", "v5e,h100", "--cloud", "GCP", "--region", "us-central1", "--terms", "3y")
     assert {(row["cloud"], row["region"]) for row in rows} == {("gcp", "us-central1")}
     assert [row["chip"] for row in rows] == sorted((row["chip"] for row in rows), reverse=True)
-    assert all(row["year3_usd_chip_h"] for row in rows)
+    assert all(row["year3_usd_per_chip_hour"] for row in rows)
 
 
 def test_without_chips_there_is_one_line_a_chip_and_cloud_and_all_shows_every_offer():
@@ -114,8 +119,8 @@ def test_prices_from_a_skypilot_catalog_are_prices_of_ones_own(tmp_path):
     out = tmp_path / "own.csv"
     shown = good("prices", "import", "skypilot", *SKYPILOT, "--date", "2026-08-21", "--out", out)
     assert "unknown accelerator K80" in shown and "a placeholder" in shown and "Assumptions" not in shown
-    rows = {(row["chip"], row["cloud"]): row for row in table("prices", "--all", "--prices", out) if row["own"]}
-    assert float(rows["h100", "gcp"]["ondemand_usd_chip_h"]) == pytest.approx((9.46006 + 78.3724) / 8)
+    rows = {(row["chip"], row["cloud"]): row for row in table("prices", "--all", "--prices", out) if own(row)}
+    assert float(rows["h100", "gcp"]["ondemand_usd_per_chip_hour"]) == pytest.approx((9.46006 + 78.3724) / 8)
     guessed = good("prices", "import", "skypilot", SKYPILOT[0], "--out", out)
     assert "by the time of the file; --date says another" in guessed
 
@@ -132,8 +137,8 @@ def test_prices_from_a_focus_bill_are_what_was_paid(name, more, chip, usd, tmp_p
     out = tmp_path / "own.csv"
     shown = good("prices", "import", "focus", FOCUS[name], *more, "--out", out)
     assert "not an accelerator" in shown and "what was paid" in shown
-    rows = [row for row in table("prices", "--on", chip, "--prices", out) if row["own"]]
-    assert float(rows[0]["ondemand_usd_chip_h"]) == pytest.approx(usd)
+    rows = [row for row in table("prices", "--on", chip, "--prices", out) if own(row)]
+    assert float(rows[0]["ondemand_usd_per_chip_hour"]) == pytest.approx(usd)
 
 
 def test_every_key_of_an_imports_json_is_documented(tmp_path):

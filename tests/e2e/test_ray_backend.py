@@ -20,12 +20,12 @@ from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import (
     CANCELLED,
-    DONE,
     ENDED,
     FAILED,
     LOST,
     PENDING,
     RUNNING,
+    SUCCEEDED,
     BackendDown,
     BackendRefused,
     Launch,
@@ -192,13 +192,13 @@ def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(
     first = backend.submit(one)
     assert backend.submit(one) == first
     seen = until(backend, one, ENDED)
-    assert (seen.state, seen.exit_code, seen.backend_id) == (DONE, 0, first)
+    assert (seen.state, seen.exit_code, seen.backend_id) == (SUCCEEDED, 0, first)
     assert seen.started <= seen.ended and seen.where == "127.0.0.1"
     assert backend.submit(one) == first  # also after its end, and by another backend
     other = RayBackend(list(pools.values()), UID)
     try:
         assert other.submit(one) == first
-        assert [s.state for s in other.status([(one.attempt, "")])] == [DONE]
+        assert [s.state for s in other.status([(one.attempt, "")])] == [SUCCEEDED]
     finally:
         other.close()
     assert (one.folder / "ran").read_text() == "x"
@@ -233,7 +233,7 @@ def test_the_router_may_die_while_the_program_runs(launch, pools):
     try:
         until(second, one, RUNNING)
         (one.folder / "go").touch()
-        assert until(second, one, ENDED).state == DONE
+        assert until(second, one, ENDED).state == SUCCEEDED
     finally:
         second.close()
         first.close()
@@ -265,7 +265,7 @@ def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_atte
             patiently(lambda one=one: backend.submit(one))
             every.append(one)
         for one in every:
-            assert until(backend, one, ENDED).state == DONE
+            assert until(backend, one, ENDED).state == SUCCEEDED
             assert one.folder.with_name(one.folder.name + ".ran").read_text() == "x"
         assert lost_answers  # some were killed in the middle
     finally:
@@ -332,7 +332,7 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(backend,
             assert time.time() < end
             time.sleep(0.2)
     seen = until(backend, one, ENDED)
-    assert (seen.state, seen.exit_code, seen.where) == (DONE, 0, "127.0.0.1,127.0.0.1"), seen
+    assert (seen.state, seen.exit_code, seen.where) == (SUCCEEDED, 0, "127.0.0.1,127.0.0.1"), seen
     assert (one.folder / "told0").read_text() == "0 2 127.0.0.1,127.0.0.1 0"
     assert (one.folder / "told1").read_text() == "1 2 127.0.0.1,127.0.0.1 1"
     failing = launch(
@@ -369,7 +369,7 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     )
     backend.submit(one)
     seen = until(backend, one, ENDED)
-    assert seen.state == DONE and "not seen from the node" in seen.reason
+    assert seen.state == SUCCEEDED and "not seen from the node" in seen.reason
     two = launch("", secrets=["NO_SUCH_SECRET"])
     backend.submit(two)
     seen = until(backend, two, ENDED)
@@ -395,7 +395,7 @@ def test_words_reach_the_program_byte_for_byte(backend, launch, tmp_path, shared
         write_launch(one)
     backend.submit(one)
     seen = until(backend, one, ENDED)
-    assert seen.state == DONE, seen
+    assert seen.state == SUCCEEDED, seen
     assert found.read_bytes().split(b"\0") == [os.fsencode(word) for word in (*words, "".join(words))]
 
 
@@ -425,7 +425,7 @@ def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(clus
         assert (room.total, room.down) == (8, 8) and "1 dead" in room.note
         again = launch("pass", "h200", 8)
         backend.submit(again)
-        assert until(backend, again, ENDED).state == DONE
+        assert until(backend, again, ENDED).state == SUCCEEDED
         single = launch("import time; time.sleep(600)", "v5e", 4)
         backend.submit(single)
         until(backend, single, RUNNING)
@@ -448,7 +448,7 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
         one = Launch(one.attempt, 1, "j", one.job, one.variant, far, one.option, one.folder, one.environment)
         first = patiently(lambda: backend.submit(one))
         assert patiently(lambda: backend.submit(one)) == first
-        assert patiently(lambda: until(backend, one, ENDED)).state == DONE
+        assert patiently(lambda: until(backend, one, ENDED)).state == SUCCEEDED
         assert patiently(lambda: backend.capacity([far]))["h200"].total == 16
         with pytest.raises(BackendRefused, match="on hosts of their own"):
             patiently(
@@ -629,13 +629,13 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
             site.until(mine, "lost")
             good("jobs", "cancel", hold, *site.options[2:])
             site.until(hold, "cancelled")
-            first, second = site.until(mine, "done")
+            first, second = site.until(mine, "succeeded")
         finally:
             cluster.say("add", where)
     assert (first.state, first.pool, second.state, second.pool, second.variant) == (
         "lost",
         "h200",
-        "done",
+        "succeeded",
         "v5e",
         "tpu",
     )

@@ -91,7 +91,7 @@ def test_what_the_compiler_refuses_is_refused_at_submission(place, family, chip,
     )
     told["CHIPWISE_CACHE"] = str(folder / "cache")
     assert f"the compiler refuses jax_dynamic.py:masked on {on}" in refused(
-        place, "jobs", "submit", "job.yaml", "--check"
+        place, "jobs", "submit", "job.yaml", "--compile"
     )
 
 
@@ -147,5 +147,5 @@ def test_the_demo_routes_a_job_and_runs_it(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert "llama-lora of ada: done" in done.stdout and "jobs: 1 done" in done.stdout
+    assert "llama-lora of ada: succeeded" in done.stdout and "jobs: 1 succeeded" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["chipwise"]  # nothing is left behind

@@ -61,7 +61,7 @@ def test_a_job_is_not_written_where_the_answer_cannot_be(at, tmp_path):
     assert jobs(at) == []
     at("jobs", "submit", HELLO, "--out", tmp_path / "said")
     assert "--out" in at("jobs", "cancel", "1", "--out", "/nope/x", status=2)
-    assert [job.state for job in jobs(at)] == ["waiting"] and "hello" in (tmp_path / "said").read_text()
+    assert [job.state for job in jobs(at)] == ["pending"] and "hello" in (tmp_path / "said").read_text()
     assert "--out" in at("pools", "drain", "h100", "--reason", "why", "--out", "/nope/x", status=2)
     with open_ledger(str(at.ledger)) as book:
         assert book.drained() == {}

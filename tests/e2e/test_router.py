@@ -53,10 +53,14 @@ def submit(place, number=2, seconds=(0.0,)):
 def test_jobs_are_run_and_told_and_the_status_says_so(place):
     submit(place)
     said = good(*line(place, "--until-idle", "--interval", "0.1s"))
-    assert "policy fastest" in said and "handed over" in said and "assumed:" in said and said.endswith("jobs: 2 done\n")
+    assert (
+        "policy fastest" in said and "submitted" in said and "assumed:" in said and said.endswith("jobs: 2 succeeded\n")
+    )
     found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
-    assert found["jobs"] == {"done": 2} and found["attempts"] == {"done": 2} and found["inconsistencies"] == []
-    assert [r["pulse"] for r in found["routers"]] == ["stopped"] and found["backends"][0]["ok"]
+    assert (
+        found["jobs"] == {"succeeded": 2} and found["attempts"] == {"succeeded": 2} and found["inconsistencies"] == []
+    )
+    assert [r["liveness"] for r in found["routers"]] == ["stopped"] and found["backends"][0]["ok"]
     table = good_here("router", "status", "--ledger", place / "ledger.db")
     assert "Routers" in table and "The ledger is consistent." in table
 
@@ -80,15 +84,15 @@ def test_every_key_of_the_json_is_documented(place):
 def test_one_look_as_json(place):
     submit(place, 3)
     found = json.loads(good_here(*line(place, "--once", "-o", "json")))
-    assert found["ticks"] == 1 and found["attempts"] == {"started": 2} and found["jobs"] == {"active": 2, "waiting": 1}
+    assert found["ticks"] == 1 and found["attempts"] == {"started": 2} and found["jobs"] == {"running": 2, "pending": 1}
     assert json.loads(good_here(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {
-        "done": 3
+        "succeeded": 3
     }
 
 
 def test_what_was_said_can_be_written_to_a_file(place):
     assert good_here(*line(place, "--once", "--out", place / "said.txt")) == ""
-    assert "stopped after 1 look" in (place / "said.txt").read_text()
+    assert "stopped after 1 scheduling pass" in (place / "said.txt").read_text()
 
 
 def test_a_router_that_was_killed_is_told_from_one_that_lives(place):
@@ -96,7 +100,7 @@ def test_a_router_that_was_killed_is_told_from_one_that_lives(place):
         ledger.heartbeat("old-1", "old", 1, "fastest", time.time() - 1000)
         ledger.heartbeat("new-1", "new", 2, "fastest", time.time())
     found = json.loads(good_here("router", "status", "--ledger", place / "ledger.db", "-o", "json"))
-    assert {r["id"]: r["pulse"] for r in found["routers"]} == {"old-1": "dead", "new-1": "alive"}
+    assert {r["id"]: r["liveness"] for r in found["routers"]} == {"old-1": "dead", "new-1": "alive"}
     refused = chipwise_here(*line(place, "--once"))
     assert refused.returncode == 2 and "router new-1 works on this ledger on another machine" in refused.stderr
 
@@ -209,7 +213,7 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
         ]
         router = chaos.RouterProcess(chaos.command(*words), place / "router.txt", chaos.environment())
         until = time.monotonic() + PATIENCE_S
-        while "handed over" not in router.said() and time.monotonic() < until:
+        while "submitted" not in router.said() and time.monotonic() < until:
             time.sleep(0.02)
         server.stop()
         assert router.process.wait(100) == 2
@@ -226,7 +230,7 @@ def test_a_database_that_goes_away_stops_the_router_cleanly_and_nothing_is_lost(
         )
         assert done.returncode == 0, done.stderr
         with open_ledger(url) as ledger:
-            assert {ledger.job(each).state for each in ids} == {"done"} and ledger.check() == []
+            assert {ledger.job(each).state for each in ids} == {"succeeded"} and ledger.check() == []
         logs = [(place / "logs" / f"{n}.log").read_text().split() for n in range(6)]
         assert all(words.count("start") == words.count("end") == 1 for words in logs)
 

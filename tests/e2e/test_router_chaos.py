@@ -131,7 +131,7 @@ def storm(there, number, kills, seed, routers=1):
     print(f"{number} jobs, {outcome.kills} kills, {outcome.seconds:.0f} s, attempts {outcome.attempts}")
     assert outcome.problems == [], outcome.problems[:20]
     assert there.shared() == []
-    assert outcome.states == {"done": number} and outcome.kills >= kills and outcome.attempts.get("lost", 0) >= 1
+    assert outcome.states == {"succeeded": number} and outcome.kills >= kills and outcome.attempts.get("lost", 0) >= 1
     return outcome
 
 
@@ -190,6 +190,6 @@ def test_sigterm_leaves_in_good_order_and_jobs_go_on(tmp_path):
             assert ledger.routers()[0].stopped is not None
             last = chaos.RouterProcess(there.router(0), tmp_path / "router.txt", chaos.environment())
             assert last.process.wait(100) == 0
-            assert {ledger.job(each).state for each in ids} == {"done"} and ledger.check() == []
+            assert {ledger.job(each).state for each in ids} == {"succeeded"} and ledger.check() == []
             assert all(len((tmp_path / "logs" / f"{n}.log").read_text().split("\n")) == 3 for n in range(3))
             assert os.environ.get("CHIPWISE_ATTEMPT") is None

@@ -73,7 +73,11 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
             processes.send(claim.pid, claim.start, signal.SIGKILL)
         ticked(router, lambda: not ledger.open_jobs())
         attempts = ledger.attempts()
-        assert [a.state for a in attempts] == [how, "done"] and ledger.job(number).done == 1.0 and ledger.check() == []
+        assert (
+            [a.state for a in attempts] == [how, "succeeded"]
+            and ledger.job(number).done == 1.0
+            and ledger.check() == []
+        )
         assert (
             how == "preempted" or attempts[1].pool != attempts[0].pool
         )  # not where it was lost, while there is another

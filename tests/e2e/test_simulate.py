@@ -99,12 +99,13 @@ def test_recorded_jobs_are_replayed_and_drawn_and_listed(tmp_path):
     )
 
 
-def test_neutral_work_is_replayed_in_rounds():
-    text = good("simulate", "--neutral", GAVEL, "--policy", "max-min-fair", "--recompute", "1920s")
-    assert text.startswith("gavel-seed0: 300 jobs") and "an allocation holds for at least 32.0 min" in text
-    said = json.loads(good("simulate", "--neutral", GAVEL, "--policy", "max-min-fair", "-o", "json"))
-    figures = said["policies"]["max-min-fair"]
-    assert set(figures) >= PROMISED and figures["completed"] == 300 and said["trace"]["kind"] == "neutral"
+def test_a_gavel_trace_is_replayed_by_events_in_its_own_pools():
+    text = good("simulate", "--gavel-trace", GAVEL, "--policy", "max-throughput-per-dollar")
+    assert text.startswith("gavel-seed0: 300 jobs") and "nothing is repeated, and restarting takes no time" in text
+    said = json.loads(good("simulate", "--gavel-trace", GAVEL, "--policy", "fastest", "--tick", "6min", "-o", "json"))
+    figures = said["policies"]["fastest"]
+    assert set(figures) >= PROMISED and figures["completed"] == 300 and said["trace"]["kind"] == "gavel"
+    assert [pool["pool"] for pool in figures["pools"]] == ["v100", "p100", "k80"] and figures["energy_kwh"] is None
 
 
 def test_a_job_that_fits_nowhere_is_refused_with_the_reason_of_every_pool(tmp_path):
@@ -137,18 +138,14 @@ CASES = {
     ),
     "an unknown policy": (("simulate", DAY, "--pools", POOLS, "--policy", "cheapst"), "did you mean cheapest"),
     "no policy": (("simulate", DAY, "--pools", POOLS, "--policy", ","), "--policy"),
-    "a trace and a neutral folder": (("simulate", DAY, "--neutral", GAVEL), "not both"),
-    "no such folder": (("simulate", "--neutral", "nowhere"), "a folder with jobs.csv"),
-    "a seed in rounds": (("simulate", "--neutral", GAVEL, "--seed", "1"), "--seed"),
-    "pools of rounds": (("simulate", "--neutral", GAVEL, "--pools", POOLS), "--pools"),
-    "a tick of rounds": (
-        ("simulate", "--neutral", GAVEL, "--tick", "5min"),
-        "--tick: '5min' is not accepted; expected no such option with --neutral",
+    "a trace and a Gavel trace": (("simulate", DAY, "--gavel-trace", GAVEL), "not both"),
+    "no such folder": (("simulate", "--gavel-trace", "nowhere"), "a folder with jobs.csv"),
+    "pools beside a Gavel trace": (("simulate", "--gavel-trace", GAVEL, "--pools", POOLS), "--pools"),
+    "speeds beside a Gavel trace": (
+        ("simulate", "--gavel-trace", GAVEL, "--speed", "v100=2"),
+        "--speed: 'v100=2' is not accepted; expected no such option with --gavel-trace",
     ),
-    "a repair of rounds": (("simulate", "--neutral", GAVEL, "--repair", "1h"), "--repair"),
-    "a picture of rounds": (("simulate", "--neutral", GAVEL, "--plot", "x.svg"), "--plot"),
-    "energy in rounds": (("simulate", "--neutral", GAVEL, "--policy", "least-energy"), "no watts"),
-    "recompute without rounds": (("simulate", DAY, "--pools", POOLS, "--recompute", "5s"), "--recompute"),
+    "energy without watts": (("simulate", "--gavel-trace", GAVEL, "--policy", "least-energy"), "no watts"),
     "a negative seed": (("simulate", DAY, "--pools", POOLS, "--seed", "-1"), "--seed"),
     "failures beyond reason": (("simulate", DAY, "--pools", POOLS, "--failures", "7"), "--failures"),
     "failures that are no number": (("simulate", DAY, "--pools", POOLS, "--failures", "nan"), "--failures"),

@@ -49,7 +49,7 @@ def ended(backend, attempt):
 
     def over():
         found = seen(backend, attempt)
-        return found[0] if found and found[0].state in ("done", "failed", "lost", "cancelled") else None
+        return found[0] if found and found[0].state in ("succeeded", "failed", "lost", "cancelled") else None
 
     return until(over, f"{attempt} has not ended")
 
@@ -73,7 +73,7 @@ def test_a_job_runs_on_its_own_chips_and_leaves_its_output(backend, tmp_path):
     made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo on $SLURMD_NODENAME with $CHIPWISE_CHIPS"])
     job = backend.submit(made)
     found = ended(backend, "u-1-1")
-    assert (found.state, found.exit_code, found.backend_id, found.restarts) == ("done", 0, job, 0)
+    assert (found.state, found.exit_code, found.backend_id, found.restarts) == ("succeeded", 0, job, 0)
     assert re.fullmatch(r"v5e-[01]", found.where) and found.started <= found.ended <= time.time()
     assert (made.folder / "output").read_text() == f"on {found.where} with 4\n"
 
@@ -175,7 +175,9 @@ def test_two_jobs_of_one_attempt_are_both_listed_and_run_once(backend, tmp_path)
     first, second = backend.submit(made), backend.submit(made)
     assert {s.backend_id for s in seen(backend, "u-1-1")} == {first, second}
     until(
-        lambda: [s.backend_id for s in seen(backend, "u-1-1")] == [first] and seen(backend, "u-1-1")[0].state == "done",
+        lambda: (
+            [s.backend_id for s in seen(backend, "u-1-1")] == [first] and seen(backend, "u-1-1")[0].state == "succeeded"
+        ),
         "the second did not leave",
     )
     assert (made.folder / "output").read_text() == "run\n"
@@ -195,7 +197,7 @@ def test_hostile_words_arrive_byte_for_byte(backend, tmp_path):
             name="\n#SBATCH -N9 $(x)",
         )
         backend.submit(made)
-        assert ended(backend, f"u-{number}-1").state == "done", (made.folder / "output").read_text()
+        assert ended(backend, f"u-{number}-1").state == "succeeded", (made.folder / "output").read_text()
         words = [os.fsencode(word) for word in (*HOSTILE, "".join(HOSTILE))]
         assert (made.folder / "dump").read_bytes().split(b"\0") == words
     assert not list(tmp_path.rglob("pwned"))
@@ -212,7 +214,7 @@ def test_secrets_reach_the_program_and_nothing_else(backend, cluster, tmp_path, 
     )
     assert "hush-47" not in backend.render(made)
     backend.submit(made)
-    assert ended(backend, "u-1-1").state == "done"
+    assert ended(backend, "u-1-1").state == "succeeded"
     assert "hush-47" not in cluster.command("scontrol", "show", "job", "-dd")
     assert not [p for p in made.folder.rglob("*") if p.is_file() and b"hush-47" in p.read_bytes()]
     with pytest.raises(BackendRefused, match="the router's environment has no MISSING_TOKEN"):
@@ -239,7 +241,7 @@ def test_a_requeued_job_is_the_same_attempt_and_goes_on(backend, cluster, tmp_pa
     until(lambda: seen(backend, "u-1-1")[0].state == "pending", "it is not back in the queue")
     assert seen(backend, "u-1-1")[0].restarts == 1
     found = ended(backend, "u-1-1")
-    assert (found.state, found.backend_id, found.restarts) == ("done", job, 1) and found.where != first.where
+    assert (found.state, found.backend_id, found.restarts) == ("succeeded", job, 1) and found.where != first.where
     assert (made.folder / "output").read_text() == f"restart 0 on {first.where}\nrestart 1 on {found.where}\n"
 
 
@@ -262,7 +264,10 @@ def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
             "Slurm does not forget",
         )
         found = {s.attempt: s for s in backend.status([("u-1-1", "1"), ("u-2-1", ""), ("u-3-1", "")])}
-        assert {k: (s.state, s.exit_code) for k, s in found.items()} == {"u-1-1": ("done", 0), "u-2-1": ("failed", 7)}
+        assert {k: (s.state, s.exit_code) for k, s in found.items()} == {
+            "u-1-1": ("succeeded", 0),
+            "u-2-1": ("failed", 7),
+        }
         (tmp_path / "attempts/u-2-1/end").unlink()
         (lost,) = backend.status([("u-2-1", "2")])
         assert lost.state == "lost" and "no longer knows" in lost.reason
@@ -361,5 +366,5 @@ def test_a_node_that_loses_power_gives_its_job_to_another(backend, cluster, tmp_
     for node in nodes:
         cluster.start_node(node)
     found = ended(backend, "u-1-1")
-    assert (found.state, found.restarts) == ("done", 1)
+    assert (found.state, found.restarts) == ("succeeded", 1)
     assert [(tmp_path / f"attempts/u-{n}-1/output").read_text() for n in (1, 2)] == ["run\nrun\n", "run\n"]

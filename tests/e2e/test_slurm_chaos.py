@@ -72,10 +72,10 @@ def power(cluster, how):
 
 def test_no_job_is_lost_or_run_twice_while_routers_are_killed_and_a_node_goes_down(tmp_path):
     outcome = wild(tmp_path, 40, 6, 7, drained, 300.0)
-    assert outcome.problems == [] and outcome.kills >= 6 and outcome.states == {"done": 40}, outcome.said[-3000:]
+    assert outcome.problems == [] and outcome.kills >= 6 and outcome.states == {"succeeded": 40}, outcome.said[-3000:]
 
 
 @pytest.mark.slow
 def test_no_job_of_five_hundred_is_lost_or_run_twice(tmp_path):
     outcome = wild(tmp_path, 500, 30, 8, power, 560.0)
-    assert outcome.problems == [] and outcome.kills >= 30 and outcome.states == {"done": 500}, outcome.said[-3000:]
+    assert outcome.problems == [] and outcome.kills >= 30 and outcome.states == {"succeeded": 500}, outcome.said[-3000:]

@@ -71,11 +71,11 @@ def test_the_gpu_variant_runs_with_its_own_command_when_tpus_are_taken(site):
     (mine,) = site.submit(job("mine", ["echo", "tpu words"], ["sh", "-c", "echo gpu words on $SLURMD_NODENAME"]))
     site.over(mine)
     (attempt,) = site.attempts(mine)
-    assert (site.row(mine).state, attempt.pool, attempt.variant) == ("done", "h200", "gpu")
+    assert (site.row(mine).state, attempt.pool, attempt.variant) == ("succeeded", "h200", "gpu")
     assert re.fullmatch(r"gpu words on h200-[01]\n", site.output(attempt))
     told = site.explained(mine)
     assert re.search(r"start in h200 as gpu: h200: 30\.0 s, starts now; v5e: [0-9.]+ min, starts in [0-9.]+ min", told)
-    assert "attempt 1: handed over: h200 knows it as" in told and "done, at attempt 1 in h200 as gpu" in told
+    assert "attempt 1: submitted: h200 knows it as" in told and "succeeded, at attempt 1 in h200 as gpu" in told
 
 
 def trains(site, folder, hurt):
@@ -95,7 +95,7 @@ def trains(site, folder, hurt):
     site.over(mine)
     said = "".join(site.output(a) for a in site.attempts(mine)).splitlines()
     assert said[0] == "from step 0" and int(said[1].removeprefix("from step ")) > 3 and said[2:] == ["done"]
-    assert site.row(mine).state == "done"
+    assert site.row(mine).state == "succeeded"
     return mine, first, last
 
 
@@ -117,7 +117,7 @@ def test_a_job_goes_on_elsewhere_from_its_checkpoint_when_its_node_dies(site, tm
 
 def test_a_job_goes_on_with_gpus_when_no_tpu_node_is_left(site, tmp_path):
     mine, _, last = trains(site, tmp_path, lambda _: [site.cluster.node_down(node) for node in ("v5e-0", "v5e-1")])
-    assert [(a.pool, a.state) for a in site.attempts(mine)] == [("v5e", "preempted"), ("h200", "done")]
+    assert [(a.pool, a.state) for a in site.attempts(mine)] == [("v5e", "preempted"), ("h200", "succeeded")]
     assert last.where.startswith("h200-")
     told = site.explained(mine)
     assert "moves from v5e (no longer possible) to h200" in told
@@ -128,15 +128,15 @@ def test_a_variant_that_fails_at_its_start_gives_way_to_the_next(site):
     (mine,) = site.submit(job("mine", ["/no/such/program"], ["echo", "gpu words"]))
     site.over(mine)
     first, second = site.attempts(mine)
-    assert site.row(mine).state == "done"
+    assert site.row(mine).state == "succeeded"
     assert (first.pool, first.state, first.exit_code) == ("v5e", "failed", 127) and "No such file" in first.reason
     told = site.explained(mine)
     assert "attempt 1 (v5e, variant tpu) failed: '/no/such/program': No such file or directory" in told
     assert (
         "v5e failed last" in told
         and "fallback from v5e, variant tpu" in told
-        and "done, at attempt 2 in h200 as gpu" in told
+        and "succeeded, at attempt 2 in h200 as gpu" in told
     )
-    assert (second.pool, second.variant, second.state) == ("h200", "gpu", "done") and site.output(
+    assert (second.pool, second.variant, second.state) == ("h200", "gpu", "succeeded") and site.output(
         second
     ) == "gpu words\n"

@@ -105,7 +105,7 @@ def test_jobs_are_submitted_listed_and_their_ends_known(site):
     bad = shared(backend, folder, 2, ["sh", "-c", "exit 3"], pool=GPU, chips=2)
     jobs = backend.submit(good), backend.submit(bad)
     found = ended(backend, good.attempt), ended(backend, bad.attempt)
-    assert [(s.backend_id, s.state, s.exit_code) for s in found] == [(jobs[0], "done", 0), (jobs[1], "failed", 3)]
+    assert [(s.backend_id, s.state, s.exit_code) for s in found] == [(jobs[0], "succeeded", 0), (jobs[1], "failed", 3)]
     assert (good.folder / "output").read_text() == f"{words!a}\n"
     assert found[0].where.startswith("v5e-") and found[1].where.startswith("h200-")
 
@@ -114,7 +114,7 @@ def test_a_gang_runs_on_each_node(site):
     backend, folder = site
     made = shared(backend, folder, 1, ["sh", "-c", "echo $SLURMD_NODENAME"], pool=GPU, chips=16)
     backend.submit(made)
-    assert ended(backend, made.attempt).state == "done"
+    assert ended(backend, made.attempt).state == "succeeded"
     assert sorted((made.folder / "output").read_text().split()) == ["h200-0", "h200-1"]
 
 

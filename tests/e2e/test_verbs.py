@@ -1,18 +1,22 @@
 """Every verb, as another process."""
 
+import ast
 import csv
 import io
 import json
 import os
+import re
 import stat
 import subprocess
+import sys
 
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
 
 from chipwise import __version__
 from chipwise.catalog import load
-from chipwise.cli.main import VERBS
+from chipwise.cli.main import START, command
+from chipwise.cli.verbs import PANELS, VERBS
 from chipwise.workload import preset_names
 from patience import PATIENCE_S
 
@@ -50,8 +54,10 @@ def test_compare_on_terms(terms):
 
 def test_compare_as_csv_has_a_row_for_every_chip():
     rows = list(csv.DictReader(io.StringIO(good("compare", EXAMPLE, "--on", "h100,v100,v7x", "-o", "csv"))))
-    assert {r["chip"] for r in rows} == {"h100", "v100", "v7x"} and sum(r["pick"] == "True" for r in rows) == 1
-    assert next(r for r in rows if r["chip"] == "v100")["refused"]
+    assert {r["accelerators_chip"] for r in rows} == {"h100", "v100", "v7x"} and sum(
+        r["pick"] == "True" for r in rows
+    ) == 1
+    assert next(r for r in rows if r["accelerators_chip"] == "v100")["refused"]
 
 
 def test_predict_explains_in_order():
@@ -125,8 +131,30 @@ def test_adapters_and_samples_are_flags():
     assert lora["memory_bytes"]["optimizer"] < every["memory_bytes"]["optimizer"] / 10
 
 
-def test_the_summary_of_each_verb_is_whole():
-    assert "..." not in good("--help").partition("Commands:")[2]
+def test_help_shows_every_verb_in_its_panel_by_its_own_words():
+    shown = good("--help")
+    _, *sections = re.split(rf"^(?=(?:{'|'.join(PANELS)}):$)", shown, flags=re.MULTILINE)
+    assert [section.partition(":")[0] for section in sections] == list(PANELS)
+    for section, verbs in zip(sections, PANELS.values(), strict=True):
+        assert re.findall(r"^  ([a-z]+) ", section, re.MULTILINE)[: len(verbs)] == list(verbs)
+    assert "..." not in shown.partition("Decide:")[2]
+    for verb, words in VERBS.items():
+        assert command().commands[verb].help.partition("\n")[0] == words, verb
+
+
+def test_help_loads_no_verb_but_the_one_asked_for():
+    code = (
+        "import sys; from chipwise.cli.main import run; run(['--help']); run(['models', '--help']);"
+        "print([name for name in sys.modules if name.startswith('chipwise.cli.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
+    assert loaded == {f"chipwise.cli.{name}" for name in ("main", "verbs", "models", "options")}
+
+
+def test_the_example_that_help_ends_with_works_in_any_folder(tmp_path):
+    assert good("--help").endswith(f"{START}\n")
+    assert "Pick " in good(*START.split()[1:], cwd=tmp_path)
 
 
 def test_schema_is_the_committed_one():

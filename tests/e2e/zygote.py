@@ -92,7 +92,7 @@ def load():
         "what commands import themselves, in part in processes of their own"
     )
     catalog()
-    verbs()
+    dict(verbs().commands)  # all of them made once
     gc.collect()
     gc.freeze()  # what is loaded stays shared with every fork
 

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli.main import app, run
 from chipwise.layout import search
 from chipwise.predict.prediction import predict
@@ -61,7 +61,7 @@ FIGURES = (
         r"statements\[\d\]\.terms\[\d\]\.(usd|usd_range\.p\d0)",
     ),
     (
-        "simulate --neutral examples/traces/gavel-seed0 --policy fastest,max-min-fair,max-throughput-per-dollar",
+        "simulate --gavel-trace examples/traces/gavel-seed0 --policy fastest,max-throughput-per-dollar",
         r".*\.(avg_jct_s|p99_jct_s|cost_usd)",
     ),
     ("validate --evidence compiled", r"rows\[\d*[05]\]\.(predicted|low|high)"),
@@ -100,8 +100,8 @@ def predictions_text() -> str:
     writer.writerow(["workload", "accelerators", "layout", "step_s", "low_s", "high_s", "memory_gib"])
     for name, place in PAIRS:
         work, acc = load_workload(EXAMPLES / f"{name}.yaml"), parse(place)
-        layout = search(work, acc, shipped()).best.layout
-        p = predict(work, acc, layout, shipped())
+        layout = search(work, acc, load_calibration(bench=False)).best.layout
+        p = predict(work, acc, layout, load_calibration(bench=False))
         writer.writerow(
             [
                 name,

@@ -48,12 +48,12 @@ def key(o):
 def plain_faults(offers):
     """Offers that are not positive, dated, sourced and of a known chip."""
     for o in offers:
-        prices = [usd for usd in (o.ondemand_usd_h, o.spot_usd_h) if usd is not None]
+        prices = [usd for usd in (o.ondemand_usd_per_chip_hour, o.spot_usd_per_chip_hour) if usd is not None]
         if o.chip_id not in CHIPS:
             yield f"{key(o)}: unknown chip"
         if not prices or not all(0.01 < usd < 30 for usd in prices):
             yield f"{key(o)}: no price, or one that no chip-hour has"
-        if o.ondemand_usd_h is None and (o.chip_id, o.cloud) not in SPOT_ONLY:
+        if o.ondemand_usd_per_chip_hour is None and (o.chip_id, o.cloud) not in SPOT_ONLY:
             yield f"{key(o)}: no on-demand price and no reason"
         if not (o.chips >= 1 and o.cloud == o.cloud.lower() and o.region and o.instance):
             yield f"{key(o)}: not complete"
@@ -66,18 +66,22 @@ def plain_faults(offers):
 def spot_faults(offers, exceptions=SPOT_ABOVE):
     """Offers whose spot price is above that on demand."""
     for o in offers:
-        above = o.spot_usd_h is not None and o.ondemand_usd_h is not None and o.spot_usd_h > o.ondemand_usd_h
+        above = (
+            o.spot_usd_per_chip_hour is not None
+            and o.ondemand_usd_per_chip_hour is not None
+            and o.spot_usd_per_chip_hour > o.ondemand_usd_per_chip_hour
+        )
         if above and key(o) not in exceptions:
-            yield f"{key(o)}: spot {o.spot_usd_h} above {o.ondemand_usd_h}"
+            yield f"{key(o)}: spot {o.spot_usd_per_chip_hour} above {o.ondemand_usd_per_chip_hour}"
 
 
 def spread_faults(offers, exceptions=SPREAD):
     """Chips for which one cloud's cheapest price is more than five times another's."""
     best = {}
     for o in offers:
-        if o.ondemand_usd_h is not None and (o.chip_id, o.cloud) not in exceptions:
+        if o.ondemand_usd_per_chip_hour is not None and (o.chip_id, o.cloud) not in exceptions:
             best.setdefault(o.chip_id, {})
-            best[o.chip_id][o.cloud] = min(o.ondemand_usd_h, best[o.chip_id].get(o.cloud, float("inf")))
+            best[o.chip_id][o.cloud] = min(o.ondemand_usd_per_chip_hour, best[o.chip_id].get(o.cloud, float("inf")))
     for chip_id, clouds in best.items():
         low, high = min(clouds, key=clouds.get), max(clouds, key=clouds.get)
         if clouds[high] > MOST_SPREAD * clouds[low]:
@@ -88,10 +92,10 @@ def commitment_faults(commitments):
     """Commitments that are not positive, of 1 or 3 years, dated, sourced, and below the on-demand price."""
     newest = date.fromisoformat(max(o.date for o in OFFERS))
     for c in commitments:
-        if c.chip_id not in CHIPS or not 0.01 < c.usd_h < 30 or c.years not in (1, 3):
+        if c.chip_id not in CHIPS or not 0.01 < c.usd_per_chip_hour < 30 or c.years not in (1, 3):
             yield f"{key(c)}: chip, price or years"
-        if c.ondemand_usd_h is not None and c.usd_h > c.ondemand_usd_h:
-            yield f"{key(c)}: {c.usd_h} committed, {c.ondemand_usd_h} on demand"
+        if c.ondemand_usd_per_chip_hour is not None and c.usd_per_chip_hour > c.ondemand_usd_per_chip_hour:
+            yield f"{key(c)}: {c.usd_per_chip_hour} committed, {c.ondemand_usd_per_chip_hour} on demand"
         if not DATE.fullmatch(c.date) or newest - date.fromisoformat(c.date) > OLDEST_COMMITMENT:
             yield f"{key(c)}: date {c.date}"
         if len(c.source) < 10 or c.cloud != c.cloud.lower():
@@ -100,10 +104,10 @@ def commitment_faults(commitments):
 
 def longer_faults(commitments):
     """Three years that cost more per hour than one year of the same."""
-    one = {(*key(c), c.date): c.usd_h for c in commitments if c.years == 1}
+    one = {(*key(c), c.date): c.usd_per_chip_hour for c in commitments if c.years == 1}
     for c in commitments:
-        if c.years == 3 and c.usd_h > one.get((*key(c), c.date), float("inf")):
-            yield f"{key(c)}: three years cost {c.usd_h}"
+        if c.years == 3 and c.usd_per_chip_hour > one.get((*key(c), c.date), float("inf")):
+            yield f"{key(c)}: three years cost {c.usd_per_chip_hour}"
 
 
 def superseded_faults(commitments):
@@ -152,35 +156,48 @@ def test_every_exception_is_still_needed_and_has_a_reason():
         assert why and list(spread_faults(OFFERS, others)), each
     for each, why in SPOT_ABOVE.items():
         assert why and [fault for fault in spot_faults(OFFERS, {}) if fault.startswith(str(each))], each
-    assert {(o.chip_id, o.cloud) for o in OFFERS if o.ondemand_usd_h is None} == set(SPOT_ONLY)
+    assert {(o.chip_id, o.cloud) for o in OFFERS if o.ondemand_usd_per_chip_hour is None} == set(SPOT_ONLY)
 
 
-GOOD = next(o for o in OFFERS if o.spot_usd_h is not None and o.ondemand_usd_h is not None and o.chip_id == "v5e")
+GOOD = next(
+    o
+    for o in OFFERS
+    if o.spot_usd_per_chip_hour is not None and o.ondemand_usd_per_chip_hour is not None and o.chip_id == "v5e"
+)
 YEAR = next(c for c in COMMITMENTS if c.years == 1 and c.chip_id == "v5e")
 LONG = next(c for c in COMMITMENTS if c.years == 3 and key(c) == key(YEAR))
 WRONG = {
     "an unknown chip": (plain_faults, [replace(GOOD, chip_id="h10")]),
-    "a price of nothing": (plain_faults, [replace(GOOD, ondemand_usd_h=0.0)]),
-    "a negative price": (plain_faults, [replace(GOOD, spot_usd_h=-1.0)]),
-    "a price of a whole pod": (plain_faults, [replace(GOOD, ondemand_usd_h=700.0)]),
-    "no price": (plain_faults, [replace(GOOD, ondemand_usd_h=None, spot_usd_h=None)]),
-    "spot alone": (plain_faults, [replace(GOOD, ondemand_usd_h=None)]),
+    "a price of nothing": (plain_faults, [replace(GOOD, ondemand_usd_per_chip_hour=0.0)]),
+    "a negative price": (plain_faults, [replace(GOOD, spot_usd_per_chip_hour=-1.0)]),
+    "a price of a whole pod": (plain_faults, [replace(GOOD, ondemand_usd_per_chip_hour=700.0)]),
+    "no price": (plain_faults, [replace(GOOD, ondemand_usd_per_chip_hour=None, spot_usd_per_chip_hour=None)]),
+    "spot alone": (plain_faults, [replace(GOOD, ondemand_usd_per_chip_hour=None)]),
     "no date": (plain_faults, [replace(GOOD, date="")]),
     "a date to come": (plain_faults, [replace(GOOD, date="2099-01-01")]),
     "an old list": (plain_faults, [replace(GOOD, date="2023-05-22")]),
     "no source": (plain_faults, [replace(GOOD, source="")]),
     "no region": (plain_faults, [replace(GOOD, region="")]),
-    "spot above on demand": (spot_faults, [replace(GOOD, spot_usd_h=GOOD.ondemand_usd_h * 1.01)]),
+    "spot above on demand": (
+        spot_faults,
+        [replace(GOOD, spot_usd_per_chip_hour=GOOD.ondemand_usd_per_chip_hour * 1.01)],
+    ),
     "six times the price": (
         spread_faults,
-        [GOOD, replace(GOOD, cloud="other", ondemand_usd_h=6 * GOOD.ondemand_usd_h)],
+        [GOOD, replace(GOOD, cloud="other", ondemand_usd_per_chip_hour=6 * GOOD.ondemand_usd_per_chip_hour)],
     ),
     "a commitment of two years": (commitment_faults, [replace(YEAR, years=2)]),
-    "a free commitment": (commitment_faults, [replace(YEAR, usd_h=0.0)]),
-    "a commitment dearer than on demand": (commitment_faults, [replace(YEAR, usd_h=YEAR.ondemand_usd_h * 1.01)]),
+    "a free commitment": (commitment_faults, [replace(YEAR, usd_per_chip_hour=0.0)]),
+    "a commitment dearer than on demand": (
+        commitment_faults,
+        [replace(YEAR, usd_per_chip_hour=YEAR.ondemand_usd_per_chip_hour * 1.01)],
+    ),
     "a commitment of long ago": (commitment_faults, [replace(YEAR, date="2019-01-01")]),
     "a commitment without a source": (commitment_faults, [replace(YEAR, source="")]),
-    "three years dearer than one": (longer_faults, [YEAR, replace(LONG, usd_h=YEAR.usd_h * 1.01)]),
+    "three years dearer than one": (
+        longer_faults,
+        [YEAR, replace(LONG, usd_per_chip_hour=YEAR.usd_per_chip_hour * 1.01)],
+    ),
     "an older commitment": (superseded_faults, [YEAR, replace(YEAR, date="2024-01-01")]),
     "an offer twice": (lambda found: twice(found, "chips"), [GOOD, GOOD]),
     "a commitment twice": (lambda found: twice(found, "years"), [YEAR, YEAR]),

@@ -101,7 +101,9 @@ class Enumeration:
             if at == t:
                 s = self.supplies[name]
                 pool, hours = self.pools[s.pool], self.p.periods[t].hours
-                usd += n * (s.usd_h * hours + s.usd_period + pool.watts_idle / 1000 * pool.usd_per_kwh * hours)
+                usd += n * (
+                    s.usd_per_unit_hour * hours + s.usd_period + pool.watts_idle / 1000 * pool.usd_per_kwh * hours
+                )
         return usd
 
     def start_cost(self, start: dict[tuple[str, int], int]) -> float:
@@ -111,7 +113,7 @@ class Enumeration:
             kept = sum(1 for t in self.T if self.alive(s, order, t))
             usd -= n * s.resale * s.keeps**kept
             if s.terms != "owned" and not self.p.prorate:
-                usd += n * s.usd_h * (s.term - kept) * self.p.overrun_hours
+                usd += n * s.usd_per_unit_hour * (s.term - kept) * self.p.overrun_hours
         return usd
 
     def placings(self, run: Run) -> Iterator[tuple[tuple[Option, int], ...]]:
@@ -162,7 +164,7 @@ class Enumeration:
     def rate(self, option: Option) -> float:
         """Dollars for an hour of an option."""
         if option.supply:
-            return self.supplies[option.supply].usd_h * (option.units + option.spare) * option.paid
+            return self.supplies[option.supply].usd_per_unit_hour * (option.units + option.spare) * option.paid
         pool = self.pools[option.pool]
         return (pool.watts_busy - pool.watts_idle) / 1000 * pool.usd_per_kwh * option.units
 
@@ -252,7 +254,7 @@ class Enumeration:
             free = {k: capacity[k] - on_held[k] for k in self.pools}
             for s in self.hourly:
                 free[s.pool] += rented[s.id]
-            usd = sum(self.supplies[s].usd_h * n * hours for s, n in rented.items())
+            usd = sum(self.supplies[s].usd_per_unit_hour * n * hours for s, n in rented.items())
             idle = sum(
                 self.pools[self.supplies[s].pool].watts_idle
                 / 1000

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from chipwise.catalog.calibration import Calibration, shipped
+from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.workload.model import Experts, Latent, Model, Train, Workload
 
-UNCALIBRATED = Calibration("none", 0, {}, {}, {}, {}, {}, {}, {})
-CALIBRATIONS = st.sampled_from((UNCALIBRATED, shipped()))
+UNCALIBRATED = Calibration()
+CALIBRATIONS = st.sampled_from((UNCALIBRATED, load_calibration(bench=False)))
 SWITCH, MESH, TORUS = ("h100", "a100-80gb", "gb200", "l40s"), ("mi300x", "mi355x"), ("v5e", "v5p", "v6e")
 STACKS = {"gpu": ("", "megatron", "torchtitan", "maxtext"), "tpu": ("", "maxtext", "jax")}
 PRECISIONS = {

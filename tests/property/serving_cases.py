@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from chipwise.serving.limits import ROUTERS
 from chipwise.serving.requests import Requests, given
-from chipwise.serving.simulate import ROUTERS, Fleet, Prefill
+from chipwise.serving.simulate import Fleet, Prefill
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
 
 TICK = 1 / 1024
 
 
 @st.composite
-def paces(draw: st.DrawFn) -> StepTimeTable:
+def step_time_tables(draw: st.DrawFn) -> StepTimeTable:
     base, each = draw(st.integers(1, 40)), draw(st.integers(0, 6))
     tokens = draw(st.integers(1, 48))
     return StepTimeTable(
@@ -65,7 +66,7 @@ def cases(draw: st.DrawFn, split: bool | None = None) -> tuple[Requests, Fleet]:
     prefill = None
     if draw(st.booleans()) if split is None else split:
         prefill = Prefill(
-            draw(paces()),
+            draw(step_time_tables()),
             -(-longest // set_to.block) + draw(st.integers(0, 12)),
             draw(st.integers(1, 3)),
             draw(st.none() | st.just(set_to)),
@@ -73,7 +74,7 @@ def cases(draw: st.DrawFn, split: bool | None = None) -> tuple[Requests, Fleet]:
             transfer_latency_s=draw(st.integers(0, 9)) * TICK,
         )
     return requests, Fleet(
-        draw(paces()),
+        draw(step_time_tables()),
         -(-longest // set_to.block) + draw(st.integers(0, 30)),
         set_to,
         draw(st.integers(1, 4)),

@@ -33,7 +33,7 @@ class Request:
 
 @dataclass
 class Replica:
-    pace: StepTimeTable
+    step_times: StepTimeTable
     config: EngineConfig
     kv_blocks: int
     prefills: bool = False
@@ -63,14 +63,14 @@ class Replica:
         return math.ceil(tokens / self.config.block)
 
     def fits(self, q: Request, tokens: int) -> bool:
-        most = min(self.config.most_sequences, self.config.most_tokens, self.pace.most_tokens)
+        most = min(self.config.most_sequences, self.config.most_tokens, self.step_times.most_tokens)
         return len(self.admitted) < most and self.used + self.need(q, tokens) <= self.kv_blocks
 
     def decoding(self) -> list[Request]:
         return [q for q in self.admitted if q.decodes]
 
     def begin(self, now: float) -> None:
-        config, most = self.config, min(self.config.most_tokens, self.pace.most_tokens)
+        config, most = self.config, min(self.config.most_tokens, self.step_times.most_tokens)
         while self.waiting and self.waiting[0].ready:
             q = self.waiting[0]
             growth = sum(self.need(x, x.computed + 1) - x.blocks for x in self.decoding())
@@ -131,14 +131,14 @@ class Replica:
             if chunk < left:
                 break
             self.batch.append(q)
-        pace, last = self.pace, self.pace.most_tokens
+        step_times, last = self.step_times, self.step_times.most_tokens
         if tokens <= last:
-            seconds = float(pace.tokens_s[tokens])
+            seconds = float(step_times.tokens_s[tokens])
         else:
             half = (last + 1) // 2
-            end, middle = float(pace.tokens_s[last]), float(pace.tokens_s[half])
+            end, middle = float(step_times.tokens_s[last]), float(step_times.tokens_s[half])
             seconds = end * tokens / last if half == last else end + (end - middle) / (last - half) * (tokens - last)
-        seconds += pace.context_s * contexts + pace.pair_s * pairs + pace.sequence_s * len(self.batch)
+        seconds += step_times.context_s * contexts + step_times.pair_s * pairs + step_times.sequence_s * len(self.batch)
         self.ends, self.busy, self.iterations = now + seconds, self.busy + seconds, self.iterations + 1
         self.block_s += self.used * seconds
         self.most_blocks = max(self.most_blocks, self.used)
@@ -183,12 +183,13 @@ def reference(requests: Requests, fleet: Fleet) -> tuple[list[Request], list[Rep
         Request(i, *(int(x[i]) for x in (requests.input, requests.output, requests.shared, requests.group)))
         for i in range(len(requests))
     ]
-    decoders = [Replica(fleet.pace, fleet.config, fleet.kv_blocks) for _ in range(fleet.replicas)]
+    decoders = [Replica(fleet.step_times, fleet.config, fleet.kv_blocks) for _ in range(fleet.replicas)]
     front, router, split = decoders, fleet.router, fleet.prefill
     if split is not None:
         router = "least_loaded"
         front = [
-            Replica(split.pace, split.config or fleet.config, split.kv_blocks, True) for _ in range(split.replicas)
+            Replica(split.step_times, split.config or fleet.config, split.kv_blocks, True)
+            for _ in range(split.replicas)
         ]
     every = front + decoders if split is not None else decoders
     closed = requests.kind == "closed"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import Candidate, compare
 from chipwise.compare.decision import pick_of, price_flip, score
 from chipwise.compare.training.flips import _by_efficiency
@@ -17,7 +17,7 @@ WORK = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_
 ROWS = compare(
     WORK,
     [Candidate.read(c) for c in ("h100", "h200", "b200", "v5p", "mi300x", "v7x")],
-    Knowledge(shipped(), today=date(2026, 9, 1)),
+    Knowledge(load_calibration(bench=False), today=date(2026, 9, 1)),
 ).rows
 factors = st.lists(st.floats(0.2, 5.0), min_size=len(ROWS), max_size=len(ROWS))
 
@@ -66,5 +66,5 @@ def test_the_efficiency_flip_flips(objective, by):
 @settings(max_examples=20, deadline=None)
 def test_scaling_every_price_keeps_the_pick(by):
     pick = pick_of(ROWS, "cost")
-    scaled = [r.priced(r.ondemand.price.usd_h * by) if r.ondemand else r for r in ROWS]
+    scaled = [r.priced(r.ondemand.price.usd_per_chip_hour * by) if r.ondemand else r for r in ROWS]
     assert pick_of(scaled, "cost").accelerators == pick.accelerators

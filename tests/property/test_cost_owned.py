@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from chipwise.catalog import load
 from chipwise.catalog.economics import at, economics, servers, site
 from chipwise.cost.checkpoint import state, write_seconds
-from chipwise.cost.commitment import break_even, useful_usd_h
+from chipwise.cost.commitment import break_even, useful_usd_per_chip_hour
 from chipwise.cost.onprem import network_usd, owned, payment, racks, residual_usd
 from chipwise.workload import preset
 from chipwise.workload.model import OPTIMIZER_STATES, Train, Workload
@@ -44,17 +44,17 @@ def test_the_present_value_of_the_payments_and_of_the_rest_is_the_price(capex, i
 @given(SOLD, USE, USE, st.floats(50.0, 1500.0))
 def test_a_used_hour_is_cheaper_the_more_hours_are_used(chip, one, other, watts):
     low, high = sorted((one, other))
-    assert mine(chip).usd_chip_h(high, watts) <= mine(chip).usd_chip_h(low, watts) * (1 + 1e-9)
+    assert mine(chip).usd_per_chip_hour(high, watts) <= mine(chip).usd_per_chip_hour(low, watts) * (1 + 1e-9)
 
 
 @given(SOLD, st.floats(0.05, 50.0), st.floats(50.0, 1500.0))
-def test_break_even_is_where_a_used_hour_costs_as_much(chip, usd_h, watts):
+def test_break_even_is_where_a_used_hour_costs_as_much(chip, usd_per_chip_hour, watts):
     own = mine(chip)
-    use = own.break_even(usd_h, watts)
+    use = own.break_even(usd_per_chip_hour, watts)
     if 0 < use <= 1:
-        assert own.usd_chip_h(use, watts) == pytest.approx(usd_h, rel=1e-9)
+        assert own.usd_per_chip_hour(use, watts) == pytest.approx(usd_per_chip_hour, rel=1e-9)
     else:
-        assert own.usd_chip_h(1.0, watts) >= usd_h * (1 - 1e-9)
+        assert own.usd_per_chip_hour(1.0, watts) >= usd_per_chip_hour * (1 - 1e-9)
 
 
 @given(SOLD, st.integers(1, 20_000))
@@ -80,14 +80,14 @@ def test_racks_hold_all_servers(chip, many):
 @given(SOLD, st.floats(0.0, 1.0), st.floats(1.0, 3.0), st.floats(50.0, 1500.0))
 def test_energy_grows_with_price_pue_and_watts(chip, usd_kwh, pue, watts):
     own = mine(chip, usd_kwh=usd_kwh, pue=pue)
-    assert own.energy_usd_h(watts) == pytest.approx(own.server_w(watts) / 1e3 * pue * usd_kwh)
-    assert own.energy_usd_h(watts + 1) >= own.energy_usd_h(watts)
+    assert own.energy_usd_per_hour(watts) == pytest.approx(own.server_w(watts) / 1e3 * pue * usd_kwh)
+    assert own.energy_usd_per_hour(watts + 1) >= own.energy_usd_per_hour(watts)
 
 
 @given(USD, USD, USE)
 def test_a_commitment_is_cheaper_exactly_above_its_break_even(committed, ondemand, use):
     even = break_even(committed, ondemand)
-    dearer = useful_usd_h(committed, use) > ondemand
+    dearer = useful_usd_per_chip_hour(committed, use) > ondemand
     assert dearer == (use < even) or use == pytest.approx(even)
 
 

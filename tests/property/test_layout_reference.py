@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from layout_cases import CALIBRATIONS, UNCALIBRATED, cases
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.layout import enumerate_layouts, evaluate
 from chipwise.ops.table import build
 from chipwise.predict.components import Traits
@@ -56,12 +56,16 @@ def test_presets_agree_with_the_scalar_reference(name, place):
     workload = Workload(name, model, Train(1024, model.image_tokens or 512))
     acc = parse(place)
     layouts = enumerate_layouts(model, workload.train, acc).layouts
-    check(set_up(workload, acc, shipped()), layouts, range(0, len(layouts), max(1, len(layouts) // 20)))
+    check(
+        set_up(workload, acc, load_calibration(bench=False)),
+        layouts,
+        range(0, len(layouts), max(1, len(layouts) // 20)),
+    )
 
 
 @pytest.mark.parametrize("place", ["h100:16", "gb200:16", "v5p:16", "mi300x:16"])
 def test_layouts_no_search_lists_agree_with_the_scalar_reference(place):
-    work = set_up(Workload("x", preset("mixtral-8x7b"), Train(64, 4096)), parse(place), shipped())
+    work = set_up(Workload("x", preset("mixtral-8x7b"), Train(64, 4096)), parse(place), load_calibration(bench=False))
     odd = [
         Layout(dp=16, zero=1),  # a ZeRO stage over one replica: every chip keeps all of the state
         Layout(dp=16, zero=2, micro_batch=4),

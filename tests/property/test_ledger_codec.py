@@ -3,7 +3,7 @@
 import json
 from math import inf
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chipwise.predict.estimate import Estimate
@@ -103,6 +103,7 @@ def test_what_is_stored_as_text_can_be_stored_everywhere(words):
     st.sampled_from(["db", "db:5432", "[::1]:5432", ""]),
 )
 def test_no_password_is_ever_shown(password, user, host):
+    assume(password != "chipwise")  # which the name of the database is
     for url in (
         f"postgresql://{user}:{password}@{host}/chipwise",
         f"host={host} user=ann password={password}",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from layout_cases import cases
 
 from chipwise.catalog import parse, scaled
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.layout import enumerate_layouts
 from chipwise.predict.prediction import predict
 
@@ -25,7 +25,7 @@ def some_layout(workload, acc, rng):
 def test_time_to_train_times_rate_is_what_is_trained_on(case, steps, unit, rng):
     workload, acc = case[0], parse(case[1])
     workload = replace(workload, train=replace(workload.train, steps=steps, samples_unit=unit))
-    found = predict(workload, acc, some_layout(workload, acc, rng), shipped())
+    found = predict(workload, acc, some_layout(workload, acc, rng), load_calibration(bench=False))
     amount = workload.train.samples if unit == "images" else workload.train.tokens
     time, rate = found.duration, found.tokens_per_s
     assert time.value * rate.value == pytest.approx(amount, rel=1e-12)
@@ -37,7 +37,7 @@ def test_time_to_train_times_rate_is_what_is_trained_on(case, steps, unit, rng):
 @given(cases(), RANDOM)
 def test_an_answer_adds_up(case, rng):
     workload, acc = case[0], parse(case[1])
-    found = predict(workload, acc, some_layout(workload, acc, rng), shipped())
+    found = predict(workload, acc, some_layout(workload, acc, rng), load_calibration(bench=False))
     assert sum(found.parts.values()) == pytest.approx(found.step.value, rel=1e-9)
     assert sum(v for k, v in found.memory.items() if k != "total") == pytest.approx(found.memory["total"], rel=1e-12)
     assert 0 < found.step.low <= found.step.value <= found.step.high
@@ -51,5 +51,5 @@ def test_the_answer_for_a_better_chip_is_at_least_as_fast(case, rng):
     workload, acc = case[0], parse(case[1])
     layout = some_layout(workload, acc, rng)
     twice = replace(acc, chip=scaled(acc.chip, 2.0))
-    slow, fast = (predict(workload, where, layout, shipped()).step.value for where in (acc, twice))
+    slow, fast = (predict(workload, where, layout, load_calibration(bench=False)).step.value for where in (acc, twice))
     assert fast <= slow * (1 + 1e-12)

@@ -38,13 +38,13 @@ def test_the_front_decides_as_the_whole_queue_does_at_that_depth(seed, name, job
         asked = [f"j{k}" for k in rng.integers(0, jobs, 2) if f"j{k}" in board]
         at = board.moment(now, free, total)
         view = queue_window(board, policy, at, depth=depth, asked=asked)
-        whole = board.view(now, free, total)
+        whole = board.state(now, free, total)
         assert len(view.jobs) <= len(whole.jobs)
         fast = allocate(view, policy(view), board.option, waits=asked)
         slow = allocate(whole, policy(whole), board.option, waits=asked, depth=depth)
         assert sorted(told(fast)) == sorted(told(slow))
         gone = f"j{rng.integers(0, jobs)}"
-        if gone in board and board.view(now, free, total).at[list(whole.jobs).index(gone)] < 0:
+        if gone in board and board.state(now, free, total).at[list(whole.jobs).index(gone)] < 0:
             board.remove(gone)
 
 
@@ -54,7 +54,7 @@ def test_a_depth_of_all_is_the_whole_queue_under_every_policy(seed, name, jobs, 
     places, board, free = random_board(np.random.default_rng(seed), jobs, pools, deadlines=True)
     policy, total = POLICIES[name], {p.name: p.count for p in places}
     view = queue_window(board, policy, board.moment(60.0, free, total), depth=jobs)
-    whole = board.view(60.0, free, total)
+    whole = board.state(60.0, free, total)
     assert told(allocate(view, policy(view), board.option)) == told(allocate(whole, policy(whole), board.option))
 
 

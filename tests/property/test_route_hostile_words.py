@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 from route_cases import launch, pool
 
-from chipwise.route.backend import DONE, RUNNING
+from chipwise.route.backend import RUNNING, SUCCEEDED
 from chipwise.route.backends.local.backend import LocalBackend
 
 HOSTILE = [
@@ -103,7 +103,7 @@ def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, n
         until = time.monotonic() + PATIENCE_S
         while backend.list()[0].state == RUNNING and time.monotonic() < until:
             time.sleep(0.005)
-        assert backend.list()[0].state == DONE, (there.folder / "output").read_text("utf-8", "replace")
+        assert backend.list()[0].state == SUCCEEDED, (there.folder / "output").read_text("utf-8", "replace")
         said, found = json.loads(told.read_text())
         assert said == [octets(w).hex() for w in words]
         for key, value in variables.items():

@@ -74,7 +74,7 @@ def test_the_order_of_rows_changes_nothing(seed, name):
             "confidence",
             "budget",
             "restartable",
-            "again",
+            "restart_cost_s",
             "at",
             "since",
             "seconds",
@@ -83,8 +83,8 @@ def test_the_order_of_rows_changes_nothing(seed, name):
             "usd",
             "joules",
             "chips",
-            "rank",
-            "barred",
+            "variant_order",
+            "last_failed",
             "start",
             "served",
             "late",
@@ -245,7 +245,7 @@ def replay(policy, places, arrivals, patience):
             board.remove(job)
         while coming and coming[0].arrival <= now:
             board.add(coming.pop(0))
-        view = board.view(now, room, total)
+        view = board.state(now, room, total)
         for d in allocate(view, policy(view), board.option, patience=patience, waits=()):
             if d.kind == "stop":
                 board.stopped(d.job, now)

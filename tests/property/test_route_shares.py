@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from benchmarks.gavel.compiled import rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.route.policies import fair_share_kernels
 from chipwise.route.policies.lp_highs import Bases, Sharing
-from chipwise.route.policies.throughput_per_dollar import DEAREST, planned, rank, scored
+from chipwise.route.policies.throughput_per_dollar import DEAREST, planned, scored
 
 
 @st.composite

@@ -38,7 +38,7 @@ def pools(draw):
                 "gpu",
                 unit * draw(st.integers(1, 6)),
                 unit,
-                usd_chip_hour=draw(st.floats(0, 10)),
+                usd_per_chip_hour=draw(st.floats(0, 10)),
                 terms=terms,
                 watts_chip=draw(st.floats(1, 1000)),
                 interruptions=draw(st.floats(0, 0.5)) if terms == "spot" else 0.0,
@@ -77,7 +77,7 @@ def arrivals(draw, where):
                     taken[0],
                     "",
                     Estimate(value, value * 0.7, value * 1.6, "modelled"),
-                    taken[0] * pool.usd_chip_hour,
+                    taken[0] * pool.usd_per_chip_hour,
                     taken[0] * pool.watts_chip,
                     usd_once=draw(st.sampled_from([0.0, 2.5])),
                 )
@@ -133,11 +133,11 @@ def kept(trace, outcome):
     ends = defaultdict(int)
     for run in outcome.runs:
         assert run.end >= run.start >= trace.arrivals[run.job].at
-        ends[run.job] += run.how == "done"
+        ends[run.job] += run.how == "succeeded"
     for i, (fate, arrival) in enumerate(zip(outcome.fates, trace.arrivals, strict=True)):
         could = any(o.chips <= room[o.pool] for o in arrival.options)
-        parked = fate.refused.startswith("parked: ") and vain(outcome, i) > MOST_LOST
-        assert (fate.end is not None) == (could and not parked) == (ends[i] == 1)
+        failed = fate.refused.startswith("failed: ") and vain(outcome, i) > MOST_LOST
+        assert (fate.end is not None) == (could and not failed) == (ends[i] == 1)
         assert bool(fate.refused) == (fate.end is None) and ends[i] <= 1
     # nobody holds chips twice at once
     last = defaultdict(float)
@@ -163,7 +163,7 @@ def test_work_and_money_are_conserved(case):
     outcome = replay(trace, make(), ReplayOptions(chance))
     work, once = defaultdict(float), defaultdict(set)
     paid = 0.0
-    prices = {p.name: p.usd_chip_hour for p in trace.pools}
+    prices = {p.name: p.usd_per_chip_hour for p in trace.pools}
     for run in outcome.runs:
         arrival = trace.arrivals[run.job]
         option = next(o for o in arrival.options if o.pool == run.pool)

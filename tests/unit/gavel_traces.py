@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chipwise.route.simulate.neutral import Neutral, read
+from chipwise.route.simulate.gavel_trace import GavelTrace, read_gavel_trace
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "traces" / "gavel-seed0"
 SIZES = {"ResNet-18": (16, 32, 64, 128, 256), "ResNet-50": (16, 32, 64, 128), "Transformer": (16, 32, 64, 128, 256),
@@ -17,9 +17,9 @@ SIZES = {"ResNet-18": (16, 32, 64, 128, 256), "ResNet-50": (16, 32, 64, 128), "T
 WORKLOADS = [f"{name} (batch size {size})" for name, sizes in SIZES.items() for size in sizes] + ["A3C", "CycleGAN"]
 
 
-def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> Neutral:
+def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> GavelTrace:
     """Jobs drawn as `generate_trace.py --seed SEED -l 600 -m -a 0.2 -b 5 -n 20` draws them."""
-    real = read(FOLDER)
+    real = read_gavel_trace(FOLDER)
     with (FOLDER / "throughput.csv").open() as file:
         rates = {
             (r["workload"], r["accelerator"], int(r["scale_factor"])): float(r["steps_per_s"])
@@ -37,7 +37,7 @@ def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> Neutral:
         rows.append((int(now), workload, chips, steps))
     arrival, workload_of, chips_of, steps_of = zip(*rows, strict=True)
     rate = np.array([[rates.get((w, pool, c), 0.0) for pool in real.pools] for _, w, c, _ in rows])
-    return Neutral(
+    return GavelTrace(
         f"seed {seed}",
         tuple(map(str, range(jobs))),
         np.array(arrival, float),
@@ -48,6 +48,6 @@ def made(seed: int, jobs: int = 300, gap_s: float = 600.0) -> Neutral:
         np.full(jobs, np.inf),
         real.pools,
         real.count,
-        real.usd_chip_hour,
+        real.usd_per_chip_hour,
         rate,
     )

@@ -5,7 +5,7 @@ from functools import cache
 
 from report_fleet import fleet_answer
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.economics import DEFAULT_SITE, site
 from chipwise.compare import Candidate, compare
 from chipwise.cost import CostAssumptions, state_cost
@@ -31,7 +31,9 @@ def asked():
 def trained():
     """A comparison on a training run."""
     work = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1000, "global_batch": 256, "sequence": 4096})
-    return compare(work, candidates("h100,h200,v5p,mi300x,v7x,v100"), Knowledge(shipped(), today=DAY))
+    return compare(
+        work, candidates("h100,h200,v5p,mi300x,v7x,v100"), Knowledge(load_calibration(bench=False), today=DAY)
+    )
 
 
 @cache
@@ -43,7 +45,7 @@ def bills():
 
 @cache
 def training():
-    return training_report(trained(), shipped().date, DAY, bills())
+    return training_report(trained(), load_calibration(bench=False).training.date, DAY, bills())
 
 
 @cache
@@ -58,7 +60,7 @@ def served():
             "serve.slo.ttft": "2s",
         }
     )
-    return compare(work, candidates("h100,v6e"), Knowledge(shipped(), today=DAY))
+    return compare(work, candidates("h100,v6e"), Knowledge(load_calibration(bench=False), today=DAY))
 
 
 @cache

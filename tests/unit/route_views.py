@@ -16,7 +16,7 @@ HOUR = 3600.0
 
 
 def pool(name: str, count: int = 8, usd: float = 1.0, **more) -> Pool:
-    return Pool(name, "local", name, "gpu", count, usd_chip_hour=usd, **more)
+    return Pool(name, "local", name, "gpu", count, usd_per_chip_hour=usd, **more)
 
 
 def option(
@@ -29,7 +29,7 @@ def option(
     once: float = 0.0,
 ) -> Option:
     seconds = Estimate(hours * HOUR, hours * HOUR / spread, hours * HOUR * spread, "modelled")
-    return Option(at.name, variant, chips, "", seconds, at.usd_chip_hour * chips, watts * chips, usd_once=once)
+    return Option(at.name, variant, chips, "", seconds, at.usd_per_chip_hour * chips, watts * chips, usd_once=once)
 
 
 def candidate(name: str, options, arrival: float = 0.0, **more) -> Candidate:
@@ -45,7 +45,7 @@ def board_of(pools, candidates) -> JobTable:
 
 def view_of(board: JobTable, pools, now: float = 0.0, free=None, **more) -> ClusterState:
     total = {p.name: p.count for p in pools}
-    return board.view(now, total if free is None else free, total, **more)
+    return board.state(now, total if free is None else free, total, **more)
 
 
 def random_board(rng: np.random.Generator, jobs: int, pools: int, deadlines: bool = False):

@@ -41,7 +41,7 @@ def test_a_product_is_measured_with_its_work_and_its_error():
     found = measure(NumpyFramework(), gemm(), BUDGET, Watcher())
     assert found.status in ("ok", "unstable") and found.framework == "numpy"
     assert found.flops == 2 * 64**3 and found.error < 1e-6
-    assert 7 <= found.seconds.samples <= 31
+    assert BUDGET.few_samples <= found.seconds.samples <= BUDGET.most_samples  # few on a busy machine
     assert found.seconds.low <= found.seconds.p25 <= found.seconds.median <= found.seconds.p75 <= found.seconds.high
     assert len(found.seconds.samples_s) == found.seconds.samples and list(found.seconds.samples_s) == sorted(
         found.seconds.samples_s

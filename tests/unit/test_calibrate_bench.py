@@ -16,16 +16,16 @@ from chipwise.bench.file import read
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.plan import DECODERS
 from chipwise.bench.plan import spread as sizes_over
-from chipwise.calibrate.bench import chip_of, learn, pooled
+from chipwise.calibrate.bench import chip_of, fit_bench, pooled
 from chipwise.calibrate.bench_steps import EXPECTED, nonnegative
 from chipwise.catalog import load
-from chipwise.catalog.measured import packaged_folder
+from chipwise.catalog.bench_files import packaged_folder
 from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import Point
 from chipwise.ops.work import work_of
-from chipwise.predict.learnt import Learnt
-from chipwise.predict.point_memory import predict_peak, training_peak
-from chipwise.predict.points import point_id, predict_point, terms
+from chipwise.predict.learn.bench_calibration import BenchCalibration
+from chipwise.predict.learn.point_memory import predict_peak, training_peak
+from chipwise.predict.learn.points import point_id, predict_point, terms
 
 pytestmark = pytest.mark.thorough
 
@@ -72,18 +72,18 @@ KERNELS = kernels()
 
 @pytest.fixture(scope="module")
 def of_kernels():
-    return learn({"kernels.json": bench_file(*KERNELS)}, "torch")
+    return fit_bench({"kernels.json": bench_file(*KERNELS)}, "torch")
 
 
-def summed(point, learnt, weights, host_s):
+def summed(point, bench, weights, host_s):
     """Seconds of a step by known weights: the device's, or the host's where it is slower."""
-    parts = terms(point, H200, learnt)
+    parts = terms(point, H200, bench)
     device = sum(weights[name] * value for name, value in parts.items())
     return (device**6 + (host_s * point.sizes["layers"]) ** 6) ** (1 / 6)
 
 
-def off(points, learnt, wanted):
-    return [abs(predict_point(point, H200, learnt).value / wanted(point) - 1) for point in points]
+def off(points, bench, wanted):
+    return [abs(predict_point(point, H200, bench).value / wanted(point) - 1) for point in points]
 
 
 def test_a_kernel_takes_the_median_of_its_runs_and_a_step_the_least():
@@ -174,14 +174,14 @@ def test_a_framework_without_usable_points_is_refused_with_the_files_names():
     with pytest.raises(
         InputError, match=r"--framework: 'torch' is not accepted; expected one with usable points in a\.json, b\.json"
     ):
-        learn({"a.json": bench_file(*points), "b.json": bench_file()}, "torch")
+        fit_bench({"a.json": bench_file(*points), "b.json": bench_file()}, "torch")
     with pytest.raises(InputError, match="--framework: 'jax'"):
-        learn({"a.json": bench_file(*KERNELS)}, "jax")
+        fit_bench({"a.json": bench_file(*KERNELS)}, "jax")
 
 
 def test_what_a_calibration_says_of_its_files():
     early = bench_file(*KERNELS, created="2026-11-13T08:00:00Z", frameworks={"torch": {"torch": "2.12.0"}})
-    found = learn({"new.json": bench_file(*KERNELS[:3]), "old.json": early}, "torch")
+    found = fit_bench({"new.json": bench_file(*KERNELS[:3]), "old.json": early}, "torch")
     assert (found.chip, found.framework, found.date) == ("h200", "torch", "2026-11-15")
     assert found.source == "new.json, old.json" and found.versions == {"torch": "2.13.0"}
     assert len(found.measured) == len(KERNELS)
@@ -189,15 +189,15 @@ def test_what_a_calibration_says_of_its_files():
 
 def test_unstable_and_failed_points_are_not_used():
     wild = [timed(p, *spread(1.0), status="unstable") for p in products(20, 500)]
-    found = learn({"a.json": bench_file(*KERNELS, *wild)}, "torch")
-    clean = learn({"a.json": bench_file(*KERNELS)}, "torch")
+    found = fit_bench({"a.json": bench_file(*KERNELS, *wild)}, "torch")
+    clean = fit_bench({"a.json": bench_file(*KERNELS)}, "torch")
     assert found.as_json() == clean.as_json()
     assert not any(point_id(each.point) in found.measured for each in wild)
 
 
 def test_points_of_another_framework_are_not_used(of_kernels):
     others = [timed(p, *spread(1.0), framework="jax") for p in products(20, 500)]
-    assert learn({"kernels.json": bench_file(*KERNELS, *others)}, "torch").as_json() == of_kernels.as_json()
+    assert fit_bench({"kernels.json": bench_file(*KERNELS, *others)}, "torch").as_json() == of_kernels.as_json()
 
 
 def test_products_of_a_simple_chip_are_predicted_at_other_shapes(of_kernels):
@@ -231,7 +231,7 @@ def test_no_kernel_is_faster_than_the_fastest_measured(of_kernels):
 
 def test_a_precision_of_few_points_leans_on_its_twin():
     few = [timed(gemm(*(p.sizes[x] for x in "mnk"), "fp16"), *spread(product_seconds(p))) for p in products(2)]
-    found = learn({"a.json": bench_file(*KERNELS, *few)}, "torch")
+    found = fit_bench({"a.json": bench_file(*KERNELS, *few)}, "torch")
     others = [gemm(*(p.sizes[x] for x in "mnk"), "fp16") for p in products(20, 300)]
     assert found.tables["gemm/fp16"].points == 2 and np.mean(off(others, found, product_seconds)) < 0.04
 
@@ -250,10 +250,10 @@ def test_a_step_of_known_terms_and_a_known_host_is_found_again(of_kernels, kind,
     def seconds(point):
         return summed(point, of_kernels, weights, host_s)
 
-    taught = [step(kind, model, b, s) for model in models for b, s in LENGTHS]
+    fitted = [step(kind, model, b, s) for model in models for b, s in LENGTHS]
     small = [step(kind, "small", b, s) for b, s in ((1, 128), (2, 128), (1, 256))]  # the host is slower than these
-    file = bench_file(*KERNELS, *(timed(p, *spread(seconds(p))) for p in (*taught, *small)))
-    found = learn({"a.json": file}, "torch")
+    file = bench_file(*KERNELS, *(timed(p, *spread(seconds(p))) for p in (*fitted, *small)))
+    found = fit_bench({"a.json": file}, "torch")
     fitted = found.steps[f"{kind}/bf16"]
     others = [step(kind, model, b, s) for model in models for b, s in ((3, 1536), (6, 768))]
     errors = off(others, found, seconds)
@@ -267,13 +267,13 @@ def test_a_step_of_known_terms_and_a_known_host_is_found_again(of_kernels, kind,
 def test_decode_is_found_again_without_any_kernel():
     weights = {"weights": 1.5, "cache": 1.2, "padded": 2.0, "padded_layers": 30.0, "rows": 2.5, "layers": 80.0}
     models = ("small", "llama-1b", "llama-8b", "openllama-3b")
-    bare = Learnt("h200", "torch", "", "", {}, {}, {})
+    bare = BenchCalibration("h200", "torch", "", "", {}, {}, {})
 
     def seconds(point):
         return summed(point, bare, weights, 0.0)
 
-    taught = [step("decode", model, b, s) for model in models for b, s in ((1, 512), (16, 2048), (64, 1024), (4, 8192))]
-    found = learn({"a.json": bench_file(*(timed(p, *spread(seconds(p))) for p in taught))}, "torch")
+    fitted = [step("decode", model, b, s) for model in models for b, s in ((1, 512), (16, 2048), (64, 1024), (4, 8192))]
+    found = fit_bench({"a.json": bench_file(*(timed(p, *spread(seconds(p))) for p in fitted))}, "torch")
     assert (
         max(off([step("decode", model, b, s) for model in models for b, s in ((8, 1024), (32, 3072))], found, seconds))
         < 0.05
@@ -283,7 +283,7 @@ def test_decode_is_found_again_without_any_kernel():
 
 def test_a_step_whose_kernels_were_not_measured_is_kept_as_points_alone():
     points = [timed(step("train", "small", b, s), *spread(0.01 * b)) for b, s in LENGTHS]
-    found = learn({"a.json": bench_file(*points)}, "torch")
+    found = fit_bench({"a.json": bench_file(*points)}, "torch")
     assert found.steps == {} and len(found.measured) == 4
     assert predict_point(points[0].point, H200, found).evidence == "measured"
     with pytest.raises(
@@ -301,7 +301,7 @@ def test_a_kernel_that_was_not_measured_is_refused(of_kernels):
 
 def test_collectives_are_kept_as_points_alone():
     point = Point("collectives", "all_reduce", "bf16", {"bytes": 2**20, "devices": 8})
-    found = learn({"a.json": bench_file(timed(point, *spread(1e-4)))}, "torch")
+    found = fit_bench({"a.json": bench_file(timed(point, *spread(1e-4)))}, "torch")
     assert found.steps == {} and point_id(point) in found.measured
 
 
@@ -312,7 +312,7 @@ def test_peaks_are_a_ratio_to_the_bookkeeping_by_the_way_a_step_runs():
         timed(compiled, *spread(0.01), peak_bytes=0.9 * training_peak(compiled)),
         timed(step("prefill", "small", 8, 1024), *spread(0.01), peak_bytes=1e9),
     ]
-    found = learn({"a.json": bench_file(*points)}, "torch")
+    found = fit_bench({"a.json": bench_file(*points)}, "torch")
     assert found.peaks["eager"][0] == pytest.approx(1.1) and found.peaks["compiled"][0] == pytest.approx(0.9)
     assert set(found.peaks) == {"eager", "compiled"}
     other = step("train", "llama-1b", 2, 2048)
@@ -322,13 +322,13 @@ def test_peaks_are_a_ratio_to_the_bookkeeping_by_the_way_a_step_runs():
     assert unmeasured.value == training_peak(other) and "no such step was measured" in unmeasured.because
 
 
-def test_what_was_learnt_is_read_back_from_json():
+def test_a_bench_calibration_is_read_back_from_json():
     point = step("decode", "small", 1, 512)
     decode = [timed(step("decode", "small", b, 512), *spread(1e-3 * b)) for b in (1, 2, 4)]
     train = timed(step("train", "small", 2, 512), *spread(0.02), peak_bytes=5e9)
-    found = learn({"a.json": bench_file(*KERNELS, *decode, train)}, "torch")
+    found = fit_bench({"a.json": bench_file(*KERNELS, *decode, train)}, "torch")
     text = json.dumps(found.as_json())
-    back = Learnt.from_json(json.loads(text))
+    back = BenchCalibration.from_json(json.loads(text))
     assert json.dumps(back.as_json()) == text and back.peaks == found.peaks and back.steps == found.steps
     for each in (*products(20, 700), point, step("decode", "medium", 3, 700)):
         before, after = predict_point(each, H200, found), predict_point(each, H200, back)
@@ -382,6 +382,6 @@ def test_the_calibration_shipped_is_the_fit_of_the_files_shipped(request):
         (path,) = packaged_folder().glob(f"h200-{framework}-*.json")
         shipped = json.loads(path.read_text(encoding="utf-8"))
         shipped.pop("schema")
-        fresh = json.loads(json.dumps(learn(files, framework).as_json()))
+        fresh = json.loads(json.dumps(fit_bench(files, framework).as_json()))
         assert path.name == f"h200-{framework}-{fresh['date']}.json"
         assert alike(shipped, fresh) == []

@@ -9,8 +9,8 @@ import pytest
 
 from chipwise.calibrate.serving import NAMES, Observations, as_effects, predicted, prepare, ratios, sizes, solve
 from chipwise.calibrate.serving_run import calibrate_serving, read, write
-from chipwise.catalog.calibration import shipped
-from chipwise.serving.learnt import apply, covariance, learn, points
+from chipwise.catalog.calibration import load_calibration
+from chipwise.serving.residuals import PRIORS, fit, points
 from chipwise.validate.score import published
 
 pytestmark = pytest.mark.thorough
@@ -26,9 +26,9 @@ def some():
 
 @pytest.fixture(scope="module")
 def seen(some):
-    o, kept = prepare(some, shipped())
+    o, kept = prepare(some, load_calibration(bench=False))
     nothing = np.zeros((len(NAMES), len(o.names)))
-    return o, kept, nothing, ratios(o, kept, nothing, shipped())
+    return o, kept, nothing, ratios(o, kept, nothing, load_calibration(bench=False))
 
 
 def test_no_effects_are_the_priors(seen):
@@ -95,15 +95,17 @@ def test_a_row_teaches_those_near_it_and_no_others():
     near = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "80x8192x64x0", "vllm|blackwell|fp8|closed")
     far = ([5.0, 10.0, 10.0, 2.0, 0.0, 0.0], "61x7168x128x256", "sglang|hopper|fp4|closed")
     at = points([near, far])
-    assert covariance("tpot", at, at)[0, 1] == 0 and covariance("tpot", at, at)[0, 0] == pytest.approx(1.0)
-    weights = learn("tpot", at.take([0]), np.array([0.2]), np.ones(1))
-    told = apply("tpot", at, at.take([0]), weights)
+    assert PRIORS["tpot"].covariance(at, at)[0, 1] == 0 and PRIORS["tpot"].covariance(at, at)[0, 0] == pytest.approx(
+        1.0
+    )
+    weights = fit("tpot", at.take([0]), np.array([0.2]))
+    told = PRIORS["tpot"].mean_at(at, at.take([0]), weights)
     assert 0.15 < told[0] < 0.2 and told[1] == 0
 
 
 def test_the_file_holds_refits_without_each_source_and_model(some, tmp_path):
     said = []
-    content = calibrate_serving(some[::3], shipped(), "2026-01-02", said.append)
+    content = calibrate_serving(some[::3], load_calibration(bench=False), "2026-01-02", said.append)
     main, refits = write(content, tmp_path)
     assert main.name == "2026-01-02.serving.json" and "without" not in json.loads(main.read_text())
     without = json.loads(gzip.decompress(refits.read_bytes()))["without"]

@@ -70,4 +70,4 @@ def test_the_most_cubic_shape_is_chosen():
 
 def test_offer_prices_are_per_chip():
     offer = next(o for o in load().offers if o.instance == "v5p-1024")
-    assert offer.chips == 512 and 3 < offer.ondemand_usd_h < 6
+    assert offer.chips == 512 and 3 < offer.ondemand_usd_per_chip_hour < 6

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from chipwise.cli.replicas import check_chips, named_split, read_pools
 from chipwise.errors import InputError, NoLayout
-from chipwise.serving.split import Split
+from chipwise.serving.sizing import check_chips, read_pools
+from chipwise.serving.split import Split, named_split
 
 
 def test_sizes_left_out_are_one():

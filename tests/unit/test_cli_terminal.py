@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli import chips
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run
@@ -41,7 +41,11 @@ def drawn(blocks, width):
 @pytest.fixture(scope="module")
 def found():
     names = ("h100", "a100-80gb-pcie", "v6e:2048", "v7x", "mi300x", "v100")
-    return run(load_workload(overrides=WORK), [Candidate.read(name) for name in names], Knowledge(shipped()))
+    return run(
+        load_workload(overrides=WORK),
+        [Candidate.read(name) for name in names],
+        Knowledge(load_calibration(bench=False)),
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.decision import pick_of, runner_up, score
 from chipwise.compare.terms import at_least, ladder
@@ -27,7 +27,10 @@ def job(model="llama-3.1-8b", batch=256, sequence=4096, **more):
 
 def on(text, work=None, **terms):
     return compare(
-        work or job(), [Candidate.read(t) for t in text.split(",")], Knowledge(shipped(), today=DAY), Terms(**terms)
+        work or job(),
+        [Candidate.read(t) for t in text.split(",")],
+        Knowledge(load_calibration(bench=False), today=DAY),
+        Terms(**terms),
     )
 
 
@@ -71,7 +74,9 @@ def test_bounded_evidence_is_picked_by_its_high_end():
     bounded = next(r for r in found.rows if r.prediction.step.evidence == "bounded")
     assert score(bounded, "cost") == bounded.ondemand.usd.high
     other = next(r for r in found.rows if r is not bounded)
-    cheaper = bounded.priced(bounded.ondemand.price.usd_h * 0.99 * score(other, "cost") / bounded.ondemand.usd.value)
+    cheaper = bounded.priced(
+        bounded.ondemand.price.usd_per_chip_hour * 0.99 * score(other, "cost") / bounded.ondemand.usd.value
+    )
     assert cheaper.ondemand.usd.value < score(other, "cost")
     assert pick_of([cheaper, other], "cost") is other
 
@@ -170,7 +175,7 @@ def test_counts_are_rounded_up_to_what_exists(chip, n):
 
 
 def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
-    place = TrainingComparer(job(), Terms(), Knowledge(shipped(), today=DAY))
+    place = TrainingComparer(job(), Terms(), Knowledge(load_calibration(bench=False), today=DAY))
     worst = [r for r in several.rows if r.ondemand][-1]
     pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
     found = flips(place, pretended, worst)
@@ -216,7 +221,7 @@ def test_a_serving_replica_is_not_a_training_stack():
 
 
 def test_spot_that_is_dearer_than_on_demand_is_not_shown():
-    for row in compare(job(), None, Knowledge(shipped(), today=DAY)).rows:
+    for row in compare(job(), None, Knowledge(load_calibration(bench=False), today=DAY)).rows:
         assert not (row.ondemand and row.spot) or row.spot.usd.value < row.ondemand.usd.value
 
 

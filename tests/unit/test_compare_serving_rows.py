@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.decision import pick_of, runner_up
 from chipwise.compare.serving.comparer import ServingComparer
@@ -30,7 +30,10 @@ def job(rate=20, model="llama-3.1-8b", **more):
 
 def on(text, work=None, **terms):
     return compare(
-        work or job(), [Candidate.read(t) for t in text.split(",")], Knowledge(shipped(), today=DAY), Terms(**terms)
+        work or job(),
+        [Candidate.read(t) for t in text.split(",")],
+        Knowledge(load_calibration(bench=False), today=DAY),
+        Terms(**terms),
     )
 
 
@@ -187,7 +190,7 @@ def test_a_model_of_one_pass_is_paid_by_the_request():
     work = load_serving(EXAMPLES / "resnet-50-serve.yaml", {"serve.slo.e2e": {"p99": "60ms"}})
     row = on("t4", work).rows[0]
     assert not row.writes and row.unit_rate == row.request_rate
-    assert 0 < row.alone.value <= row.served.e2e.p50.value <= 0.06
+    assert 0 < row.unloaded.value <= row.served.e2e.p50.value <= 0.06
 
 
 def test_a_stack_runs_only_where_it_runs():
@@ -229,7 +232,7 @@ def test_slices_exist_and_named_chips_hold_whole_replicas():
 
 def test_the_demand_of_another_size_keeps_what_replicas_carry():
     work = job()
-    market = ServingComparer.of(work, Terms(), Knowledge(shipped(), today=DAY))
+    market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=DAY))
     market.replicas(CHIPS["h100"])
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.economics import at, economics, site
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.serving.comparer import ServingComparer
@@ -25,7 +25,7 @@ CALM = {"failure_chip_hour": 0.0, "spot_per_hour": 0.0, "checkpoint_gb_s_node": 
 
 @pytest.fixture(scope="module")
 def rows():
-    place = TrainingComparer(RUN, Terms(), Knowledge(shipped(), today=TODAY))
+    place = TrainingComparer(RUN, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     return {name: place.evaluate(Candidate.read(name)) for name in ("h100:64", "v5p:64", "v7x:64", "mi300x:64")}
 
 
@@ -38,8 +38,12 @@ def test_on_demand_without_failures_is_chip_hours_by_price(rows):
     row = rows["h100:64"]
     got = state_cost(row, asked(know=CALM)).on("on demand")
     price = price_of(load().chips["h100"], 64, today=TODAY)
-    assert got.split.compute == pytest.approx(64 * row.prediction.duration.value / 3600 * price.usd_h, rel=1e-6)
-    assert got.source.usd_chip_h == price.usd_h and got.hours == pytest.approx(row.prediction.duration.value / 3600)
+    assert got.split.compute == pytest.approx(
+        64 * row.prediction.duration.value / 3600 * price.usd_per_chip_hour, rel=1e-6
+    )
+    assert got.source.usd_per_chip_hour == price.usd_per_chip_hour and got.hours == pytest.approx(
+        row.prediction.duration.value / 3600
+    )
 
 
 def test_parts_add_up_and_units_divide_the_total(rows):
@@ -80,7 +84,7 @@ def test_owned_chips_cost_their_used_chip_hour(rows):
     got = state_cost(rows["h100:64"], asked(utilisation=0.7, know=CALM))
     term, mine = got.on("on-premises"), got.purchase.owned
     paid = term.split.compute + term.split.energy + term.split.staff
-    hour = mine.usd_chip_h(0.7, got.purchase.chip_w)
+    hour = mine.usd_per_chip_hour(0.7, got.purchase.chip_w)
     assert paid == pytest.approx(64 * term.hours * hour, rel=1e-6)
 
 
@@ -89,7 +93,9 @@ def test_break_even_against_a_cloud_is_where_a_used_hour_costs_the_same(rows):
     reached = [rival for rival in got.rivals if rival.utilisation <= 1]
     assert reached
     for rival in reached:
-        assert got.owned.usd_chip_h(rival.utilisation, got.chip_w) == pytest.approx(rival.source.usd_chip_h)
+        assert got.owned.usd_per_chip_hour(rival.utilisation, got.chip_w) == pytest.approx(
+            rival.source.usd_per_chip_hour
+        )
 
 
 def test_electricity_moves_what_is_owned_alone(rows):
@@ -194,7 +200,9 @@ def test_years_that_make_no_sense_are_refused(rows, years):
 
 def test_gpus_are_rented_in_whole_instances():
     run = replace(RUN, train=replace(RUN.train, global_batch=480))
-    place = TrainingComparer(run, Terms(), Knowledge(shipped(), chosen(listed(), "lambda"), today=TODAY))
+    place = TrainingComparer(
+        run, Terms(), Knowledge(load_calibration(bench=False), chosen(listed(), "lambda"), today=TODAY)
+    )
     row = place.evaluate(Candidate.read("h100:12"))
     got = state_cost(row, asked(book=chosen(listed(), "lambda"), know=CALM))
     term = got.on("on demand")
@@ -205,9 +213,9 @@ def test_gpus_are_rented_in_whole_instances():
 
 def small(name, **changes):
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024}")
-    row = TrainingComparer(run, Terms(), Knowledge(shipped(), changes.get("book", listed()), today=TODAY)).evaluate(
-        Candidate.read(name)
-    )
+    row = TrainingComparer(
+        run, Terms(), Knowledge(load_calibration(bench=False), changes.get("book", listed()), today=TODAY)
+    ).evaluate(Candidate.read(name))
     return row, state_cost(row, asked(**changes))
 
 
@@ -216,7 +224,7 @@ def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(na
     row, got = small(name, know=CALM)
     term, chips = got.on("on demand"), row.accelerators.count
     fitting = [o for o in listed().offers_for(row.accelerators.chip.id) if o.chips >= chips and listed().recent(o)]
-    least = min(o.ondemand_usd_h * -(-chips // o.chips) * o.chips for o in fitting)
+    least = min(o.ondemand_usd_per_chip_hour * -(-chips // o.chips) * o.chips for o in fitting)
     assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
 
 
@@ -247,7 +255,9 @@ def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
 def test_a_price_of_accelerators_without_their_host_says_so():
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
     book = chosen(listed(), "gcp")
-    row = TrainingComparer(run, Terms(), Knowledge(shipped(), book, today=TODAY)).evaluate(Candidate.read("v100:8"))
+    row = TrainingComparer(run, Terms(), Knowledge(load_calibration(bench=False), book, today=TODAY)).evaluate(
+        Candidate.read("v100:8")
+    )
     notes = " ".join(state_cost(row, asked(book=book)).notes)
     assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
 
@@ -271,9 +281,9 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     work = load_serving(
         "model: llama-3.1-8b\nserve: {input: 500, output: 100, offline: {requests: 10k}, precision: fp8}"
     )
-    market = ServingComparer.of(work, Terms(), Knowledge(shipped(), today=TODAY))
+    market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, asked(know=CALM)).on("on demand")
-    each = min(o.ondemand_usd_h for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
+    each = min(o.ondemand_usd_per_chip_hour for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
     assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
     assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)

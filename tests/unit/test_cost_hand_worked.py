@@ -9,7 +9,7 @@ from chipwise.catalog import Commitment, load
 from chipwise.catalog.economics import at, economics, servers, site
 from chipwise.cost import onprem
 from chipwise.cost.checkpoint import state, write_seconds
-from chipwise.cost.commitment import break_even, useful_usd_h
+from chipwise.cost.commitment import break_even, useful_usd_per_chip_hour
 from chipwise.cost.onprem import HOURS_MONTH, Owned, owned
 from chipwise.cost.spot import Hazard, daly, expected, young
 from chipwise.prices import listed, run_cost
@@ -29,13 +29,13 @@ def test_a_run_on_demand_is_chip_hours_by_price():
 def test_a_commitment_breaks_even_where_its_price_over_the_use_is_that_on_demand():
     # AWS p4d, us-east-1, 2025-03-02: on demand $4.10, three years $1.45 a chip-hour
     found = listed().commitments_for("a100-40gb", 3, ["aws"])[0]
-    assert isinstance(found, Commitment) and (found.usd_h, found.ondemand_usd_h) == (1.45, 4.10)
+    assert isinstance(found, Commitment) and (found.usd_per_chip_hour, found.ondemand_usd_per_chip_hour) == (1.45, 4.10)
     # 1.45 / 4.10 = 0.353658...: below 35.37 % of the hours the commitment is dearer
-    use = break_even(found.usd_h, found.ondemand_usd_h)
+    use = break_even(found.usd_per_chip_hour, found.ondemand_usd_per_chip_hour)
     assert round(use, 6) == 0.353659
     # at that use a used hour costs 1.45 / 0.353658 = $4.10; at 60 % 1.45 / 0.6 = $2.4167
-    assert cents(useful_usd_h(1.45, use)) == 4.10
-    assert round(useful_usd_h(1.45, 0.6), 4) == 2.4167
+    assert cents(useful_usd_per_chip_hour(1.45, use)) == 4.10
+    assert round(useful_usd_per_chip_hour(1.45, 0.6), 4) == 2.4167
 
 
 def flat(server, place, **changes):
@@ -71,7 +71,7 @@ def test_on_premises_financing_is_an_annuity():
 def test_on_premises_energy_with_pue():
     # chips at 600 W and 3,000 W beside them: 8 x 600 + 3,000 = 7,800 W; x 1.5 PUE = 11.7 kW; x $0.10 = $1.17 an hour
     mine = replace(flat("h100", at(site("us-average"), 0.10, 1.5)), overhead_w=3000.0)
-    assert cents(mine.energy_usd_h(600.0)) == 1.17
+    assert cents(mine.energy_usd_per_hour(600.0)) == 1.17
 
 
 def test_on_premises_a_useful_chip_hour_and_its_break_even():
@@ -96,11 +96,11 @@ def test_on_premises_a_useful_chip_hour_and_its_break_even():
     assert HOURS_MONTH == 730.5 and cents(mine.month_usd) == 9196.86
     # energy: busy (8 x 600 + 3,000) W x 1.5 x $0.10 = $1.17; idle (800 + 3,000) W x 1.5 x $0.10 = $0.57
     # used 60 %: (12.5898 + 0.6 x 1.17 + 0.4 x 0.57) / 0.6 / 8 = 13.5198 / 4.8 = $2.8166 a used chip-hour
-    assert round(mine.usd_chip_h(0.6, 600.0), 4) == 2.8166
+    assert round(mine.usd_per_chip_hour(0.6, 600.0), 4) == 2.8166
     # against $2.49 a chip-hour: (12.5898 + 0.57) / (8 x 2.49 - 1.17 + 0.57) = 13.1598 / 19.32 = 0.68115
     even = mine.break_even(2.49, 600.0)
     assert round(even, 5) == 0.68115
-    assert cents(mine.usd_chip_h(even, 600.0)) == 2.49
+    assert cents(mine.usd_per_chip_hour(even, 600.0)) == 2.49
     # against $1.00: 13.1598 / (8 - 0.60) = 1.778: never
     assert round(mine.break_even(1.0, 600.0), 3) == 1.778
 

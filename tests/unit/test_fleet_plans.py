@@ -42,7 +42,7 @@ def test_a_commitment_that_outlasts_the_plan_is_paid_in_full_or_in_part_as_asked
     # in full: 12 months at 6 $ are dearer than 6 at 10 $
     assert solved(problem).usd == pytest.approx(3 * 6 * 730 * 10.0)
     assert solved(replace(problem, prorate=True)).usd == pytest.approx(3 * 6 * 730 * 6.0)
-    dear = replace(problem, supplies=(replace(ONDEMAND, usd_h=13.0), YEAR))
+    dear = replace(problem, supplies=(replace(ONDEMAND, usd_per_unit_hour=13.0), YEAR))
     found = solved(dear)
     assert found.after() == pytest.approx(3 * 6 * 730 * 6.0)
     assert sum(found.by_period()) == pytest.approx(3 * 6 * 730 * 6.0)
@@ -96,7 +96,9 @@ def test_servers_arrive_after_their_lead_and_keep_a_value() -> None:
     site = Pool("site", "h100", "gpu", 8, "home", 1_000.0, 11_000.0, 0.1, 0.5)
     own = Supply("servers", "site", "owned", capex=60_000.0, resale=50_000.0, keeps=0.9, usd_period=100.0, lead=2)
     both = Service("s", ((1.0,),) * 6, (("cloud", 1.0), ("site", 1.0)))
-    found = solved(Problem(MONTHS[:6], ALL_DAY, (CLOUD, site), (replace(ONDEMAND, usd_h=50.0), own), services=(both,)))
+    found = solved(
+        Problem(MONTHS[:6], ALL_DAY, (CLOUD, site), (replace(ONDEMAND, usd_per_unit_hour=50.0), own), services=(both,))
+    )
     assert found.units("servers") == (0, 0, 1, 1, 1, 1)
     # 2 months rented; capex 60,000 less what 50,000 $ are worth after 4 months (0.9^4); 4 x 100 $; 11 kW at work
     by = found.by_kind()

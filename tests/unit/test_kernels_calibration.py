@@ -100,9 +100,9 @@ def test_fits_are_deterministic_and_work_on_little_data(tmp_path: Path) -> None:
 
 
 def test_without_any_data_the_assumptions_remain(tmp_path: Path) -> None:
-    kernels, links, learnt = fit_kernels(tmp_path)
+    kernels, links, residuals = fit_kernels(tmp_path)
     assert kernels["v5p"]["bf16"]["matmul"] == 0.95
-    assert learnt["shapes"] == {} and "family:tpu" in links
+    assert residuals["shapes"] == {} and "family:tpu" in links
 
 
 def test_points_take_the_quantise_time_off() -> None:

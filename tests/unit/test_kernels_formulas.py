@@ -26,8 +26,8 @@ from chipwise.predict.kernels import (
     head_factor,
     matmul_seconds,
 )
+from chipwise.predict.learn.kernel_residuals import LIMIT, kernel_factor
 from chipwise.predict.microbenchmark import Kernel, attention_flops, predict_kernel
-from chipwise.predict.residuals import LIMIT, correction
 
 BARE = trial({}, {}, {})
 H100, V7X = load().chips["h100"], load().chips["v7x"]
@@ -39,8 +39,8 @@ def a(*values: float) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
-def with_residuals(learnt: dict) -> Calibration:
-    return trial({}, {}, learnt)
+def with_residuals(residuals: dict) -> Calibration:
+    return trial({}, {}, residuals)
 
 
 @pytest.mark.parametrize("spec", [GPU, TPU])
@@ -137,17 +137,17 @@ def table(weight: float) -> dict:
 
 
 def test_a_residual_fades_with_distance_and_with_kinship() -> None:
-    at = correction(table(0.1), "h100", "hopper", (4096, 4096, 4096))
-    kin = correction(table(0.1), "h200", "hopper", (4096, 4096, 4096))
-    other = correction(table(0.1), "a100-80gb", "ampere", (4096, 4096, 4096))
-    far = correction(table(0.1), "h100", "hopper", (1, 64, 64))
+    at = kernel_factor(table(0.1), "h100", "hopper", (4096, 4096, 4096))
+    kin = kernel_factor(table(0.1), "h200", "hopper", (4096, 4096, 4096))
+    other = kernel_factor(table(0.1), "a100-80gb", "ampere", (4096, 4096, 4096))
+    far = kernel_factor(table(0.1), "h100", "hopper", (1, 64, 64))
     assert at == pytest.approx(np.exp(0.1))
     assert at > kin > other > 1.0
     assert far == pytest.approx(1.0, abs=1e-3)
 
 
 def test_a_residual_has_a_limit() -> None:
-    assert correction(table(9.0), "h100", "hopper", (4096, 4096, 4096)) == pytest.approx(np.exp(LIMIT))
+    assert kernel_factor(table(9.0), "h100", "hopper", (4096, 4096, 4096)) == pytest.approx(np.exp(LIMIT))
 
 
 def test_swapping_the_sides_of_a_product_changes_nothing() -> None:

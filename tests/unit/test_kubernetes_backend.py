@@ -10,7 +10,7 @@ from kubernetes_cases import a_launch, a_pool, core, own
 from kubernetes_server import failure, now_text, serving
 
 from chipwise.errors import UnknownName
-from chipwise.route.backend import DONE, FAILED, LOST, PENDING, RUNNING, BackendDown, BackendRefused
+from chipwise.route.backend import FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown, BackendRefused
 from chipwise.route.backends.kubernetes.api import Cluster
 from chipwise.route.backends.kubernetes.backend import KubernetesBackend, make
 from chipwise.route.launch import REVOKED, revoke_claim
@@ -267,7 +267,7 @@ def test_a_cluster_without_jobset_has_none_and_nobody_listening_is_down(server, 
         (
             job(conditions=[condition("SuccessCriteriaMet"), condition("Complete")], completionTime=now_text()),
             [pod(phase="Succeeded", exit_code=0)],
-            DONE,
+            SUCCEEDED,
             0,
             "",
         ),
@@ -352,7 +352,7 @@ def test_what_a_job_and_its_pods_mean(server, backend, item, pods, state, code, 
     assert seen.backend_id == ":batch/v1/default/jobs/cw1-7-1"
     if state == RUNNING:
         assert seen.started and seen.where == "node-1"
-    assert (seen.ended is not None) == (state in (DONE, FAILED, LOST))
+    assert (seen.ended is not None) == (state in (SUCCEEDED, FAILED, LOST))
     assert [s.state for s in backend.status([("cw1-7-1", ""), ("unknown", "")])] == [state]
 
 
@@ -404,10 +404,10 @@ def test_what_jobsets_and_rayjobs_mean_and_that_old_rayjobs_go(server, backend, 
         [backend.pool, a_pool("x", kind="rayjob", kubeconfig=dict(backend.pool.address)["kubeconfig"])], "cw1"
     )
     assert {s.attempt: s.state for s in rays.list()} == {
-        "s1": DONE,
+        "s1": SUCCEEDED,
         "s2": FAILED,
         "s3": PENDING,
-        "r1": DONE,
+        "r1": SUCCEEDED,
         "r2": FAILED,
         "r3": RUNNING,
         "r4": PENDING,

@@ -12,7 +12,7 @@ from chipwise.predict.training import costs
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 
-UNCALIBRATED = Calibration("none", 0, {}, {}, {}, {}, {}, {}, {})
+UNCALIBRATED = Calibration()
 
 
 def job(name="llama-3.1-8b", batch=128, sequence=8192, **train):

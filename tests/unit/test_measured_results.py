@@ -8,7 +8,7 @@ import pytest
 from chipwise import api
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
 from chipwise.calibrate.measured import calibrate_bench
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli.main import run
 from chipwise.compiled.check.columns import COLLECTIVES, PADDING, TARGETS, trial_columns
 from chipwise.compiled.check.request import ProgramOptions, read_request
@@ -67,7 +67,7 @@ def test_a_check_takes_a_workload_as_an_object():
 def test_options_of_a_check_are_read_from_pairs_and_from_text():
     text = ProgramOptions(["xla_a=1"], "data=2,model=-1", ["remat=full", "depth=3"], ["batch=8"])
     pairs = ProgramOptions({"xla_a": "1"}, {"data": 2, "model": -1}, {"remat": "full", "depth": 3}, {"batch": 8})
-    program, known = "examples/programs/jax_mlp.py:train", shipped()
+    program, known = "examples/programs/jax_mlp.py:train", load_calibration(bench=False)
     one, other = (read_request(program, "v5e:4,v5e:2x2", how, known) for how in (text, pairs))
     assert one.questions == other.questions and len(one.questions) == 1, "a target named twice is checked once"
     job = one.questions[0].job

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog import load, parse
-from chipwise.catalog.calibration import in_use, shipped
+from chipwise.catalog.calibration import Bench, load_calibration
 from chipwise.predict.layouts import Layout
-from chipwise.predict.measured import counterpart, learnt_at
+from chipwise.predict.learn.bench_match import bench_at, counterpart
 from chipwise.predict.prediction import predict
 from chipwise.workload import load_workload
 from chipwise.workload.model import Train, Workload
@@ -23,18 +23,20 @@ EXACT, ONE = Workload("small", LLAMA, TRAIN), Layout(micro_batch=16)
 @pytest.fixture(autouse=True)
 def nothing_of_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("CHIPWISE_DATA", str(tmp_path))
-    learnt_at.cache_clear()
+    bench_at.cache_clear()
     yield
-    learnt_at.cache_clear()
+    bench_at.cache_clear()
 
 
 def on(place, work=EXACT, layout=ONE, calibration=None):
-    return predict(work, parse(place), layout, calibration or in_use())
+    return predict(work, parse(place), layout, calibration or load_calibration())
 
 
 def test_the_very_point_is_answered_with_the_measurement():
     found = on("h200:1")
-    kept = learnt_at("h200", "torch").measured["train bf16 b=16 d=768 f=3072 h=12 hk=12 layers=8 s=1024 vocab=50304"]
+    kept = bench_at(Bench(used=True), "h200", "torch").measured[
+        "train bf16 b=16 d=768 f=3072 h=12 hk=12 layers=8 s=1024 vocab=50304"
+    ]
     assert found.step.evidence == "measured" and found.measured
     assert found.step.value == pytest.approx(kept["seconds"])
     assert "h200-1.json.gz" in found.step.because
@@ -56,7 +58,12 @@ def test_a_model_that_the_bench_program_is_not_is_not_called_measured():
 
 def test_many_chips_keep_the_interval_of_published_steps_and_their_wires():
     two = on("h200:2", replace(EXACT, train=replace(TRAIN, global_batch=32)), Layout(dp=2, micro_batch=16))
-    plain = on("h200:2", replace(EXACT, train=replace(TRAIN, global_batch=32)), Layout(dp=2, micro_batch=16), shipped())
+    plain = on(
+        "h200:2",
+        replace(EXACT, train=replace(TRAIN, global_batch=32)),
+        Layout(dp=2, micro_batch=16),
+        load_calibration(bench=False),
+    )
     assert two.step.evidence == "modelled" and "a chip's own part" in two.step.because
     assert two.step.high / two.step.value == pytest.approx(plain.step.high / plain.step.value)
     assert two.step.value > on("h200:1").step.value
@@ -65,11 +72,12 @@ def test_many_chips_keep_the_interval_of_published_steps_and_their_wires():
 @pytest.mark.parametrize(("place", "stack"), [("h200:1", "megatron"), ("h100:1", "pytorch")])
 def test_other_stacks_and_other_chips_are_as_before(place, stack):
     work = replace(EXACT, train=replace(TRAIN, stack=stack))
-    assert on(place, work).step == on(place, work, calibration=shipped()).step
+    assert on(place, work).step == on(place, work, calibration=load_calibration(bench=False)).step
 
 
 def test_measurements_never_reach_what_is_held_against_published_rows():
-    assert not shipped().measured and not on("h200:1", calibration=shipped()).measured
+    published = load_calibration(bench=False)
+    assert not published.bench.used and not on("h200:1", calibration=published).measured
 
 
 def test_the_usual_stack_says_that_measurements_exist():

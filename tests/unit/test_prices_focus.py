@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from chipwise.catalog import load
 from chipwise.errors import InputError
-from chipwise.prices import laid_over, listed, read_own
+from chipwise.prices import laid_over, listed, read_custom_prices
+from chipwise.prices.custom_prices import PRICES, custom_prices_csv
 from chipwise.prices.focus import COLUMNS, MANDATORY, Charge, focus_rows
 from chipwise.prices.focus_import import read_focus
-from chipwise.prices.own import PRICES, own_csv
 
 DAY, NEXT = date(2026, 9, 30), date(2026, 10, 2)
 # Allowed values and rules of FOCUS 1.1, https://focus.finops.org/focus-specification/v1-1/
@@ -241,12 +241,12 @@ def test_our_export_read_back_gives_the_prices_that_went_in(tmp_path):
 def test_the_prices_of_our_export_lie_over_the_list(tmp_path):
     found = round_trip([charge(effective_cost=48 * 8.0)], tmp_path)
     path = tmp_path / "own.csv"
-    path.write_text(own_csv(found.rows), encoding="utf-8")
-    book = laid_over(listed(), read_own(path, today=date(2026, 11, 1)))
-    assert book.offers_for("h100")[0].ondemand_usd_h == 1.0
+    path.write_text(custom_prices_csv(found.rows), encoding="utf-8")
+    book = laid_over(listed(), read_custom_prices(path, today=date(2026, 11, 1)))
+    assert book.offers_for("h100")[0].ondemand_usd_per_chip_hour == 1.0
 
 
-OFFERS = [o for o in load().offers if o.ondemand_usd_h and not o.instance.startswith("(")]
+OFFERS = [o for o in load().offers if o.ondemand_usd_per_chip_hour and not o.instance.startswith("(")]
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import InputError
+from chipwise.prices.custom_prices import PRICES
 from chipwise.prices.focus_import import read_focus
-from chipwise.prices.own import PRICES
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "prices"
 HOURS = {

@@ -36,19 +36,28 @@ def test_a_commitment_stands_beside_the_offers_of_its_region_and_instance():
         commitments=[committed(1, 1.4), committed(3, 0.9, instance="i8"), committed(3, 1.1)],
     )
     first = next(line for line in found if line.region == "r1")
-    assert (first.year1.usd_h, first.year3.usd_h) == (1.4, 0.9)  # one for the very instance before one for any
+    assert (first.year1.usd_per_chip_hour, first.year3.usd_per_chip_hour) == (
+        1.4,
+        0.9,
+    )  # one for the very instance before one for any
     assert next(line for line in found if line.region == "r2").year1 is None
 
 
 def test_an_own_commitment_stands_before_the_lists():
     found = lines(offer(), commitments=[committed(1, 1.0, instance="i8"), committed(1, 1.5, own=True)])
-    assert found[0].year1.own and found[0].year1.usd_h == 1.5
+    assert found[0].year1.own and found[0].year1.usd_per_chip_hour == 1.5
 
 
 def test_a_commitment_without_an_offer_has_a_line_of_its_own():
     found = lines(offer(), commitments=[committed(1, 1.4, region=""), committed(3, 1.0, region="")])
     alone = found[-1]
-    assert (alone.region, alone.chips, alone.ondemand, alone.year1.usd_h, alone.year3.usd_h) == (
+    assert (
+        alone.region,
+        alone.chips,
+        alone.ondemand,
+        alone.year1.usd_per_chip_hour,
+        alone.year3.usd_per_chip_hour,
+    ) == (
         "",
         None,
         None,
@@ -75,9 +84,9 @@ def test_every_price_of_the_catalog_is_in_its_list(terms):
     found = price_lines(listed(), chips, terms=terms)
     assert found and all(line.on(terms) is not None for line in found)
     for chip in chips:
-        prices = [line.on(terms).usd_h for line in found if line.chip_id == chip]
+        prices = [line.on(terms).usd_per_chip_hour for line in found if line.chip_id == chip]
         assert prices == sorted(prices)
         if terms in ("ondemand", "spot"):
             assert prices == [o.price(terms == "spot") for o in listed().offers_for(chip, terms == "spot")]
         else:
-            assert {c.usd_h for c in listed().commitments_for(chip, int(terms[0]))} <= set(prices)
+            assert {c.usd_per_chip_hour for c in listed().commitments_for(chip, int(terms[0]))} <= set(prices)

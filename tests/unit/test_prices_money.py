@@ -27,13 +27,17 @@ def test_the_interval_of_a_quote_is_that_of_the_duration():
 @pytest.mark.parametrize("chip", ["h100", "b200", "v5e", "a100-80gb"])
 def test_a_price_names_an_offer_of_the_catalog(chip, spot):
     got = price_of(CHIPS[chip], 64, spot, DAY)
-    assert got.offer in listed().offers_for(chip, spot) and got.usd_h == got.offer.price(spot) and got.spot == spot
+    assert (
+        got.offer in listed().offers_for(chip, spot)
+        and got.usd_per_chip_hour == got.offer.price(spot)
+        and got.spot == spot
+    )
 
 
 def test_large_runs_are_priced_by_whole_hosts():
     got = price_of(CHIPS["h100"], 64, today=DAY)
     assert got.offer.chips >= CHIPS["h100"].fabric.host_chips and not got.note
-    assert price_of(CHIPS["h100"], 1, today=DAY).usd_h <= got.usd_h
+    assert price_of(CHIPS["h100"], 1, today=DAY).usd_per_chip_hour <= got.usd_per_chip_hour
 
 
 def test_a_chip_listed_only_in_small_instances_says_so():
@@ -69,18 +73,18 @@ def test_a_single_node_offer_does_not_price_a_run_over_many():
 
 def test_offers_are_cheapest_first_and_filtered_by_cloud_region_and_spot():
     book = listed()
-    prices = [o.ondemand_usd_h for o in book.offers_for("h100")]
+    prices = [o.ondemand_usd_per_chip_hour for o in book.offers_for("h100")]
     assert prices == sorted(prices) and len(prices) > 10
     gcp = book.offers_for("v6e", spot=True, clouds=["gcp"], regions=["us-central1"])[0]
     assert (gcp.cloud, gcp.region) == ("gcp", "us-central1")
-    assert gcp.spot_usd_h is not None and gcp.price(spot=True) == gcp.spot_usd_h
+    assert gcp.spot_usd_per_chip_hour is not None and gcp.price(spot=True) == gcp.spot_usd_per_chip_hour
     assert book.offers_for("h100", clouds=["nowhere"]) == () == book.offers_for("gh200", spot=True)
 
 
 def test_commitments_are_cheapest_first_and_filtered_by_years_cloud_and_region():
     book = listed()
     one, three = (book.commitments_for("v5e", years, clouds=["gcp"], regions=["us-central1"]) for years in (1, 3))
-    assert one and three and three[0].usd_h < one[0].usd_h < one[0].ondemand_usd_h
+    assert one and three and three[0].usd_per_chip_hour < one[0].usd_per_chip_hour < one[0].ondemand_usd_per_chip_hour
     assert {c.region for c in one} == {"us-central1"} and book.commitments_for("v5e", 2) == ()
 
 
@@ -91,7 +95,7 @@ def test_a_price_without_its_host_counts_only_where_nothing_else_is():
 
 def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones():
     by_chip, by_instance = (price_of(CHIPS["h100"], 2, today=DAY, whole_instances=whole) for whole in (False, True))
-    assert by_chip.usd_h < by_instance.usd_h and by_instance.offer.chips == 2
+    assert by_chip.usd_per_chip_hour < by_instance.usd_per_chip_hour and by_instance.offer.chips == 2
 
 
 @pytest.mark.parametrize("chip", ["h100", "l4", "a100-80gb", "h200"])
@@ -100,6 +104,9 @@ def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, 
     got = quote(CHIPS[chip], chips, Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
     found, _ = fitting(CHIPS[chip], chips, False, listed())
     every = [
-        -(-chips // o.chips) * o.chips * o.ondemand_usd_h if o.chips >= 1 else chips * o.ondemand_usd_h for o in found
+        -(-chips // o.chips) * o.chips * o.ondemand_usd_per_chip_hour
+        if o.chips >= 1
+        else chips * o.ondemand_usd_per_chip_hour
+        for o in found
     ]
     assert got.usd.value == pytest.approx(min(every))

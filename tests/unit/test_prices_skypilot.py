@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import InputError
-from chipwise.prices import read_own
-from chipwise.prices.own import own_csv
+from chipwise.prices import read_custom_prices
+from chipwise.prices.custom_prices import custom_prices_csv
 from chipwise.prices.skypilot import (
     NO_CHIPS,
     NO_HOST,
@@ -109,8 +109,8 @@ def test_chips_attached_to_a_plain_host_say_that_the_host_is_extra(tmp_path):
     assert [r.chips for r in got.rows] == [1, 4]
     assert {r.note for r in got.rows} == {"accelerator only; the N1 host VM is extra"}
     path = tmp_path / "own.csv"
-    path.write_text(own_csv(got.rows), encoding="utf-8")
-    assert len(read_own(path).offers) == 2
+    path.write_text(custom_prices_csv(got.rows), encoding="utf-8")
+    assert len(read_custom_prices(path).offers) == 2
 
 
 def test_the_instance_says_which_chip_where_the_name_does_not(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from report_cases import DAY, REPORTS, asked, bills, fleet, served, service, trained, training
 from report_fleet import fleet_answer, infeasible
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cost import state_cost
 from chipwise.cost.statement import OWNED
 from chipwise.present.blocks import Link, Table
@@ -98,7 +98,7 @@ def test_the_break_even_chart_has_the_owned_curve_and_the_clouds():
 def test_chips_that_nobody_sells_say_so_instead():
     tpu = next(r for r in trained().rows if r.accelerators.chip.id == "v5p")
     bill = state_cost(tpu, asked())
-    report = training_report(trained(), shipped().date, DAY, (bill,))
+    report = training_report(trained(), load_calibration(bench=False).training.date, DAY, (bill,))
     assert bill.purchase is None and bill.on(OWNED) is None
     assert "No break-even of owning." in words(report) and "Google Cloud alone" in words(report)
 
@@ -143,19 +143,21 @@ def test_kept_scores_are_those_of_the_scoreboard_and_of_the_shipped_calibration(
     rows = list(
         csv.DictReader((ROOT / "src/chipwise/validate/data/scores.csv").read_text(encoding="utf-8").splitlines())
     )
-    assert {r["calibration"] for r in rows} == {shipped().date} and len(rows) == len(kept_scores())
+    assert {r["calibration"] for r in rows} == {load_calibration(bench=False).training.date} and len(rows) == len(
+        kept_scores()
+    )
     for s in kept_scores():
         if s.group == "chip" and s.kind == "training":
             assert f"| {s.name} | " in board and f"{s.covers90 * 100:.1f} % |" in board
 
 
 def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
-    bare = training_report(trained(), shipped().date, DAY)
+    bare = training_report(trained(), load_calibration(bench=False).training.date, DAY)
     assert [s.id for s in bare.sections] == ["comparison", "trade-off", "sensitivity", "evidence", "assumptions"]
     unpriced = replace(
         trained(), pick=None, rows=tuple(replace(r, ondemand=None, spot=None) for r in trained().rows), flips=()
     )
-    report = training_report(unpriced, shipped().date, DAY)
+    report = training_report(unpriced, load_calibration(bench=False).training.date, DAY)
     assert report.decision.headline == "No pick: no public price" and "nothing to weigh" in words(report)
 
 

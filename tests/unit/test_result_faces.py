@@ -7,7 +7,7 @@ import json
 import pytest
 
 from chipwise import api
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import columns
 from chipwise.knowledge import Knowledge
 from chipwise.present.columns import Column, flat, padded, record, table
@@ -17,7 +17,7 @@ from chipwise.report.page import page
 from chipwise.report.training import training_report
 
 JOB = {"tokens": "1T", "batch": 1024, "sequence": 8192}
-KNOWN = Knowledge(shipped())
+KNOWN = Knowledge(load_calibration(bench=False))
 
 
 @pytest.fixture(scope="module")

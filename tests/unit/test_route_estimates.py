@@ -21,7 +21,9 @@ from chipwise.route.pool import Pool
 
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]
-H100 = Pool("h100", "slurm", "h100", "gpu", 64, 8, usd_chip_hour=3.0, region="us-east1", watts_chip=1000, cloud="gcp")
+H100 = Pool(
+    "h100", "slurm", "h100", "gpu", 64, 8, usd_per_chip_hour=3.0, region="us-east1", watts_chip=1000, cloud="gcp"
+)
 V5E = Pool(
     "v5e",
     "slurm",
@@ -29,12 +31,12 @@ V5E = Pool(
     "tpu",
     64,
     shapes=((4, "2x2"), (8, "2x4"), (16, "4x4"), (64, "8x8")),
-    usd_chip_hour=1.2,
+    usd_per_chip_hour=1.2,
     region="us-central1",
     watts_chip=200,
     cloud="gcp",
 )
-SPOT = replace(V5E, name="spot", terms="spot", interruptions=0.05, usd_chip_hour=0.4)
+SPOT = replace(V5E, name="spot", terms="spot", interruptions=0.05, usd_per_chip_hour=0.4)
 CPU = Pool("cpu", "local", "cpu", "cpu", 2)
 POOLS = (H100, V5E, SPOT, CPU)
 

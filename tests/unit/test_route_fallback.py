@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from route_cases import job, option, pool, restartable
 
-from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, RUNNING, AttemptStatus, Capacity
+from chipwise.route.backend import CANCELLED, FAILED, LOST, RUNNING, SUCCEEDED, AttemptStatus, Capacity
 from chipwise.route.ledger.records import AttemptRow, JobRow
 from chipwise.route.ledger.states import step_after
 from chipwise.route.router.capacity import spaces
@@ -18,7 +18,7 @@ NOW = 1_000.0
 
 
 def row(a_job=None, **more):
-    return JobRow("1", a_job or job("run"), "active", 0.0, (option(),), (), **more)
+    return JobRow("1", a_job or job("run"), "running", 0.0, (option(),), (), **more)
 
 
 def attempt(number=1, state="running", **more):
@@ -26,7 +26,7 @@ def attempt(number=1, state="running", **more):
 
 
 @given(
-    state=st.sampled_from([DONE, FAILED, LOST, CANCELLED]),
+    state=st.sampled_from([SUCCEEDED, FAILED, LOST, CANCELLED]),
     stop=st.sampled_from(["", "cancel", "preempt", "move"]),
     failures=st.integers(0, 5),
     retries=st.integers(0, 5),
@@ -48,23 +48,23 @@ def test_every_end_is_one_that_the_ledger_allows_and_no_work_is_forgotten(
     seen = AttemptStatus("u-1-9", "17", state, code, NOW - ran, NOW, reason=reason)
     found = concluded(there, attempt(lost + 1, stop=stop), seen, earlier, NOW, told)
     step_after("u-1-9", found.state, found.next)
-    assert found.spent >= 0 and (found.next == "done") == (state == DONE)
+    assert found.spent >= 0 and (found.next == "succeeded") == (state == SUCCEEDED)
     assert found.done is None or found.done == 1.0 or done <= found.done < 1
-    assert found.next != "parked" or found.reason
-    if found.next == "waiting":
+    assert found.next != "failed" or found.reason
+    if found.next == "pending":
         assert NOW <= found.not_before <= NOW + 300 and (found.state != "failed" or failures < retries)
         assert found.state == "failed" or lost < MOST_BLAMELESS or (found.done is not None and found.done > done)
 
 
 def test_attempts_and_retries_are_counted_in_words_that_agree():
-    def parked(failures, retries):
+    def failed(failures, retries):
         return concluded(
             row(job("run", retries=retries), failures=failures), attempt(), AttemptStatus("a", "1", FAILED, 9), [], NOW
         ).reason
 
-    assert parked(0, 0).endswith("; 1 attempt failed and no retry is allowed")
-    assert parked(1, 1).endswith("; 2 attempts failed and 1 retry is allowed")
-    assert parked(2, 2).endswith("; 3 attempts failed and 2 retries are allowed")
+    assert failed(0, 0).endswith("; 1 attempt failed and no retry is allowed")
+    assert failed(1, 1).endswith("; 2 attempts failed and 1 retry is allowed")
+    assert failed(2, 2).endswith("; 3 attempts failed and 2 retries are allowed")
 
 
 def test_attempts_stopped_after_their_turn_are_no_row_of_failures():
@@ -79,29 +79,32 @@ def test_lost_attempts_that_reached_a_checkpoint_are_no_row_of_failures():
     forward = [attempt(n, "lost", started=0.0, ended=70.0) for n in range(1, 40)]
     assert (
         concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), forward, NOW).next
-        == "waiting"
+        == "pending"
     )
     in_vain = [attempt(n, "lost", started=0.0, ended=69.0) for n in range(1, 40)]
     assert (
         concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW).next
-        == "parked"
+        == "failed"
     )
     assert (
         concluded(keeps, attempt(40), AttemptStatus("a", "1", LOST, started=NOW - 5, ended=NOW), in_vain, NOW, 0.6).next
-        == "waiting"
+        == "pending"
     )
 
 
 def test_a_program_that_finished_is_done_even_when_its_owner_cancelled_it():
-    assert concluded(row(cancel=True), attempt(stop="cancel"), AttemptStatus("a", "1", DONE, 0), [], NOW).next == "done"
+    assert (
+        concluded(row(cancel=True), attempt(stop="cancel"), AttemptStatus("a", "1", SUCCEEDED, 0), [], NOW).next
+        == "succeeded"
+    )
 
 
 def test_a_lost_attempt_that_was_told_to_stop_was_stopped():
     found = concluded(row(), attempt(stop="preempt"), AttemptStatus("a", "1", LOST), [], NOW)
-    assert (found.state, found.next, found.not_before) == ("preempted", "waiting", NOW)
+    assert (found.state, found.next, found.not_before) == ("preempted", "pending", NOW)
 
 
-def test_what_was_never_handed_over_costs_nothing():
+def test_what_was_never_submitted_costs_nothing():
     found = refused(row(), attempt(stop="cancel"), "no", [], NOW)
     assert (found.state, found.next, found.spent) == ("cancelled", "cancelled", 0.0)
     assert refused(row(), attempt(stop="move"), "no", [], NOW).state == "preempted"

@@ -28,7 +28,7 @@ ROUTER = {
     "CHIPWISE_METRICS_TOKEN": "hush-6",
     "HF_TOKEN2": "hush-7",
 }
-ENGINES = ("local", "slurm", "ray")
+WITH_SECRETS = ("local", "slurm", "ray")
 HOSTILE = [
     "",
     " ",
@@ -70,7 +70,7 @@ def rendered(one, folder):
     return backend.render(one)
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", WITH_SECRETS)
 @pytest.mark.parametrize("may", [None, "", "WANDB_API_KEY", "HF_TOKENS,HF_TOKE"])
 def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it(backend, may, tmp_path):
     one = made(tmp_path, backend, ["HF_TOKEN"], may)
@@ -83,7 +83,7 @@ def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it
     assert str(refused.value) == words
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", WITH_SECRETS)
 def test_what_is_listed_and_asked_for_is_handed_over_alone(backend, tmp_path):
     one = made(tmp_path, backend, ["HF_TOKEN"], "WANDB_API_KEY,HF_TOKEN")
     assert (
@@ -93,12 +93,12 @@ def test_what_is_listed_and_asked_for_is_handed_over_alone(backend, tmp_path):
     assert "HF_TOKEN" in text and "WANDB_API_KEY" not in text and "hush" not in text
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", WITH_SECRETS)
 def test_a_job_that_asks_for_none_needs_no_list(backend, tmp_path):
     assert rendered(made(tmp_path, backend, []), tmp_path)
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", WITH_SECRETS)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_refused_in_one_line_without_a_value(backend, name, tmp_path):
     one = made(tmp_path, backend, ["HF_TOKEN", name], "HF_TOKEN,WANDB_API_KEY")

@@ -225,7 +225,7 @@ def test_lists_of_jobs_name_the_job(raw: dict[str, Any], field: str, words: str)
         ("variants.gpu.on", ["v5e"], "variants.gpu.on", "family gpu"),
         ("variants.gpu.on", ["h10"], "variants.gpu.on", "h100"),
         ("variants.gpu.batch", 0, "variants.gpu.batch", "at least 1"),
-        ("variants.gpu.precision", "fp9", "variants.gpu.precision", "known name"),
+        ("variants.gpu.precision", "fp9", "variants.gpu.precision", "did you mean fp8"),
         ("variants.gpu.enviroment", {}, "variants.gpu.enviroment", "did you mean environment"),
         ("variants.gpu.environment", {"A B": "x"}, "variants.gpu.environment.A B", "name of a variable"),
         (

@@ -7,7 +7,7 @@ from route_cases import job, option
 from test_route_router import Stage
 
 from chipwise.errors import InputError
-from chipwise.route.backend import DONE, FAILED, RUNNING
+from chipwise.route.backend import FAILED, RUNNING, SUCCEEDED
 from chipwise.route.ledger import open_ledger
 from chipwise.route.router import retention
 from chipwise.route.router.identity import mark_of
@@ -22,12 +22,12 @@ class Kept(Stage):
         super().__init__(folder)
         self.keeper = self.another("keeper", keep_s=7 * DAY)
 
-    def ended(self, state=DONE, **more):
+    def ended(self, state=SUCCEEDED, **more):
         """A job whose only attempt has ended so; its folder."""
         number = self.submit(job("run", **more), option("near"))
         self.tick()
         self.tick()
-        self.end(state, exit_code=int(state != DONE))
+        self.end(state, exit_code=int(state != SUCCEEDED))
         self.tick()
         return self.path(self.attempt(1, number).id)
 
@@ -57,7 +57,7 @@ def test_folders_of_ended_attempts_are_removed_when_they_are_old_and_not_before(
     assert kept.tick(1.0, kept.keeper).removed == [] and folder.exists()  # written to since
     kept.later(8 * DAY)
     assert kept.tick(1.0, kept.keeper).removed == [folder.name] and not folder.exists()
-    assert not (kept.folder / "state" / "removed").exists() and kept.attempt().state == "done"
+    assert not (kept.folder / "state" / "removed").exists() and kept.attempt().state == "succeeded"
 
 
 def test_what_is_under_way_or_may_go_on_or_is_not_ours_is_kept(kept):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from route_cases import launch, pool
 
-from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, RUNNING, BackendDown, BackendRefused
+from chipwise.route.backend import CANCELLED, FAILED, LOST, RUNNING, SUCCEEDED, BackendDown, BackendRefused
 from chipwise.route.backends import shim
 from chipwise.route.backends.local import backend as local
 from chipwise.route.backends.local import processes
@@ -44,7 +44,7 @@ def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(bac
     there = launch(tmp_path, PYTHON, "-c", code, "a b", "$(x)", variables=[("MINE", "'quoted'")])
     backend_id = backend.submit(there)
     seen = ended(backend)
-    assert (seen.state, seen.exit_code, seen.backend_id) == (DONE, 0, backend_id)
+    assert (seen.state, seen.exit_code, seen.backend_id) == (SUCCEEDED, 0, backend_id)
     assert (there.folder / "output").read_text() == f"['a b', '$(x)'] 'quoted' 0 {there.folder}\n"
     end = end_of(there.folder)
     assert end.by == backend_id and end.started <= end.ended
@@ -57,7 +57,7 @@ def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(bac
         ((PYTHON, "-c", "import os; os.kill(os.getpid(), 9)"), FAILED, 137),
         (("/no/such/program",), FAILED, 127),
         (("/etc/passwd",), FAILED, 126),
-        (("true",), DONE, 0),
+        (("true",), SUCCEEDED, 0),
     ],
 )
 def test_every_end_is_told_as_shells_do(backend, tmp_path, command, state, code):
@@ -135,7 +135,7 @@ def test_a_program_that_finishes_though_told_to_stop_is_done(backend, tmp_path):
     backend_id = backend.submit(there)
     until((there.folder / "ready").exists)
     backend.cancel(backend_id)
-    assert ended(backend).state == DONE
+    assert ended(backend).state == SUCCEEDED
 
 
 def test_a_program_that_will_not_stop_is_killed_after_its_grace(backend, tmp_path):
@@ -158,7 +158,7 @@ def test_cancelling_what_has_ended_or_never_was_is_no_error(backend, tmp_path):
     ended(backend)
     backend.cancel(backend_id)
     backend.cancel("local-nobody")
-    assert ended(backend).state == DONE
+    assert ended(backend).state == SUCCEEDED
 
 
 def test_chips_are_never_handed_out_twice_and_come_back(backend, tmp_path):
@@ -259,7 +259,7 @@ def test_an_end_that_can_not_be_written_yet_is_written_later(backend, tmp_path):
     time.sleep(0.2)
     (there.folder / "end" / "x").rmdir()
     (there.folder / "end").rmdir()
-    assert ended(backend).state == DONE and (tmp_path / "attempts" / "ran").read_text() == "ran\n"
+    assert ended(backend).state == SUCCEEDED and (tmp_path / "attempts" / "ran").read_text() == "ran\n"
 
 
 def test_claims_and_ends_that_can_not_be_read_are_lost_not_run_again(backend, tmp_path):
@@ -282,7 +282,7 @@ def test_secrets_reach_the_program_and_no_file(backend, tmp_path, monkeypatch):
         at=pool(address=(("secrets", "API_TOKEN,OTHER_TOKEN"),)),
     )
     backend.submit(there)
-    assert ended(backend).state == DONE
+    assert ended(backend).state == SUCCEEDED
     assert "hunter2" not in backend.render(there)
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or b"hunter2" not in file.read_bytes(), file
@@ -333,7 +333,7 @@ def test_a_router_that_is_killed_while_it_submits_leaves_no_chip_behind(backend,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == -signal.SIGKILL
-    assert ended(backend).state == DONE  # its shim went on alone
+    assert ended(backend).state == SUCCEEDED  # its shim went on alone
     assert backend.submit(there) == claim_of(there.folder).by and backend.capacity([at])["near"].free == 1
 
 

@@ -19,8 +19,8 @@ from patience import PATIENCE_S
 TOKEN = "a-token-of-some-length"
 HOSTILE = 'a"b\\c\nd{}µ'
 TOTALS = {
-    "jobs": {"done": 3.0, "waiting": 1.0},
-    "attempts": {"done": 3.0, "lost": 2.0, "running": 1.0},
+    "jobs": {"succeeded": 3.0, "pending": 1.0},
+    "attempts": {"succeeded": 3.0, "lost": 2.0, "running": 1.0},
     "chips": {HOSTILE: 4.0},
     "spent": {HOSTILE: 12.5},
 }
@@ -36,7 +36,7 @@ def told(ticks=1):
         down={"slurm": "no answer"},
         up=["local"],
     )
-    waiting = JobRow("1", job("run"), "waiting", 400.0, (option(),), ())
+    waiting = JobRow("1", job("run"), "pending", 400.0, (option(),), ())
     for _ in range(ticks):
         metrics.count(report)
         metrics.write(report, [waiting], TOTALS)
@@ -51,7 +51,7 @@ def samples(text):
 
 def test_prometheus_reads_every_metric():
     found = samples(told(ticks=3).text())
-    assert found["chipwise_jobs", ("state", "waiting")] == 1 and found["chipwise_attempts_total", ("end", "lost")] == 2
+    assert found["chipwise_jobs", ("state", "pending")] == 1 and found["chipwise_attempts_total", ("end", "lost")] == 2
     assert found["chipwise_attempts_under_way", ("state", "running")] == 1
     assert found["chipwise_decisions_total", ("kind", "start")] == 6
     assert (
@@ -103,7 +103,7 @@ def get(port, path="/metrics", **headers):
 
 def test_metrics_are_scraped_over_http(served):
     status, text, kind = get(served())
-    assert status == 200 and "version=0.0.4" in kind and samples(text)["chipwise_jobs", ("state", "done")] == 3
+    assert status == 200 and "version=0.0.4" in kind and samples(text)["chipwise_jobs", ("state", "succeeded")] == 3
     assert get(served(), "/")[0] == 404 and get(served(), "/metrics?x=1")[0] == 200
 
 

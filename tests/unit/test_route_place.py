@@ -120,7 +120,7 @@ def test_a_job_leaves_a_pool_whose_chips_are_all_gone(name):
         [POOL, other], [candidate("a", [option(POOL, 1, 8), option(other, 3, 8)], restartable=True, every=60.0)]
     )
     board.started("a", "only", 0.0)
-    view = board.view(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
+    view = board.state(30.0, {"only": 0, "other": 8}, {"only": 0, "other": 8})
     stop, start = allocate(view, POLICIES[name](view), board.option)
     assert (stop.kind, start.kind, start.pool) == ("stop", "start", "other")
     assert "moves from only (no longer possible) to other" in stop.reason
@@ -145,7 +145,7 @@ def test_whoever_has_waited_too_long_goes_first_and_keeps_its_place():
 def test_the_pool_of_the_last_failure_is_taken_only_where_there_is_no_other():
     other = pool("other", 8, 9.0)
     for places, where in (([POOL, other], "other"), ([POOL], "only")):
-        job = candidate("a", [option(p, 1) for p in places], barred=("only", "gpu"))
+        job = candidate("a", [option(p, 1) for p in places], last_failed=("only", "gpu"))
         assert decisions(board_of(places, [job]), places)["a", "start"].pool == where
 
 
@@ -154,7 +154,7 @@ def test_the_first_variant_that_did_not_fail_is_taken_in_a_pool():
     board = board_of([POOL], [job])
     assert decisions(board, [POOL])["a", "start"].variant == "first"
     board.started("a", "only", 0.0)
-    board.stopped("a", 10.0, done=0.0, barred=("only", "first"))
+    board.stopped("a", 10.0, done=0.0, last_failed=("only", "first"))
     assert decisions(board, [POOL])["a", "start"].variant == "second"
 
 
@@ -165,7 +165,7 @@ def test_a_job_waits_when_its_budget_is_too_small_everywhere():
 
 def test_a_job_too_large_for_the_chips_that_work_waits_and_says_so():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
-    view = board.view(0.0, {"only": 4}, {"only": 4})
+    view = board.state(0.0, {"only": 4}, {"only": 4})
     assert "that many working chips" in allocate(view, wish(view))[0].reason
 
 
@@ -192,7 +192,7 @@ def test_the_board_counts_down_what_is_left_while_a_job_runs():
     view = view_of(board, [POOL], 1.5 * HOUR, {"only": 6})
     assert view.seconds[0, 0] == pytest.approx(2.5 * HOUR)
     assert view.usd[0, 0] == pytest.approx(5.0)  # the data are there
-    assert view.again[0] == pytest.approx(0.5 * HOUR + 60)
+    assert view.restart_cost_s[0] == pytest.approx(0.5 * HOUR + 60)
     assert view.served[0, 0] == pytest.approx(1.5 * HOUR)
     board.stopped("a", 2 * HOUR, done=0.25, spent=4.0)
     view = view_of(board, [POOL], 2 * HOUR)
@@ -223,7 +223,7 @@ def test_a_view_can_not_be_written_to_and_bad_input_is_refused():
     board = board_of([POOL], [candidate("a", [option(POOL, 1)])])
     with pytest.raises(ValueError, match="read-only"):
         view_of(board, [POOL]).usd[0, 0] = 0.0
-    with pytest.raises(InputError, match="not on the board"):
+    with pytest.raises(InputError, match="not in the table yet"):
         board.add(candidate("a", []))
     with pytest.raises(InputError, match="share between 0 and 1"):
         board.progress("a", 0.0, 1.5)

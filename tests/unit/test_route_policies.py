@@ -169,8 +169,8 @@ def test_an_unknown_policy_names_the_nearest():
 
 def test_a_policy_of_ones_own_is_found_by_entry_point_and_by_path(tmp_path, monkeypatch):
     (tmp_path / "dearest_policy.py").write_text(
-        "from chipwise.route.cluster_state import Wishes\n\n"
-        "def dearest(view):\n    'The most dollars.'\n    return Wishes(-view.usd, view.arrival, 'USD')\n"
+        "from chipwise.route.cluster_state import PolicyDecision\n\n"
+        "def dearest(view):\n    'The most dollars.'\n    return PolicyDecision(-view.usd, view.arrival, 'USD')\n"
     )
     info = tmp_path / "dearest-1.0.dist-info"
     info.mkdir()
@@ -195,7 +195,7 @@ def answers(wishes):
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        ({"score": 1}, "dict in place of Wishes"),
+        ({"score": 1}, "dict in place of a PolicyDecision"),
         (ZeroDivisionError("division by zero"), "failed: ZeroDivisionError: division by zero"),
         (lambda v: PolicyDecision(np.zeros((2, 2)), v.arrival, "USD"), r"score has the shape \(2, 2\)"),
         (lambda v: PolicyDecision(np.full(v.usd.shape, np.nan), v.arrival, "USD"), "score holds NaN"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import fields
 from datetime import date
 from math import inf
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 
 from chipwise.errors import InputError, UnknownName
+from chipwise.route.backends.named import backends_of
+from chipwise.route.job_table import JobTable
 from chipwise.route.load import Pools, load_pools
 from chipwise.route.load.pools import default_folder, pools_of
+from chipwise.route.pool import Pool
 from chipwise.route.secret import listed
 
 TODAY = date(2026, 11, 15)
@@ -71,7 +75,7 @@ def refused(raw: dict[str, Any]) -> str:
 def test_every_key_of_a_pool_is_kept() -> None:
     pools = made(GOOD)
     h100 = pools.pool("h100")
-    assert (h100.chip, h100.family, h100.count, h100.unit, h100.usd_chip_hour) == ("h100", "gpu", 16, 8, 2.5)
+    assert (h100.chip, h100.family, h100.count, h100.unit, h100.usd_per_chip_hour) == ("h100", "gpu", 16, 8, 2.5)
     assert (h100.terms, h100.region, h100.watts_chip, h100.power_cap) == ("reserved", "here", 1000, 20_000)
     assert h100.max_seconds == 2 * 86_400 and h100.price_source == "the pools file" and not h100.spot
     assert h100.at("partition") == "gpu" and h100.at("label") == "a=b,c=1" and h100.at("exclusive") == "true"
@@ -154,7 +158,7 @@ def test_what_is_assumed_is_said() -> None:
 
 def test_prices_come_from_the_book_with_their_offer_and_age() -> None:
     pool = made(only(cloud="gcp", region="us-central1")).pool("p")
-    assert pool.usd_chip_hour > 1 and pool.price_source.startswith("gcp us-central1 ") and pool.unit == 8
+    assert pool.usd_per_chip_hour > 1 and pool.price_source.startswith("gcp us-central1 ") and pool.unit == 8
     assert pool.cloud == "gcp" and "stale" not in pool.price_source
     later = pools_of(only(cloud="gcp", region="us-central1"), BASE, today=date(2028, 1, 1))
     assert later.pool("p").price_source.endswith("stale")
@@ -165,12 +169,12 @@ def test_spot_pools_are_interrupted_as_the_economics_say_unless_told() -> None:
     assert spot.pool("p").spot and spot.pool("p").interruptions == 0.01 and "interrupted" in "\n".join(spot.said)
     assert made(only(cloud="gcp", terms="spot", interruptions=0.2)).pool("p").interruptions == 0.2
     assert made(only(cloud="gcp")).pool("p").interruptions == 0.0
-    assert spot.pool("p").usd_chip_hour < made(only(cloud="gcp")).pool("p").usd_chip_hour
+    assert spot.pool("p").usd_per_chip_hour < made(only(cloud="gcp")).pool("p").usd_per_chip_hour
 
 
 def test_reservations_have_the_price_of_their_years() -> None:
     one, three = (made(only(chip="v6e", cloud="gcp", terms="reserved", years=years)).pool("p") for years in (1, 3))
-    assert three.usd_chip_hour < one.usd_chip_hour and "1 years" in one.price_source
+    assert three.usd_per_chip_hour < one.usd_per_chip_hour and "1 years" in one.price_source
 
 
 def test_tpus_come_in_slices_unless_told() -> None:
@@ -183,7 +187,7 @@ def test_tpus_come_in_slices_unless_told() -> None:
 
 def test_a_pool_of_processors_needs_no_chip_of_the_catalog() -> None:
     pool = made({"pools": [{"name": "c", "backend": "local", "chip": "cpu", "count": 4}]}).pool("c")
-    assert (pool.family, pool.watts_chip, pool.usd_chip_hour, pool.power_cap) == ("cpu", 0.0, 0.0, inf)
+    assert (pool.family, pool.watts_chip, pool.usd_per_chip_hour, pool.power_cap) == ("cpu", 0.0, 0.0, inf)
 
 
 def test_a_pool_that_is_not_there_is_named() -> None:
@@ -250,3 +254,30 @@ def test_prices_that_cannot_be_found_are_refused(keys: dict[str, Any], field: st
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a file that exists"):
         load_pools(tmp_path / "none.yaml")
+
+
+def test_policies_read_every_figure_of_the_pools_by_its_name():
+    pools = (Pool("a", "local", "h100", "gpu", 8, watts_chip=700.0), Pool("b", "local", "v5e", "tpu", 4))
+    facts = JobTable(pools).state(0.0, {}, {}).pool_facts
+    assert facts["watts_chip"].tolist() == [700.0, 0.0] and facts["count"].tolist() == [8.0, 4.0]
+    figures = {field.name for field in fields(Pool) if field.type in ("int", "float")}
+    assert set(facts) == figures and not any(array.flags.writeable for array in facts.values())
+
+
+def test_a_backend_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
+    package = tmp_path / "nomad_backend"
+    (tmp_path / "nomad_backend-1.dist-info").mkdir()
+    (tmp_path / "nomad_backend-1.dist-info" / "METADATA").write_text("Name: nomad-backend\nVersion: 1\n")
+    (tmp_path / "nomad_backend-1.dist-info" / "entry_points.txt").write_text(
+        "[chipwise.backends]\nnomad = nomad_backend:make\n"
+    )
+    package.mkdir()
+    (package / "__init__.py").write_text("def make(name, pools, folder, uid):\n    return name, len(pools), uid\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    pool = made(only(backend="nomad", count=8, price=1.0)).pool("p")
+    assert backends_of([pool], {"nomad": tmp_path}, "u1") == {"nomad": ("nomad", 1, "u1")}
+
+
+def test_a_backend_that_nobody_has_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match="one of local, slurm, ray, kubernetes"):
+        made(only(backend="nomad", count=8, price=1.0))

@@ -8,11 +8,11 @@ from route_cases import job, option, pool, restartable, submission
 
 from chipwise.route.backend import (
     CANCELLED,
-    DONE,
     FAILED,
     LOST,
     PENDING,
     RUNNING,
+    SUCCEEDED,
     AttemptStatus,
     BackendDown,
     BackendRefused,
@@ -21,7 +21,7 @@ from chipwise.route.job import Variant
 from chipwise.route.launch import claim_of, revoke_claim
 from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.policies import policy_named
-from chipwise.route.router import Router, identity, run
+from chipwise.route.router import Router, RouterOptions, identity, run
 from chipwise.route.router.status import router_status
 from patience import PATIENCE_S
 
@@ -48,10 +48,8 @@ class Stage:
             policy_named(self.policy),
             lambda: self.now,
             name=name,
-            seed=1,
             folders=dict.fromkeys(self.backends, self.folder / "state"),
-            policy_name=self.policy,
-            **more,
+            options=RouterOptions(self.policy, seed=1, **more),
         )
 
     def submit(self, a_job, *options):
@@ -88,17 +86,17 @@ def kinds(stage, job_id="1"):
     return [event.kind for event in stage.ledger.events(job_id)]
 
 
-def test_a_job_is_decided_handed_over_seen_and_done(stage):
+def test_a_job_is_decided_submitted_seen_and_done(stage):
     stage.submit(job("run"), option("near", 10.0), option("far", 20.0))
     first = stage.tick()
-    assert first.started == [stage.attempt().id] and stage.attempt().pool == "near" and stage.job().state == "active"
+    assert first.started == [stage.attempt().id] and stage.attempt().pool == "near" and stage.job().state == "running"
     stage.backend.set("1", started=stage.now)
     stage.tick()
     assert stage.attempt().state == "running"
     stage.now += 3600
-    stage.end(DONE, exit_code=0)
-    assert stage.tick().ended == [(stage.attempt().id, "done")]
-    assert stage.job().state == "done" and stage.job().spent == pytest.approx(3.6, rel=0.01)
+    stage.end(SUCCEEDED, exit_code=0)
+    assert stage.tick().ended == [(stage.attempt().id, "succeeded")]
+    assert stage.job().state == "succeeded" and stage.job().spent == pytest.approx(3.6, rel=0.01)
     assert stage.tick().open_jobs == 0
 
 
@@ -125,7 +123,7 @@ def test_a_backend_that_is_down_is_left_alone_longer_each_time_and_keeps_its_sta
     assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
     row = router_status(stage.ledger, stage.now).backends[0]
     assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
-    assert stage.attempt().state == "running" and stage.job().state == "active"
+    assert stage.attempt().state == "running" and stage.job().state == "running"
     stage.backend.up()
     stage.now = row.next_try
     assert stage.tick().up == ["slurm"] and router_status(stage.ledger, stage.now).backends[0].ok
@@ -177,7 +175,7 @@ def test_the_same_failing_pool_is_never_tried_twice_in_a_row_while_there_is_anot
                 stage.end(FAILED, backend_id, exit_code=3)
     pools = [a.pool for a in stage.ledger.attempts("1")]
     assert len(pools) == 6 and all(a != b for a, b in pairwise(pools))
-    assert stage.job().state == "parked" and "6 attempts failed and 5 retries" in stage.job().reason
+    assert stage.job().state == "failed" and "6 attempts failed and 5 retries" in stage.job().reason
 
 
 def test_a_refusal_is_no_fault_of_the_job_and_leads_elsewhere(stage):
@@ -202,13 +200,13 @@ def test_attempts_that_come_to_nothing_are_bounded_and_wait_longer(stage):
         stage.end(LOST, reason="NODE_FAIL")
         stage.tick(0.1)
         waits.append(stage.job().not_before - stage.now)
-        if stage.job().state == "parked":
+        if stage.job().state == "failed":
             break
     assert waits[:4] == pytest.approx([1.0, 2.0, 4.0, 8.0]) and max(waits) == pytest.approx(300.0)
     assert len(stage.ledger.attempts("1")) == 21 and "21 attempts in a row" in stage.job().reason
     stage.ledger.retry("1", stage.now)
     stage.tick(1.0)
-    assert stage.job().state == "active"
+    assert stage.job().state == "running"
 
 
 def test_a_lost_attempt_goes_on_from_its_checkpoint(stage):
@@ -219,7 +217,7 @@ def test_a_lost_attempt_goes_on_from_its_checkpoint(stage):
     stage.now += 37
     stage.end(LOST, reason="NODE_FAIL")
     stage.tick()
-    assert stage.job().done == pytest.approx(0.3) and stage.job().state == "waiting"
+    assert stage.job().done == pytest.approx(0.3) and stage.job().state == "pending"
     stage.tick(2.0)
     assert stage.attempt(2).pool == "far"
     (stage.path(stage.attempt(2).id) / "progress").write_text("0.75")  # the program knows better
@@ -237,7 +235,7 @@ def test_a_job_that_is_cancelled_is_stopped_on_its_backend(stage):
     assert stage.job().state == "cancelled" and stage.attempt().state == "cancelled"
 
 
-def test_a_job_cancelled_before_it_is_handed_over_never_is(stage):
+def test_a_job_cancelled_before_it_is_submitted_never_is(stage):
     stage.submit(job("run"))
     stage.backend.fails["submit"] = BackendDown("no")
     stage.tick()
@@ -256,7 +254,7 @@ def test_a_job_that_someone_stopped_on_the_backend_is_parked_and_says_so(stage):
     stage.tick()
     stage.end(CANCELLED, reason="CANCELLED by 0")
     stage.tick()
-    assert stage.job().state == "parked" and "by someone else: CANCELLED by 0" in stage.job().reason
+    assert stage.job().state == "failed" and "by someone else: CANCELLED by 0" in stage.job().reason
 
 
 def test_a_preempted_job_waits_again_without_blame(stage):
@@ -269,7 +267,7 @@ def test_a_preempted_job_waits_again_without_blame(stage):
     assert stage.job().failures == 0 and len(stage.ledger.attempts("1")) == 2
 
 
-def test_a_job_that_has_spent_its_budget_is_stopped_and_parked(stage):
+def test_a_job_that_has_spent_its_budget_is_stopped_and_fails(stage):
     stage.submit(job("run", budget=1.0), option("near", 500.0, usd_hour=3.6))
     stage.tick()
     assert stage.backend.launches["1"].time_limit == pytest.approx(1000.0)
@@ -278,7 +276,7 @@ def test_a_job_that_has_spent_its_budget_is_stopped_and_parked(stage):
     stage.now += 1001
     assert stage.tick().stopped == ["1"]
     stage.tick()
-    assert stage.job().state == "parked" and "budget of 1 USD is spent" in stage.job().reason
+    assert stage.job().state == "failed" and "budget of 1 USD is spent" in stage.job().reason
 
 
 def test_the_backends_time_limit_counts_as_a_failure(stage):
@@ -286,16 +284,18 @@ def test_the_backends_time_limit_counts_as_a_failure(stage):
     stage.tick()
     stage.end(CANCELLED, reason="time limit of 60 s")
     stage.tick()
-    assert stage.job().state == "parked" and stage.attempt().state == "failed"
+    assert stage.job().state == "failed" and stage.attempt().state == "failed"
 
 
 def test_an_intended_attempt_is_found_on_the_backend_and_adopted(stage):
     stage.submit(job("run"))
-    real = stage.ledger.handed_over
-    stage.ledger.handed_over = lambda *a: (_ for _ in ()).throw(KeyboardInterrupt)  # killed right after the submission
+    real = stage.ledger.mark_submitted
+    stage.ledger.mark_submitted = lambda *a: (_ for _ in ()).throw(
+        KeyboardInterrupt
+    )  # killed right after the submission
     with pytest.raises(KeyboardInterrupt):
         stage.tick()
-    stage.ledger.handed_over = real
+    stage.ledger.mark_submitted = real
     assert stage.attempt().state == "intended"
     stage.tick(router=stage.another("one"))
     assert stage.attempt().state == "running" and len(stage.backend.jobs) == 1
@@ -319,9 +319,9 @@ def test_of_two_jobs_with_one_attempt_the_one_with_the_claim_stays(stage):
     (stage.path(attempt) / "claim").write_text('{"by": "x", "at": 1.0}')
     assert stage.tick().stopped == ["1"]
     assert stage.attempt().backend_id == "x" and stage.attempt().state == "running"
-    stage.end(DONE, "x", exit_code=0)
+    stage.end(SUCCEEDED, "x", exit_code=0)
     stage.tick()
-    assert stage.job().state == "done"
+    assert stage.job().state == "succeeded"
 
 
 def test_a_job_that_left_because_another_has_the_claim_is_not_the_attempts_end(stage):
@@ -347,7 +347,7 @@ def test_an_attempt_that_its_backend_forgot_is_told_by_its_folder_or_lost(stage)
     (stage.path(first) / "end").write_text('{"by": "1", "exit_code": 0, "started": 1.0, "ended": 2.0}')
     stage.backend.jobs.clear()
     stage.tick()
-    assert stage.job("1").state == "done" and stage.job("2").state == "active"
+    assert stage.job("1").state == "succeeded" and stage.job("2").state == "running"
     for _ in range(2):
         stage.tick(20.0)
     assert stage.attempt(1, "2").state == "lost"
@@ -356,7 +356,7 @@ def test_an_attempt_that_its_backend_forgot_is_told_by_its_folder_or_lost(stage)
 def test_what_runs_though_the_ledger_has_ended_it_is_stopped(stage):
     stage.submit(job("run"))
     stage.tick()
-    stage.end(DONE, exit_code=0)
+    stage.end(SUCCEEDED, exit_code=0)
     stage.tick()
     stage.backend.launches["9"] = stage.backend.launches["1"]
     stage.backend.jobs = {"9": AttemptStatus(stage.attempt().id, "9", RUNNING)}
@@ -366,18 +366,18 @@ def test_what_runs_though_the_ledger_has_ended_it_is_stopped(stage):
 def test_an_attempt_that_the_ledger_does_not_know_is_left_alone_and_told(stage):
     stage.backend.launches["9"] = None
     stage.backend.jobs["9"] = AttemptStatus("elsewhere-1-1", "9", PENDING)
-    assert stage.tick().strangers == ["elsewhere-1-1"] and stage.backend.jobs["9"].state == PENDING
+    assert stage.tick().unknown == ["elsewhere-1-1"] and stage.backend.jobs["9"].state == PENDING
 
 
 def test_another_router_takes_over_when_a_lease_runs_out_and_not_before(stage):
     stage.submit(job("run"))
     stage.tick()
     other = stage.another("two")
-    stage.end(DONE, exit_code=0)
+    stage.end(SUCCEEDED, exit_code=0)
     stage.tick(10.0, other)
-    assert stage.job().state == "active"
+    assert stage.job().state == "running"
     stage.tick(25.0, other)
-    assert stage.job().state == "done" and "taken over" in kinds(stage)
+    assert stage.job().state == "succeeded" and "taken over" in kinds(stage)
 
 
 def test_a_router_leaves_attempts_in_pools_it_does_not_know_to_those_that_do(stage):
@@ -385,12 +385,12 @@ def test_a_router_leaves_attempts_in_pools_it_does_not_know_to_those_that_do(sta
     stage.tick()
     stage.pools = stage.pools[1:]
     other = stage.another("two")
-    assert stage.tick(100.0, other).homeless == [stage.attempt().id] and stage.attempt().router == "one"
-    stage.end(DONE, exit_code=0)
+    assert stage.tick(100.0, other).orphaned == [stage.attempt().id] and stage.attempt().router == "one"
+    stage.end(SUCCEEDED, exit_code=0)
     stage.tick(100.0, other)
-    assert stage.job().state == "active"
+    assert stage.job().state == "running"
     stage.tick()
-    assert stage.job().state == "done"
+    assert stage.job().state == "succeeded"
 
 
 def test_two_routers_never_fill_a_pool_twice(stage):
@@ -409,7 +409,7 @@ def test_two_routers_never_fill_a_pool_twice(stage):
     assert sum(s.state == RUNNING for s in stage.backend.jobs.values()) == 2 and len(stage.ledger.attempts()) == 2
 
 
-def test_chips_of_strangers_are_not_ours(stage):
+def test_chips_of_unknown_jobs_are_not_ours(stage):
     stage.backend.foreign["near"] = 2
     stage.submit(job("run"), option("near", 1.0), option("far", 500.0))
     stage.tick()
@@ -450,7 +450,7 @@ def test_a_job_whose_pools_are_all_full_waits_with_the_reason(stage):
     for _ in range(5):
         stage.submit(job("run"), option("near", 100.0), option("far", 120.0))
     stage.tick()
-    waiting = stage.ledger.jobs(state="waiting")
+    waiting = stage.ledger.jobs(state="pending")
     assert len(waiting) == 1 and "waits" in waiting[0].reason
 
 
@@ -497,7 +497,7 @@ def test_ledger_trouble_ends_the_loop_at_once(stage):
 def test_the_loop_leaves_when_idle_once_or_told(stage):
     stage.submit(job("run"))
     assert run(stage.router, 0.01, once=True) == 1
-    stage.end(DONE, exit_code=0)
+    stage.end(SUCCEEDED, exit_code=0)
     assert run(stage.router, 0.01, until_idle=True) == 1 and stage.ledger.routers()[0].stopped is not None
     stage.router.stopping.set()
     assert run(stage.router, 0.01) == 0
@@ -549,7 +549,7 @@ def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
     stage.router.backends["local"].backend = Slow(folder)
     stage.tick()
     stage.tick()
-    assert stage.job().state == "done" and len(stage.ledger.attempts()) == 1
+    assert stage.job().state == "succeeded" and len(stage.ledger.attempts()) == 1
     assert (folder / "attempts" / "ran").read_text() == "ran\n"
     stage.ledger.close()
 

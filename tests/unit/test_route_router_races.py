@@ -7,9 +7,19 @@ from route_backend import Scripted
 from route_cases import job, option, pool, restartable
 from test_route_router import Stage
 
-from chipwise.route.backend import CANCELLED, DONE, FAILED, PENDING, RUNNING, AttemptStatus, BackendDown, BackendRefused
+from chipwise.route.backend import (
+    CANCELLED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    AttemptStatus,
+    BackendDown,
+    BackendRefused,
+)
 from chipwise.route.launch import revoke_claim, write_launch
 from chipwise.route.ledger import Conflict
+from chipwise.route.ledger.records import AttemptEnd
 
 pytestmark = pytest.mark.thorough
 
@@ -98,10 +108,10 @@ def test_one_that_can_not_be_stopped_does_not_hide_the_end_of_another(stage):
     stage.tick()
     stage.ledger.ask_cancel("1", stage.now)
     stage.backend.fails["cancel"] = BackendDown("permission denied")
-    stage.end(DONE, "2", exit_code=0)
+    stage.end(SUCCEEDED, "2", exit_code=0)
     report = stage.tick()
-    assert [end for _, end in report.ended] == ["done"] and stage.job("2").state == "done"
-    assert "permission denied" in report.down["slurm"] and stage.job("1").state == "active"
+    assert [end for _, end in report.ended] == ["succeeded"] and stage.job("2").state == "succeeded"
+    assert "permission denied" in report.down["slurm"] and stage.job("1").state == "running"
     stage.backend.up()
     stage.tick(60.0)
     stage.tick()
@@ -133,7 +143,7 @@ def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(st
     (folder / "claim").write_text('{"by": "2", "at": 1.0}')
     stage.backend.set("1", state=FAILED, exit_code=79)
     stage.tick()
-    assert stage.attempt().state == "lost" and stage.job().state == "waiting"
+    assert stage.attempt().state == "lost" and stage.job().state == "pending"
 
 
 def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
@@ -146,7 +156,7 @@ def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
     stage.backend.launches["7"] = stage.backend.launches["1"]
     stage.backend.jobs = {"7": AttemptStatus(stage.attempt().id, "7", PENDING)}
     stage.tick()
-    assert stage.job().state == "done" and stage.backend.jobs["7"].state == CANCELLED
+    assert stage.job().state == "succeeded" and stage.backend.jobs["7"].state == CANCELLED
 
 
 def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):
@@ -158,7 +168,7 @@ def test_an_attempt_that_another_router_ended_meanwhile_stops_nobody(stage):
     ask = stage.ledger.ask_stop
 
     def late(attempt, why, now):
-        stage.ledger.end(attempt, "lost", now)
+        stage.ledger.end(attempt, AttemptEnd("lost"), now)
         return ask(attempt, why, now)
 
     stage.ledger.ask_stop = late
@@ -182,12 +192,12 @@ def test_a_router_does_not_hand_over_what_another_has_taken_or_its_owner_cancell
     assert stage.tick().started == [] and stage.backend.jobs == {}
 
 
-def test_an_attempt_that_runs_is_not_handed_over_under_another_id(stage):
+def test_an_attempt_that_runs_is_not_submitted_under_another_id(stage):
     stage.submit(job("run"))
     stage.tick()
     stage.tick()
     with pytest.raises(Conflict):
-        stage.ledger.handed_over(stage.attempt().id, "99", stage.now)
+        stage.ledger.mark_submitted(stage.attempt().id, "99", stage.now)
     assert stage.attempt().backend_id == "1" and stage.attempt().state == "running"
 
 
@@ -207,7 +217,7 @@ def test_clocks_set_back_by_years_hold_nothing_up(tmp_path):
     stage.now = later - 5e8
     for _ in range(3):
         stage.tick(10.0)
-    assert stage.job("1").state == "active" and {a.router for a in stage.ledger.attempts(under_way=True)} == {"one"}
+    assert stage.job("1").state == "running" and {a.router for a in stage.ledger.attempts(under_way=True)} == {"one"}
     stage.ledger.close()
 
 
@@ -232,7 +242,7 @@ def test_a_job_that_nothing_it_can_pay_for_is_left_to_is_parked(stage):
     stage.now += 500.0
     stage.end(FAILED, exit_code=1)
     stage.tick()
-    assert stage.job().state == "parked" and "0.60 USD" in stage.job().reason and "budget" in stage.job().reason
+    assert stage.job().state == "failed" and "0.60 USD" in stage.job().reason and "budget" in stage.job().reason
 
 
 def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage):
@@ -242,7 +252,7 @@ def test_a_job_with_checkpoints_goes_on_while_what_is_left_can_be_paid_for(stage
     stage.now += 500.0
     stage.end(FAILED, exit_code=1)
     stage.tick()
-    assert stage.job().state == "waiting"
+    assert stage.job().state == "pending"
 
 
 def test_files_of_an_attempt_need_no_hard_links(stage, monkeypatch, tmp_path):

@@ -385,12 +385,12 @@ def leave(folder, by="7", exit_code=None, told=0, reason=""):
 @pytest.mark.parametrize(
     ("state", "code", "found"),
     [
-        ("COMPLETED", 0, ("done", 0)),
+        ("COMPLETED", 0, ("succeeded", 0)),
         ("FAILED", 3, ("failed", 3)),
         ("NODE_FAIL", 143, ("lost", 143)),
-        ("NODE_FAIL", 0, ("done", 0)),
+        ("NODE_FAIL", 0, ("succeeded", 0)),
         ("CANCELLED", 143, ("cancelled", 143)),
-        ("CANCELLED", 0, ("done", 0)),
+        ("CANCELLED", 0, ("succeeded", 0)),
         ("TIMEOUT", 143, ("failed", 143)),
         ("PREEMPTED", 143, ("lost", 143)),
         ("RUNNING", 0, ("running", None)),
@@ -431,7 +431,7 @@ def test_a_job_that_never_reached_its_folder_says_so(tmp_path):
 def test_a_job_that_found_the_claim_of_another_is_not_the_attempt(tmp_path):
     leave(tmp_path, by="7", exit_code=0)
     rows = job_row(7, "COMPLETED"), job_row(8, "FAILED", exit_code=shim.TAKEN << 8), job_row(9, "PENDING")
-    assert [(s.backend_id, s.state) for s in shown(tmp_path, *rows)] == [("7", "done"), ("9", "pending")]
+    assert [(s.backend_id, s.state) for s in shown(tmp_path, *rows)] == [("7", "succeeded"), ("9", "pending")]
 
 
 def test_a_second_start_of_what_must_run_once_is_a_loss(tmp_path):

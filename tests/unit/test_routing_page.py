@@ -52,41 +52,40 @@ def test_the_policy_that_is_shown_works() -> None:
     space: dict[str, object] = {}
     exec(blocks("python")[0], space)
     ones, few = np.ones((2, 2)), np.zeros(2)
-    view = ClusterState(
-        0.0,
-        ("a", "b"),
-        ("h100", "v5e"),
-        few,
-        few + 1,
-        few + np.inf,
-        few + 0.9,
-        few + np.inf,
-        few > 1,
-        few,
-        np.full(2, -1),
-        few + np.nan,
-        ones,
-        ones,
-        ones,
-        np.array([[1.0, 2.0], [3.0, 4.0]]),
-        ones,
-        ones.astype(np.int64),
-        np.zeros((2, 2), np.int64),
-        ones > 2,
-        ones * 0,
-        ones * 0,
-        np.array([8, 8]),
-        np.array([8, 8]),
-        few,
-        few,
+    state = ClusterState(
+        now=0.0,
+        jobs=("a", "b"),
+        pools=("h100", "v5e"),
+        arrival=few,
+        weight=few + 1,
+        deadline=few + np.inf,
+        confidence=few + 0.9,
+        budget=few + np.inf,
+        restartable=few > 1,
+        restart_cost_s=few,
+        at=np.full(2, -1),
+        since=few + np.nan,
+        seconds=ones,
+        low=ones,
+        high=ones,
+        usd=np.array([[1.0, 2.0], [3.0, 4.0]]),
+        joules=ones,
+        chips=ones.astype(np.int64),
+        variant_order=np.zeros((2, 2), np.int64),
+        last_failed=ones > 2,
+        start=ones * 0,
+        served=ones * 0,
+        free=np.array([8, 8]),
+        total=np.array([8, 8]),
+        pool_facts={"usd_per_chip_hour": few, "interruptions": few},
     )
-    wishes = space["tpus_first"](view)  # type: ignore[operator]
-    assert (wishes.score.argmin(axis=1) == 1).all()
+    decision = space["tpus_first"](state)  # type: ignore[operator]
+    assert (decision.score.argmin(axis=1) == 1).all()
 
 
 def test_bounds_are_those_of_the_code() -> None:
     assert (FIRST_WAIT_S, LONGEST_WAIT_S) == (1, 300) and "1 s, doubled each time up to 5 min" in PAGE
-    assert MOST_BLAMELESS == 20 and "after 20 in a row that kept no work the job is parked" in PAGE
+    assert MOST_BLAMELESS == 20 and "after 20 in a row that kept no work the job fails" in PAGE
     assert (FIRST_S, LONGEST_S) == (1, 120) and "after 1 s, doubled up to 2 min" in PAGE
     assert DOWN_S == 120 and "go elsewhere after 2 min" in PAGE
     assert PATIENCE == 86_400 and "has waited for a day" in PAGE

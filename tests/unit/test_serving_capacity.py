@@ -5,11 +5,8 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import in_use
-from chipwise.catalog.taught import taught
-from chipwise.cli import serving as cli
+from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import InputError, Refusal, UnknownName
-from chipwise.serving import setup
 from chipwise.serving.capacity import (
     at_load,
     capacity_of,
@@ -35,7 +32,7 @@ serve: {input: 512, output: 128, arrival: {rate: 5}, precision: bf16, slo: {ttft
 def at(chip="h100", text=TEXT, stack="", **changes):
     w = load_serving(text)
     w = replace(w, serve=replace(w.serve, **changes))
-    return serving_target(w, load().chips[chip], in_use(), taught(), stack)
+    return serving_target(w, load().chips[chip], load_calibration(), stack)
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +41,14 @@ def found():
 
 
 def test_the_best_split_carries_most(found):
-    assert found.best.load.value == max(c.load.value for c in found.found)
+    assert found.best.load.value == max(c.load.value for c in found.capacities)
     assert found.best.load.low <= found.best.load.value <= found.best.load.high
     assert found.best.limit
 
 
 def test_the_load_found_holds_and_more_does_not(found):
     best = found.best
-    one, requests = best.service.with_replicas(1), trial_requests(found.place)
+    one, requests = best.service.with_replicas(1), trial_requests(found.target)
     load_ = best.load.value / best.service.replicas
     assert holds(at_load(one, requests, load_))
     assert not holds(at_load(one, requests, load_ * 1.2))
@@ -72,7 +69,7 @@ def test_an_slo_nothing_meets_names_the_part_and_the_nearest():
 
 
 def test_no_point_of_the_front_beats_another(found):
-    points = [(t.user_tokens_per_s, t.tokens_per_s / c.service.replica.split.chips) for c, t in front(found.found)]
+    points = [(p.trial.user_tokens_per_s, p.chip_rate) for p in front(found.capacities)]
     assert len(points) >= 3
     assert points == sorted(points, reverse=True)
     assert [p[1] for p in points] == sorted(p[1] for p in points)
@@ -135,7 +132,7 @@ def test_first_tokens_count_what_clients_wait_for(found):
 @pytest.mark.parametrize(("name", "unit"), [("bert-serve", "sequences"), ("resnet-50-serve", "images")])
 def test_models_that_answer_in_one_pass_are_served(name, unit):
     w = load_serving(f"examples/{name}.yaml")
-    p = serving_target(w, load().chips["l4"], in_use(), taught())
+    p = serving_target(w, load().chips["l4"], load_calibration())
     got = capacity_of(service(p, Split()), trial_requests(p))
     assert w.serve.unit == unit and got.load.value > 0 and got.load.evidence == "bounded"
     assert got.served.request_rate.value > 50
@@ -150,7 +147,3 @@ def test_designs_without_published_serving_are_bounded():
     assert [evidence(chip) for chip in ("h100", "b200", "mi300x", "l40s")] == ["modelled"] * 2 + ["bounded"] * 2
     job = "model: llama-3.1-8b\nserve: {input: 512, output: 128, offline: {requests: 2000}}"
     assert evidence("a100-80gb") == "bounded" and evidence("a100-80gb", job) == "modelled"
-
-
-def test_the_command_line_offers_the_iterations_there_are_times_for():
-    assert cli.LARGEST == setup.LARGEST

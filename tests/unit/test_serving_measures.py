@@ -7,12 +7,12 @@ from chipwise.serving.simulate import Fleet, simulate
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Arrival, Bound, Lengths, Serve
 
-PACE = StepTimeTable(np.full(1025, 0.01), watts_idle=100.0, watts_busy=300.0)
+STEP_TIMES = StepTimeTable(np.full(1025, 0.01), watts_idle=100.0, watts_busy=300.0)
 SERVE = Serve(Lengths.fixed(100), Lengths.fixed(11), Arrival("poisson", rate=2.0))
 
 
 def test_an_idle_system_has_its_service_times():
-    found = measure(simulate(SERVE, Fleet(PACE, 1000), count=4000, rate=0.1))
+    found = measure(simulate(SERVE, Fleet(STEP_TIMES, 1000), count=4000, rate=0.1))
     assert found.tpot is not None and found.itl is not None
     assert found.itl.p50.value == found.itl.p99.value == pytest.approx(0.01)
     assert found.tpot.mean.value == pytest.approx(0.01)
@@ -24,8 +24,8 @@ def test_an_idle_system_has_its_service_times():
 
 
 def test_use_lies_between_idle_and_busy_watts():
-    half = measure(simulate(SERVE, Fleet(PACE, 1000, use=np.full(1025, 0.5)), count=500))
-    full = measure(simulate(SERVE, Fleet(PACE, 1000), count=500))
+    half = measure(simulate(SERVE, Fleet(STEP_TIMES, 1000, use=np.full(1025, 0.5)), count=500))
+    full = measure(simulate(SERVE, Fleet(STEP_TIMES, 1000), count=500))
     idle = 100 / full.token_rate.value
     assert half.joules_per_token - idle == pytest.approx((full.joules_per_token - idle) / 2)
 
@@ -34,7 +34,7 @@ def test_goodput_counts_requests_within_every_bound():
     # three at a time in one slot: they wait 0, 0.11 and 0.22 s
     at = np.repeat(np.arange(100.0), 3)
     requests = given(at, np.full(300, 100), np.full(300, 11))
-    run = simulate(requests, Fleet(PACE, 1000, EngineConfig(most_sequences=1)))
+    run = simulate(requests, Fleet(STEP_TIMES, 1000, EngineConfig(most_sequences=1)))
     bounds = (Bound("ttft", 50, 0.13), Bound("tpot", 99, 0.0101))
     found = measure(run, bounds)
     assert found.good == pytest.approx(2 / 3, rel=0.01)
@@ -48,7 +48,7 @@ def test_goodput_counts_requests_within_every_bound():
 
 
 def test_more_than_leaves_is_said():
-    fleet = Fleet(PACE, 1000, EngineConfig(most_sequences=4))  # 4 / 0.11 s
+    fleet = Fleet(STEP_TIMES, 1000, EngineConfig(most_sequences=4))  # 4 / 0.11 s
     over = measure(simulate(SERVE, fleet, count=5000, rate=45.0))
     assert "queue grows" in over.saturated and not over.holds
     assert over.request_rate.value == pytest.approx(4 / 0.11, rel=0.03)
@@ -59,20 +59,20 @@ def test_more_than_leaves_is_said():
 def test_a_run_too_short_to_fill_the_system_is_not_settled():
     """Nothing waits, but the first of the long answers is not yet out when the last request comes."""
     requests = given(np.arange(300.0) / 100, np.full(300, 10), np.full(300, 1000))
-    found = measure(simulate(requests, Fleet(PACE, 100_000, EngineConfig(most_sequences=1000))))
+    found = measure(simulate(requests, Fleet(STEP_TIMES, 100_000, EngineConfig(most_sequences=1000))))
     assert found.saturated == "" and not found.settled
 
 
 def test_one_token_has_no_gaps():
     requests = given(np.arange(50.0), np.full(50, 10), np.zeros(50))
-    found = measure(simulate(requests, Fleet(PACE, 1000)), (Bound("tpot", 99, 1e-9), Bound("itl", 99, 1e-9)))
+    found = measure(simulate(requests, Fleet(STEP_TIMES, 1000)), (Bound("tpot", 99, 1e-9), Bound("itl", 99, 1e-9)))
     assert found.tpot is None and found.itl is None
     assert found.holds and found.good == 1.0
 
 
 def test_an_offline_job_counts_whole():
     requests = given(None, np.full(40, 100), np.full(40, 11))
-    run = simulate(requests, Fleet(PACE, 1000, EngineConfig(most_sequences=10)))
+    run = simulate(requests, Fleet(STEP_TIMES, 1000, EngineConfig(most_sequences=10)))
     found = measure(run)
     assert found.requests == 40
     assert found.request_rate.value == pytest.approx(40 / run.end_s)
@@ -82,14 +82,14 @@ def test_an_offline_job_counts_whole():
 
 def test_a_closed_loop_keeps_its_users_busy():
     requests = given(None, np.full(400, 100), np.full(400, 11), users=8)
-    found = measure(simulate(requests, Fleet(PACE, 1000)))
+    found = measure(simulate(requests, Fleet(STEP_TIMES, 1000)))
     assert found.requests == 360
     assert found.request_rate.value == pytest.approx(8 / 0.11, rel=0.05)
     assert found.in_system == pytest.approx(8, rel=0.05)
 
 
 def test_a_single_request_can_be_measured():
-    found = measure(simulate(given(np.array([3.0]), np.array([10]), np.array([3])), Fleet(PACE, 10)))
+    found = measure(simulate(given(np.array([3.0]), np.array([10]), np.array([3])), Fleet(STEP_TIMES, 10)))
     assert found.requests == 1
     assert found.e2e.p99.value == pytest.approx(0.03)
     assert found.token_rate.value == pytest.approx(100.0)

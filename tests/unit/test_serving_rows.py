@@ -2,9 +2,9 @@
 
 import pytest
 
-from chipwise.catalog.calibration import shipped
-from chipwise.catalog.taught import Taught, taught
+from chipwise.catalog.calibration import ServingCalibration, load_calibration
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.serving.residuals import MODEL
 from chipwise.serving.split import Split
 from chipwise.validate import serving_rows
 from chipwise.validate.score import published, read_rows
@@ -103,20 +103,20 @@ def test_versions_have_dates():
     assert serving_rows.version_date("unheard of", "", "2025-07-01") == 2025.5
 
 
-def test_a_model_left_out_taught_nothing():
-    known = taught(refits=True)
+def test_a_model_left_out_has_no_weight():
+    known = load_calibration(bench=False, refits=True).serving
     row = serving_rows.read(first(SERVING, model="meta-llama/Llama-3.1-70B"))
     without = known.leaving_out(model_key(row.model))
     shape = model_key(row.model).removeprefix("model ")
-    for table in without.learnt.values():
-        assert not table["weights"][table["models"] == shape].any()
+    for table in without.residuals.values():
+        assert not table.weights[table.names[:, MODEL] == shape].any()
     assert without.effects != known.effects and known.leaving_out("never seen") is known
 
 
 def test_predictions_have_intervals_and_evidence():
     row = serving_rows.read(INFERENCE["I0051"])
-    found = predict_serving_row(row, shipped(), taught())["throughput"]
+    found = predict_serving_row(row, load_calibration(bench=False))["throughput"]
     assert found.low < found.value < found.high and found.evidence == "modelled"
-    bare = predict_serving_row(row, shipped(), Taught())["throughput"]
+    bare = predict_serving_row(row, load_calibration(bench=False).with_serving(ServingCalibration()))["throughput"]
     assert bare.evidence == "bounded"
-    assert replica_of(row, shipped(), taught()).config.most_sequences
+    assert replica_of(row, load_calibration(bench=False)).config.most_sequences

@@ -21,8 +21,8 @@ def run(at, inputs, outputs, fleet, **more):
 
 
 def test_an_iteration_takes_what_its_formula_says():
-    pace = StepTimeTable(np.arange(101) * 1.0, context_s=0.5, pair_s=0.25, sequence_s=10.0)
-    one = run([0], [4], [3], Fleet(pace, 10))
+    step_times = StepTimeTable(np.arange(101) * 1.0, context_s=0.5, pair_s=0.25, sequence_s=10.0)
+    one = run([0], [4], [3], Fleet(step_times, 10))
     prompt = 4 + 0.25 * 4 * 2 + 10
     assert one.first_s[0] == prompt
     assert one.finish_s[0] == prompt + (1 + 0.5 * 4 + 10) + (1 + 0.5 * 5 + 10)
@@ -49,8 +49,8 @@ def test_a_long_prompt_is_cut_or_waits():
 
 
 def test_a_prompt_beyond_the_table_takes_longer():
-    pace = StepTimeTable(np.arange(11) * 1.0)
-    assert run([0], [30], [1], Fleet(pace, 100, EngineConfig(chunked=False))).first_s[0] == pytest.approx(30)
+    step_times = StepTimeTable(np.arange(11) * 1.0)
+    assert run([0], [30], [1], Fleet(step_times, 100, EngineConfig(chunked=False))).first_s[0] == pytest.approx(30)
 
 
 def test_the_newest_is_thrown_out_and_done_again():

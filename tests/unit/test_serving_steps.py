@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
-from chipwise.catalog.taught import Taught, taught
+from chipwise.catalog.calibration import ServingCalibration, load_calibration
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.formats import formats, in_words, only_experts
 from chipwise.serving.loads import Load, outcome
-from chipwise.serving.memory import cache_bytes, room, weight_bytes
+from chipwise.serving.memory import cache_bytes, kv_cache_budget, weight_bytes
 from chipwise.serving.setup import GRID, check_split, engine_config, old_kernels, set_up, terms
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.steps import experts_hit, most_loaded, parts
 from chipwise.workload import preset
@@ -27,7 +27,8 @@ LLAMA, MIXTRAL, DEEPSEEK = (preset(name) for name in ("llama-3.1-70b", "mixtral-
 
 
 def replica(model=LLAMA, chip="h200", split=FOUR, precision="fp8", kv="fp8", stack="vllm", known=None):
-    return set_up(model, CHIPS[chip], split, precision, kv, STACKS[stack], shipped(), known or taught())
+    spec = ReplicaSpec(model, CHIPS[chip], split, precision, kv, STACKS[stack])
+    return set_up(spec, known or load_calibration(bench=False))
 
 
 def test_the_cache_of_a_token_is_counted_exactly():
@@ -49,20 +50,22 @@ def test_windows_are_held_once_for_each_sequence():
     fmt = formats(CHIPS["h200"], model, "bf16", "bf16")
     per_token, per_window = cache_bytes(model, fmt, Split())
     assert per_window == per_token and model.windowed_layers == model.layers / 2
-    held = room(model, CHIPS["h200"], Split(), "fp4", "bf16")
+    held = kv_cache_budget(model, CHIPS["h200"], Split(), "fp4", "bf16")
     assert held.sequence(100) == 200 * per_token and held.sequence(1000) == (1000 + 128) * per_token
 
 
 def test_a_model_whose_layers_all_have_a_window_still_fills_its_cache():
-    held = room(preset("mistral-7b"), CHIPS["l4"], Split(), "fp8", "bf16")
+    held = kv_cache_budget(preset("mistral-7b"), CHIPS["l4"], Split(), "fp8", "bf16")
     assert held.per_token == 0 and held.caches
     assert held.sequences(8192) == held.sequences(4096) < 100
 
 
 def test_short_contexts_do_not_fill_a_window():
     mistral = preset("mistral-7b")
-    args = (mistral, CHIPS["h100"], Split(), "bf16", "bf16", shipped(), np.array([8.0]))
-    short, long = (parts(*args, typical=t) for t in (256.0, 1e5))
+    spec = ReplicaSpec(mistral, CHIPS["h100"], Split(), "bf16", "bf16", STACKS["vllm"])
+    short, long = (
+        parts(replace(spec, typical=t), load_calibration(bench=False), np.array([8.0])) for t in (256.0, 1e5)
+    )
     assert short.window_s == pytest.approx(long.window_s * 256 / 4096)
 
 
@@ -85,7 +88,7 @@ def test_all_weights_are_on_the_chips_together():
 
 def test_sequences_that_fit_fill_what_the_weights_leave():
     chip = CHIPS["h200"]
-    held = room(LLAMA, chip, Split(tp=4), "fp8", "fp8")
+    held = kv_cache_budget(LLAMA, chip, Split(tp=4), "fp8", "fp8")
     used = held.weights + held.activations + held.tokens(1000) * held.per_token
     assert used == pytest.approx(0.9 * chip.usable_bytes)
     assert held.sequences(1000) == pytest.approx(held.tokens(1000) / 1000)
@@ -145,30 +148,34 @@ def test_the_busiest_rank_has_at_least_the_mean(picks, ranks):
 @pytest.mark.parametrize("model", [LLAMA, MIXTRAL, DEEPSEEK], ids=lambda m: m.name)
 def test_larger_batches_take_longer_and_cost_less_a_token(model):
     r = replica(model, split=Split(tp=8))
-    times = r.pace().tokens_s
+    times = r.step_times().tokens_s
     at = np.unique(np.rint(2.0 ** np.arange(0, 14)).astype(int))
     assert np.all(np.diff(times[at]) > -1e-6)
     assert times[4096] / 4096 < times[1]
 
 
 def test_smaller_precisions_decode_faster_and_more_chips_too():
+    bare = load_calibration(bench=False).with_serving(ServingCalibration())
+
     def step(precision, split):
-        return float(replica(precision=precision, kv="bf16", split=split, known=Taught()).pace().tokens_s[8])
+        return float(replica(precision=precision, kv="bf16", split=split, known=bare).step_times().tokens_s[8])
 
     assert step("fp8", Split(tp=8)) < step("bf16", Split(tp=8)) < step("bf16", Split(tp=4))
 
 
 def test_a_pipeline_holds_several_batches():
     wide, deep = (replica(split=s) for s in (Split(tp=4), Split(tp=2, pp=2)))
-    assert deep.pace().tokens_s[4] > wide.pace().tokens_s[4]  # a lone batch passes one stage after the other
-    assert deep.room.tokens(1000) == pytest.approx(wide.room.tokens(1000), rel=0.2)
+    assert (
+        deep.step_times().tokens_s[4] > wide.step_times().tokens_s[4]
+    )  # a single batch passes one stage after the other
+    assert deep.kv_cache.tokens(1000) == pytest.approx(wide.kv_cache.tokens(1000), rel=0.2)
 
 
 def test_terms_add_up_to_the_pace():
     r = replica()
     c = r.coefficients
-    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.stack).items()) * r.factor
-    assert r.pace().tokens_s[GRID.astype(int)] == pytest.approx(total)
+    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.spec.stack).items()) * r.factor
+    assert r.step_times().tokens_s[GRID.astype(int)] == pytest.approx(total)
 
 
 def test_effects_of_labels_multiply():
@@ -185,34 +192,30 @@ def test_old_kernels_read_the_cache_for_every_query_head():
     mistral = preset("mistral-7b")
     assert old_kernels(mistral, trt, 2024.2) and not old_kernels(LLAMA, trt, 2024.2) and old_kernels(LLAMA, trt, 2023.8)
     assert not old_kernels(mistral, trt, 2025.0) and not old_kernels(mistral, STACKS["vllm"], 2024.2)
-    args = (mistral, CHIPS["h100"], Split(), "fp8", "fp8", shipped(), np.array([8.0]))
+    args = (
+        ReplicaSpec(mistral, CHIPS["h100"], Split(), "fp8", "fp8", trt),
+        load_calibration(bench=False),
+        np.array([8.0]),
+    )
     assert parts(*args, True).context_s == pytest.approx(4 * parts(*args).context_s)
 
 
 def test_replicas_of_one_shape_read_a_whole_slot():
-    one = set_up(
-        preset("llama-3.1-8b"),
-        CHIPS["v5e"],
-        Split(tp=8),
-        "bf16",
-        "bf16",
-        STACKS["jetstream"],
-        shipped(),
-        taught(),
-        longest=2048.0,
-    )
-    assert one.slot == 2048 and one.pace().context_s == 0
-    assert one.pace().sequence_s > 2000 * one.coefficients.context * one.parts.context_s
+    stack = STACKS["jetstream"]
+    spec = ReplicaSpec(preset("llama-3.1-8b"), CHIPS["v5e"], Split(tp=8), "bf16", "bf16", stack, longest=2048.0)
+    one = set_up(spec, load_calibration(bench=False))
+    assert one.slot == 2048 and one.step_times().context_s == 0
+    assert one.step_times().sequence_s > 2000 * one.coefficients.context * one.parts.context_s
     assert not engine_config(STACKS["jetstream"]).mixed
 
 
 @pytest.mark.parametrize("kind", ["batch", "closed", "offline"])
 def test_every_kind_of_load_has_an_outcome(kind):
-    found = outcome(replica(), Load(kind, 16, 512, 64), shipped())
+    found = outcome(replica(), Load(kind, 16, 512, 64), load_calibration(bench=False))
     assert 0 < found.ttft < 60 and 0 < found.tpot < 1 and found.throughput > 1
 
 
 def test_a_batch_twice_as_large_takes_less_than_twice_as_long():
     r = replica()
-    one, two = (outcome(r, Load("batch", n, 512, 64), shipped()) for n in (8, 16))
+    one, two = (outcome(r, Load("batch", n, 512, 64), load_calibration(bench=False)) for n in (8, 16))
     assert one.throughput < two.throughput < 2 * one.throughput

@@ -22,7 +22,7 @@ from chipwise.route.simulate.random_events import RandomEvents
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "property"))
 from simulate_desks import Fifo
 
-POOL = Pool("h100", "local", "h100", "gpu", 8, usd_chip_hour=3.0, watts_chip=1000.0)
+POOL = Pool("h100", "local", "h100", "gpu", 8, usd_per_chip_hour=3.0, watts_chip=1000.0)
 
 
 def arrival(name, at, seconds, chips=8, pool=POOL, checkpoint=None, deadline=inf, budget=inf, spread=0.0):
@@ -30,7 +30,7 @@ def arrival(name, at, seconds, chips=8, pool=POOL, checkpoint=None, deadline=inf
         name, (Variant("gpu", "gpu", chips),), checkpoint=checkpoint or Checkpoint(), deadline=deadline, budget=budget
     )
     time = Estimate(seconds, seconds * (1 - spread), seconds * (1 + spread), "given")
-    option = Option(pool.name, "gpu", chips, "", time, chips * pool.usd_chip_hour, chips * pool.watts_chip)
+    option = Option(pool.name, "gpu", chips, "", time, chips * pool.usd_per_chip_hour, chips * pool.watts_chip)
     return Arrival(name, at, job, (option,))
 
 
@@ -170,7 +170,7 @@ def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_th
         chance=RandomEvents(1),
     )
     assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
-    assert outcome.fates[0].refused == "parked: 21 runs in a row lost their chips before a checkpoint, the last in h100"
+    assert outcome.fates[0].refused == "failed: 21 runs in a row lost their chips before a checkpoint, the last in h100"
     alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=RandomEvents(1)))
     assert alone.makespan_s is None and 0.99 < alone.utilisation <= 1.0 and alone.cost_usd > 0
     assert outcome.fates[1].end == 9e5 + 1.0 and (measure(outcome).completed, measure(outcome).refused) == (1, 1)

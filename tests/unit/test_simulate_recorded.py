@@ -11,9 +11,9 @@ from chipwise.route.simulate.recorded import read_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 EXCERPT = ROOT / "examples" / "traces" / "philly-days-20-21.csv"
-V100 = Pool("v100", "slurm", "v100", "gpu", 16, usd_chip_hour=2.0, watts_chip=300.0)
-HOSTS = Pool("a100", "slurm", "a100-80gb", "gpu", 16, unit=8, usd_chip_hour=5.0, watts_chip=500.0)
-TPU = Pool("v5e", "kubernetes", "v5e", "tpu", 8, shapes=((1, "1x1"), (4, "2x2"), (8, "2x4")), usd_chip_hour=1.2)
+V100 = Pool("v100", "slurm", "v100", "gpu", 16, usd_per_chip_hour=2.0, watts_chip=300.0)
+HOSTS = Pool("a100", "slurm", "a100-80gb", "gpu", 16, unit=8, usd_per_chip_hour=5.0, watts_chip=500.0)
+TPU = Pool("v5e", "kubernetes", "v5e", "tpu", 8, shapes=((1, "1x1"), (4, "2x2"), (8, "2x4")), usd_per_chip_hour=1.2)
 HEADER = "job_id,arrival_s,gpus,duration_s,virtual_cluster\n"
 
 

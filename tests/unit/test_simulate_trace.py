@@ -6,8 +6,8 @@ from chipwise.errors import ChipwiseError
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.trace import read_trace
 
-H100 = Pool("h100", "local", "h100", "gpu", 16, unit=8, usd_chip_hour=3.0, watts_chip=1000.0)
-SPOT = Pool("spot", "local", "h100", "gpu", 16, unit=8, usd_chip_hour=1.0, terms="spot", interruptions=0.5)
+H100 = Pool("h100", "local", "h100", "gpu", 16, unit=8, usd_per_chip_hour=3.0, watts_chip=1000.0)
+SPOT = Pool("spot", "local", "h100", "gpu", 16, unit=8, usd_per_chip_hour=1.0, terms="spot", interruptions=0.5)
 JOB = "name: one\nestimates: {h100: 2h}\nchips: 8\n"
 
 

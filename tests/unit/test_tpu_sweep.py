@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.calibrate.compiled_file import compiled_path, merge
+from chipwise.calibrate.dated_files import compiled_path, merge
 from chipwise.calibrate.tpu_rows import FILE, Row, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import LARGEST_BYTES, design, swept
 from chipwise.calibrate.tpu_sweep import complete, missing
 from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, told, usable
 from chipwise.catalog import load
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.systolic import POINTS, Products, Table, factor_at, systolic_seconds
 
@@ -107,13 +107,13 @@ def test_held_out_shapes_are_met_and_said() -> None:
     assert found["median"] <= 0.05
     assert set(found["chips"]) == set(swept())
     assert found["shapes"] >= 80 and found["rows"] >= 450
-    stored = shipped().compiled["tables"]
+    stored = load_calibration(bench=False).training.compiled["tables"]
     assert stored["held_out"] == found
     assert f"median error {found['median']:.1%}" in told(stored)[0]
 
 
 def test_the_stored_tables_are_those_of_the_rows() -> None:
-    stored = shipped().compiled["tables"]["chips"]
+    stored = load_calibration(bench=False).training.compiled["tables"]["chips"]
     made = tables(ROWS)["chips"]
     assert set(stored) == set(made) == set(swept())
     for chip, entry in made.items():
@@ -154,6 +154,6 @@ def test_two_devices_share_the_rows_of_a_product() -> None:
     from chipwise.predict.microbenchmark import Kernel, predict_kernel
 
     chip = load().chips["v7x"]
-    both = predict_kernel(Kernel("gemm", m=8192, n=8192, k=8192, devices=2), chip, shipped())
-    one = predict_kernel(Kernel("gemm", m=4096, n=8192, k=8192, devices=1), chip, shipped())
+    both = predict_kernel(Kernel("gemm", m=8192, n=8192, k=8192, devices=2), chip, load_calibration(bench=False))
+    one = predict_kernel(Kernel("gemm", m=4096, n=8192, k=8192, devices=1), chip, load_calibration(bench=False))
     assert both == pytest.approx(one, rel=0.02)

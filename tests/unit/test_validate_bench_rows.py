@@ -9,10 +9,10 @@ from chipwise.bench.measurement import COLUMNS
 from chipwise.catalog import load
 from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import KINDS
-from chipwise.predict.points import point_id, predict_point
+from chipwise.predict.learn.points import point_id, predict_point
 from chipwise.units import GiB
 from chipwise.validate.bench_rows import flag, framework_of, number, point_of
-from chipwise.validate.bench_score import PEAK, learnt_of, score_rows
+from chipwise.validate.bench_score import PEAK, measured_of, score_rows
 from chipwise.validate.score import FLAT, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,7 +142,7 @@ def test_rows_are_scored_by_kind_and_peaks_beside_them():
     assert list(found["by_kind"]) == ["gemm", "train", PEAK] and PEAK == "peak_memory"
     assert [found["by_kind"][kind]["eligible"] for kind in found["by_kind"]] == [2, 1, 1]
     assert (found["chip"], found["framework"], found["rows_read"], found["refusals"]) == ("h200", "torch", 3, {})
-    assert found["summary"]["predicted"] == 3 and found["calibration"] == learnt_of(H200, "torch").date
+    assert found["summary"]["predicted"] == 3 and found["calibration"] == measured_of(H200, "torch").date
     train = found["rows"][2]
     assert train["peak_observed"] == 9.5 * GiB and train["peak_low"] < train["peak_predicted"] < train["peak_high"]
     for row in found["rows"]:
@@ -163,9 +163,9 @@ def test_only_training_rows_have_a_peak():
 
 
 def test_a_point_that_was_measured_says_so():
-    learnt = learnt_of(H200, "torch")
+    bench = measured_of(H200, "torch")
     row = {**GEMM, "m": "4096", "n": "4096", "k": "4096"}
-    assert point_id(point_of(row)) in learnt.measured
+    assert point_id(point_of(row)) in bench.measured
     assert score_rows([row], H200)["rows"][0]["evidence"] == "measured"
 
 
@@ -233,15 +233,15 @@ def test_another_precision_that_stands_in_is_named_with_a_wider_interval():
     prefill = {**TRAIN, "kind": "prefill"}
     found = score_rows([{**prefill, "dtype": "tf32"}, prefill], H200)["rows"]
     assert found[0]["high"] / found[0]["predicted"] > found[1]["high"] / found[1]["predicted"]
-    said = predict_point(point_of({**prefill, "dtype": "tf32"}), H200, learnt_of(H200, "torch")).because
+    said = predict_point(point_of({**prefill, "dtype": "tf32"}), H200, measured_of(H200, "torch")).because
     assert "of bf16, since none of tf32" in said
     assert "was not measured" in score_rows([{**TRAIN, "dtype": "fp8"}], H200)["rows"][0]["refusal"]
 
 
-def test_an_eager_step_stands_in_for_a_compiled_one_that_was_not_learnt_and_says_so():
+def test_an_eager_step_stands_in_for_a_compiled_one_that_was_not_calibrated_and_says_so():
     prefill = {**TRAIN, "kind": "prefill"}
     eager, compiled = score_rows([prefill, {**prefill, "compile": "true"}], H200)["rows"]
     assert compiled["predicted"] == eager["predicted"]
     assert compiled["high"] / compiled["predicted"] > eager["high"] / eager["predicted"]
-    said = predict_point(point_of({**prefill, "compile": "true"}), H200, learnt_of(H200, "torch")).because
-    assert "of eager steps, since no compiled one was learnt" in said
+    said = predict_point(point_of({**prefill, "compile": "true"}), H200, measured_of(H200, "torch")).because
+    assert "of eager steps, since no compiled one was calibrated" in said

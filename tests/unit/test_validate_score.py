@@ -6,7 +6,7 @@ from math import exp, isclose, log
 
 import pytest
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.estimate import Estimate, quantile_pair
 from chipwise.validate import Validation, score, scoreboard
@@ -61,17 +61,17 @@ def test_a_row_in_json_has_what_is_promised(result):
 
 
 def test_a_source_left_out_is_really_left_out():
-    c = shipped(refits=True)
+    c = load_calibration(bench=False, refits=True).training
     without = c.leaving_out("VIA-Research/vTrain")
     assert without.step != c.step
-    alpha = without.correction["steps"]["alpha"]
-    stack = [names[0] for names in without.correction["steps"]["names"]]
+    alpha = without.step_residuals.weights
+    stack = without.step_residuals.names[:, 0]
     assert all(a == 0 for a, s in zip(alpha, stack, strict=True) if s == "megatron-deepspeed")
     assert any(a != 0 for a in alpha)
 
 
 def test_a_group_left_out_is_really_left_out():
-    c = shipped(refits=True)
+    c = load_calibration(bench=False, refits=True).training
     group = next(g for g in c.folds if g.startswith("VIA-Research/vTrain"))
     assert c.leaving_out_group(group).step != c.step
     assert c.leaving_out_group("never seen") is c

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS, Measurement, Summary, Watched
-from chipwise.errors import BrokenFile, InputError
+from chipwise.errors import NOTHING, BrokenFile, InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.io.schema_errors import translate
 from chipwise.ops.point import KINDS, Point
 from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.units import GiB
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
     from chipwise.bench.spec import PointSpec
 
 SCHEMA = "chipwise.bench/1"
@@ -177,7 +176,11 @@ def read(path: Path) -> BenchFile:
     try:
         spec = FileSpec.model_validate(raw)
     except ValidationError as error:
-        raise BrokenFile(FIELD, str(path), _explain(error.errors(include_url=False)[0])) from None
+        wrong = translate(error, FileSpec)
+        accepted = (
+            f"{wrong.field}: {wrong.accepted}" if wrong.value is not NOTHING else f"{wrong.field}, which is missing"
+        )
+        raise BrokenFile(FIELD, str(path), accepted) from None
     device = spec.device.model_dump()
     chip = device.pop("chip")
     return BenchFile(
@@ -218,14 +221,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     with gzip.open(path) as packed:
         return packed.read(MOST_BYTES).decode("utf-8")
-
-
-def _explain(error: ErrorDetails) -> str:
-    """What was expected, and where."""
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
-    message = error["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:] if message else "something else"
-    return f"{where}: {message}" if error["type"] != "missing" else f"{where}, which is missing"
 
 
 def write(file: BenchFile, path: Path) -> None:

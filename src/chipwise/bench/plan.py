@@ -23,7 +23,7 @@ CPU_SHARE = 8  # one in so many products is measured on a CPU
 _PRIMES = (2, 3, 5, 7)  # bases of the Halton sequence, one an axis
 
 # name: layers, d, h, hk, f, vocab. Small to large, with few layers where the layers are wide: a step's time per layer
-# is what is learnt. Widths of published models (GPT-2 small to Llama 3 70B); other depths.
+# is what is fitted. Widths of published models (GPT-2 small to Llama 3 70B); other depths.
 DECODERS: Mapping[str, tuple[int, int, int, int, int, int]] = {
     "tiny": (2, 64, 4, 2, 128, 256),
     "mini": (4, 256, 4, 4, 1024, 8192),  # for CPUs

@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-from chipwise import __version__
 from chipwise.bench import environment, process
 from chipwise.bench.file import (
     BenchFile,
@@ -33,6 +32,7 @@ from chipwise.ops.point import Point
 from chipwise.present.blocks import Block
 from chipwise.present.columns import padded
 from chipwise.present.result import Result
+from chipwise.version import __version__
 
 PLATFORMS = ("cuda", "rocm", "tpu", "cpu")
 OPENERS = {

@@ -6,11 +6,10 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from chipwise.calibrate import serving_run
-from chipwise.calibrate.run import calibrate, write
+from chipwise.calibrate import serving_run, training_run
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import read_calibration
 from chipwise.errors import ChipwiseError
 
 SOURCE = Path(__file__).resolve().parents[1]
@@ -23,9 +22,9 @@ def main(arguments: list[str]) -> int:
     try:
         complete(folder / FILE)
         root = SOURCE.parents[1] / "validation"
-        paths = write(calibrate(root, day, sweep=folder / FILE), folder)
-        shipped.cache_clear()
-        paths += serving_run.write(serving_run.calibrate_serving(serving_run.read(root), shipped(), day), folder)
+        paths = training_run.write(training_run.calibrate_training(root, day, sweep=folder / FILE), folder)
+        calibration = read_calibration(folder, bench=False)
+        paths += serving_run.write(serving_run.calibrate_serving(serving_run.read(root), calibration, day), folder)
     except ChipwiseError as error:
         print(f"chipwise: {error}", file=sys.stderr)
         return 2

@@ -21,20 +21,20 @@ from chipwise.calibrate.bench_steps import step_fit
 from chipwise.catalog import Chip, load
 from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import Point
-from chipwise.predict.learnt import Learnt, Step, Table
-from chipwise.predict.point_memory import training_peak, way
-from chipwise.predict.points import KERNELS, point_id, step_name, terms
+from chipwise.predict.learn.bench_calibration import BenchCalibration, Step, Table
+from chipwise.predict.learn.point_memory import training_peak, way
+from chipwise.predict.learn.points import KERNELS, point_id, step_name, terms
 
-FEWEST = 3  # points from which a table or a step is learnt
-ENOUGH = 4  # from which the host's own time is learnt too
+FEWEST = 3  # points from which a table or a step is fitted
+ENOUGH = 4  # from which the host's own time is fitted too
 FEWEST_IMAGES = 1  # a vision model's time has one shape: what is expected of it is scaled to fit
 MARGIN = 0.05  # by which the interval of memory is wider than what was measured
 MODELS = ("train", "prefill", "decode")
 HALF = ("bf16", "fp16")  # the same kernels at the same rates
 
 
-def learn(files: Mapping[str, BenchFile], framework: str, chip_id: str = "") -> Learnt:
-    """What the usable points of one framework teach, in files given by their names."""
+def fit_bench(files: Mapping[str, BenchFile], framework: str, chip_id: str = "") -> BenchCalibration:
+    """The calibration by the usable points of one framework, in files given by their names."""
     chip = chip_of(files, chip_id)
     runs = [m for file in files.values() for m in file.points if m.framework == framework and m.usable]
     if not runs:
@@ -42,7 +42,7 @@ def learn(files: Mapping[str, BenchFile], framework: str, chip_id: str = "") -> 
     newest = max(files.values(), key=lambda file: file.created)
     found = pooled(runs)
     tables = _tables(found, chip)
-    bare = Learnt(
+    bare = BenchCalibration(
         chip.id, framework, newest.created[:10], ", ".join(files), newest.frameworks.get(framework, {}), tables, {}
     )
     steps, left_out = _steps(found, chip, bare)
@@ -128,8 +128,8 @@ def _tables(found: Sequence[Measurement], chip: Chip) -> dict[str, Table]:
     return out
 
 
-def _steps(found: Sequence[Measurement], chip: Chip, learnt: Learnt) -> tuple[dict[str, Step], dict[str, str]]:
-    """What steps taught, and what they could not, with the reason; their points are kept all the same."""
+def _steps(found: Sequence[Measurement], chip: Chip, bench: BenchCalibration) -> tuple[dict[str, Step], dict[str, str]]:
+    """Coefficients of steps, and those that could not be fitted with the reason; their points are kept all the same."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for m in found:
         if m.point.kind not in KERNELS and m.point.suite != "collectives":
@@ -144,7 +144,7 @@ def _steps(found: Sequence[Measurement], chip: Chip, learnt: Learnt) -> tuple[di
             continue
         kind += "/compiled" if some[0].point.compile and kind in MODELS else ""
         try:
-            parts = [terms(m.point, chip, learnt) for m in some]
+            parts = [terms(m.point, chip, bench) for m in some]
         except Refusal as refusal:  # its kernels were not measured
             left_out[name] = refusal.reason
             continue

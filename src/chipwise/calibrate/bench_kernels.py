@@ -8,17 +8,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.cross_validation import k_folds
 from chipwise.catalog import Chip
 from chipwise.ops.point import Point
-from chipwise.predict.gaussian import Process, fit, folds
 from chipwise.predict.kernels import KernelCoefficients
-from chipwise.predict.learnt import Table
-from chipwise.predict.point_terms import base_seconds, features
+from chipwise.predict.learn.bench_calibration import Table
+from chipwise.predict.learn.gp import Process, fit
+from chipwise.predict.learn.point_terms import base_seconds, features
 
 Array = NDArray[np.float64]
 Measured = Sequence[tuple[Point, float]]  # with seconds
 
-FEW = 4  # points from which their neighbourhood is learnt, beside the formula
+FEW = 4  # points from which their neighborhood is fitted, beside the formula
 # Coefficients searched for each kind, with the ranges they may take
 _SEARCHED: dict[str, dict[str, tuple[float, float]]] = {
     "gemm": {
@@ -47,7 +48,7 @@ def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: f
     """
     table = _fitted(kind, dtype, [*measured, *twins], floor, chip)
     off: list[float] = []
-    for out in folds(len(measured)):
+    for out in k_folds(len(measured)):
         kept = [pair for pair, left in zip(measured, out, strict=True) if not left]
         shapes = {tuple(sorted(point.sizes.items())) for (point, _), left in zip(measured, out, strict=True) if left}
         others = [pair for pair in twins if tuple(sorted(pair[0].sizes.items())) not in shapes]
@@ -75,11 +76,7 @@ def _fitted(
     found = search(loss, start or KernelCoefficients(), searched)
     missed = np.log(seconds / base_seconds(chip, kind, dtype, found, points))
     where = features(kind, points, chip)
-    process = (
-        fit(where, missed)
-        if len(points) >= FEW
-        else Process(np.zeros((0, where.shape[1])), np.zeros(0), float(np.mean(missed)), 1.0, float(np.std(missed)))
-    )
+    process = fit(where, missed) if len(points) >= FEW else Process.constant(missed, where.shape[1])
     return Table(found, process, floor, len(points), 0.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.predict.estimate import quantile_pair
-from chipwise.predict.learnt import Step
+from chipwise.predict.learn.bench_calibration import Step
 from chipwise.predict.schedule import SHARP
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ def step_fit(kind: str, terms: Terms, seconds: Array, layers: Array, host_s: flo
 
 
 def _one(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> tuple[float, Array, float]:
-    """The error, the weights, the host: points the host bounds don't teach the weights."""
+    """The error, the weights, the host: points that the host bounds say nothing of the weights."""
     weights = _weights(x, y, layers, host, prior)
     said = _said(x, weights, layers, host)
     return float(np.mean(np.abs(np.log(said / y)))), weights, host

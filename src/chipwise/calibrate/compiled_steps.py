@@ -24,8 +24,8 @@ LEVEL = 0.90
 
 def compiled_errors(root: Path, calibration: Calibration) -> list[tuple[str, float]]:
     """(group, log observed / predicted) of every published row with a kept schedule."""
-    kept = {k: v for k, v in calibration.compiled.items() if k not in ("intervals", "without")}
-    bare = replace(calibration, compiled=kept)
+    kept = {k: v for k, v in calibration.training.compiled.items() if k not in ("intervals", "without")}
+    bare = replace(calibration, training=replace(calibration.training, compiled=kept))
     out = []
     for row in read_rows(root / "rows" / "training.csv")[1]:
         if "tpu" not in row.get("accelerator", "").lower() or not training_rows.eligible(row):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
-from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.calibration import Calibration, TrainingCalibration
 from chipwise.predict.kernels import KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.microbenchmark import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.systolic import Table
@@ -25,21 +25,12 @@ COUNTED_S = 20e-6  # shorter kernels are mostly launch: they count less
 def trial(
     kernels: Entries,
     links: Mapping[str, Mapping[str, float]],
-    learnt: Mapping[str, Any],
+    residuals: Mapping[str, Any],
     compiled: Mapping[str, Any] | None = None,
 ) -> Calibration:
     """A calibration for trying out coefficients."""
     return Calibration(
-        date="",
-        rows=0,
-        kernels=kernels,
-        links=links,
-        step={},
-        folds={},
-        correction={"kernels": learnt},
-        intervals={},
-        without={},
-        compiled=compiled or {},
+        TrainingCalibration(kernels=kernels, links=links, kernel_residuals=residuals, compiled=compiled or {})
     )
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_fits import COUNTED_S, Array, Entries, bounded, trial
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import load
+from chipwise.predict.learn import gp
+from chipwise.predict.learn.kernel_residuals import PRIOR
 from chipwise.predict.microbenchmark import pool_of, predict_kernel, shape_of
-from chipwise.predict.residuals import LIMIT, covariance
 from chipwise.predict.site import architecture
 
 # factor and added seconds where no chip was measured in two ways. "best" is a search for the fastest shape:
@@ -80,11 +81,11 @@ def fit_shapes(
     measured: Sequence[Point],
     kernels: Entries,
     links: Mapping[str, Mapping[str, float]],
-    learnt: Mapping[str, Any],
+    residuals: Mapping[str, Any],
     compiled: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Weights of the smooth residuals, by kind of kernel: a Gaussian process on a subset of the points."""
-    fitted = trial(kernels, links, learnt, compiled)
+    fitted = trial(kernels, links, residuals, compiled)
     pools: dict[str, list[tuple[Point, float]]] = defaultdict(list)
     for p in measured:
         if p.chip.family != "gpu" or p.kernel.bench == "best" or p.kernel.pairs:
@@ -102,14 +103,12 @@ def _process(rows: Sequence[tuple[Point, float]]) -> dict[str, Any]:
     x = np.log2(np.array([shape_of(p.kernel) for p, _ in rows]))
     chip = np.array([chips.index(p.chip.id) for p, _ in rows])
     design = np.array([designs.index(architecture(p.chip)) for p, _ in rows])
-    residual = np.clip([r for _, r in rows], -LIMIT, LIMIT)
+    residual = np.array([r for _, r in rows])
     seconds = np.array([p.row.observed_s for p, _ in rows])
     noise = NOISE * np.where(seconds > COUNTED_S, 1.0, 4.0)
     kept = _kept(x, chip)
-    near = covariance(x[kept], chip[kept], design[kept], x, chip, design)
-    among = covariance(x[kept], chip[kept], design[kept], x[kept], chip[kept], design[kept])
-    gram = (near / noise) @ near.T * SIGNAL + among
-    weights = SIGNAL * np.linalg.solve(gram + 1e-6 * np.eye(len(kept)), near @ (residual / noise))
+    every = gp.Points(x, np.column_stack((chip, design)))
+    weights = PRIOR.fit_sparse(every.take(kept), every, residual, noise, SIGNAL)
     points = [
         [*(round(float(v), 2) for v in x[i]), int(chip[i]), int(design[i]), float(f"{w:.3g}")]
         for i, w in zip(kept, weights, strict=True)

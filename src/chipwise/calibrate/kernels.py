@@ -46,10 +46,10 @@ VECTOR_LINE, VECTOR_LOW, VECTOR_TOP = (-0.5, 12.3), 0.45, 0.93
 def fit_kernels(
     root: Path, without: str | None = None, compiled: Mapping[str, Any] | None = None
 ) -> tuple[Table, dict[str, dict[str, float]], dict[str, Any]]:
-    """Coefficients of kernels and links and learnt residuals, from what was measured less one source.
+    """Coefficients of kernels and links, and residuals, from what was measured less one source.
 
-    `root` holds ``rows/kernels.csv`` and the tables in ``kernels``; the residuals belong into a calibration's
-    ``correction["kernels"]``. `compiled` holds the tables of products that TPU compilers gave.
+    `root` holds ``rows/kernels.csv`` and the tables in ``kernels``; the residuals are a calibration's
+    `kernel_residuals`. `compiled` holds the tables of products that TPU compilers gave.
     """
     measured = points(root, without)
     known = trial({}, {}, {}, compiled)
@@ -57,13 +57,13 @@ def fit_kernels(
     _fill(kernels)
     _add_attention(kernels, measured)
     links = fit_links(measured)
-    benches = fit_benches(measured, kernels, links, known.compiled)
+    benches = fit_benches(measured, kernels, links, known.training.compiled)
     _best_only(kernels, measured, benches)
     variants = fit_variants(kernels, measured)
     _prefer_published(kernels, variants)
-    learnt: dict[str, Any] = {"benches": benches, "attention": variants, "shapes": {}}
-    learnt["shapes"] = fit_shapes(measured, kernels, links, learnt, known.compiled)
-    return _rounded(kernels), links, learnt
+    residuals: dict[str, Any] = {"benches": benches, "attention": variants, "shapes": {}}
+    residuals["shapes"] = fit_shapes(measured, kernels, links, residuals, known.training.compiled)
+    return _rounded(kernels), links, residuals
 
 
 def _gemm_groups(measured: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:

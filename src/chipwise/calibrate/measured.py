@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.bench.file import BenchFile, read
-from chipwise.calibrate.bench import learn
-from chipwise.catalog.measured import user_folder, write
+from chipwise.calibrate.bench import fit_bench
+from chipwise.catalog.bench_files import user_folder, write
 from chipwise.errors import InputError
-from chipwise.predict.learnt import Learnt
+from chipwise.predict.learn.bench_calibration import BenchCalibration
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, record, table
 from chipwise.present.result import Result
@@ -36,32 +36,32 @@ PARTS: list[Column[Part]] = [
 class KeptCalibration:
     """A chip's calibration by one framework, and its file."""
 
-    learnt: Learnt
+    calibration: BenchCalibration
     path: Path
 
     @property
     def kernels(self) -> list[Part]:
         """Kernels, by kind and precision."""
-        return [(name, part.points, part.error) for name, part in self.learnt.tables.items()]
+        return [(name, part.points, part.error) for name, part in self.calibration.tables.items()]
 
     @property
     def steps(self) -> list[Part]:
         """Whole steps of models."""
-        return [(name, part.points, part.error) for name, part in self.learnt.steps.items()]
+        return [(name, part.points, part.error) for name, part in self.calibration.steps.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        learnt = self.learnt
+        c = self.calibration
         return {
-            "chip": learnt.chip,
-            "framework": learnt.framework,
-            "date": learnt.date,
-            "source": learnt.source,
+            "chip": c.chip,
+            "framework": c.framework,
+            "date": c.date,
+            "source": c.source,
             "file": str(self.path),
-            "points": len(learnt.measured),
+            "points": len(c.measured),
             "kernels": {part[0]: record(PARTS, part) for part in self.kernels},
             "steps": {part[0]: record(PARTS, part) for part in self.steps},
-            "left_out": dict(learnt.left_out),
+            "left_out": dict(c.left_out),
         }
 
 
@@ -79,7 +79,12 @@ class BenchCalibrations(Result):
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: one row a kernel or step."""
         return [
-            {"chip": kept.learnt.chip, "framework": kept.learnt.framework, "what": part[0], **record(PARTS, part)}
+            {
+                "chip": kept.calibration.chip,
+                "framework": kept.calibration.framework,
+                "what": part[0],
+                **record(PARTS, part),
+            }
             for kept in self.calibrations
             for part in (*kept.kernels, *kept.steps)
         ]
@@ -88,12 +93,12 @@ class BenchCalibrations(Result):
         """For people."""
         blocks: list[Block] = []
         for i, kept in enumerate(self.calibrations):
-            learnt = kept.learnt
+            c = kept.calibration
             blocks += [
-                Text(f"{learnt.chip} with {learnt.framework}, from {learnt.source} of {learnt.date}", i > 0),
+                Text(f"{c.chip} with {c.framework}, from {c.source} of {c.date}", i > 0),
                 table(PARTS, [*kept.kernels, *kept.steps]),
-                *(Text(f"{name} not learnt: {why}") for name, why in learnt.left_out.items()),
-                Text(f"{len(learnt.measured):,} measured points; kept in {kept.path}"),
+                *(Text(f"{name} not calibrated: {why}") for name, why in c.left_out.items()),
+                Text(f"{len(c.measured):,} measured points; kept in {kept.path}"),
             ]
         return blocks
 
@@ -115,10 +120,8 @@ def calibrate_bench(
     for i, name in enumerate(frameworks):
         if progress:
             progress(i, len(frameworks), name)
-        fitted.append(learn(bench, name, chip))
-    return BenchCalibrations(
-        tuple(KeptCalibration(learnt, write(folder or user_folder(), learnt.as_json())) for learnt in fitted)
-    )
+        fitted.append(fit_bench(bench, name, chip))
+    return BenchCalibrations(tuple(KeptCalibration(c, write(folder or user_folder(), c.as_json())) for c in fitted))
 
 
 def _frameworks(bench: Mapping[str, BenchFile], framework: str | None) -> list[str]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.taught import Taught
+from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.errors import ChipwiseError
 from chipwise.serving.coefficients import NAMES, Coefficients, labels
 from chipwise.serving.loads import Load, added, batch_terms, decode_terms, outcome, prompt_terms
@@ -83,9 +82,10 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
     entries: list[tuple[int, str, float, Mapping[str, float], Mapping[str, float], float]] = []
     kept: list[ServingRow] = []
     replicas: list[Replica] = []
+    uncalibrated = calibration.with_serving(ServingCalibration())
     for row in rows:
         try:
-            replica = replica_of(row, calibration, Taught())
+            replica = replica_of(row, uncalibrated)
         except ChipwiseError:
             continue
         i = len(kept)
@@ -155,7 +155,7 @@ def _joined(replica: Replica, batch: float, length: float, calibration: Calibrat
 
 def _at_once(replica: Replica, load: Load, tokens: float) -> float:
     most = float(load.slots or replica.config.most_sequences)
-    fit = replica.room.sequences(tokens if replica.config.reserve else tokens * 0.75)
+    fit = replica.kv_cache.sequences(tokens if replica.config.reserve else tokens * 0.75)
     return max(1.0, min(load.count, most, fit))
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.cross_validation import cross_validate
+from chipwise.calibrate.dated_files import write_dated
+from chipwise.calibrate.published import published_rows
 from chipwise.calibrate.serving import TURNS, Observations, Rows, as_effects, predicted, prepare, ratios, solve
-from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.taught import REFITS, SCHEMA, SUFFIX
-from chipwise.errors import BrokenFile
-from chipwise.io.atomic import atomic_write
+from chipwise.catalog.calibration import SCHEMA, SERVING, SERVING_REFITS, Calibration
 from chipwise.predict.estimate import FEWEST, quantile_pair
-from chipwise.serving import learnt
+from chipwise.predict.learn.gp import Points
+from chipwise.serving import residuals
 from chipwise.serving.coefficients import NAMES
 from chipwise.serving.estimates import METRICS, group_of
 from chipwise.validate import serving_rows
@@ -34,15 +32,8 @@ FILES = ("inference.csv", "serving.csv")
 
 def read(root: Path) -> list[ServingRow]:
     """The eligible rows under `root`."""
-    out: list[ServingRow] = []
-    for name in FILES:
-        path = root / "rows" / name
-        try:
-            with path.open(encoding="utf-8") as file:
-                out += [serving_rows.read(row) for row in csv.DictReader(file) if serving_rows.eligible(row)]
-        except OSError as error:
-            raise BrokenFile("validation", path.name, f"the published rows ({error.strerror})") from None
-    return out
+    rows = [row for name in FILES for row in published_rows(root, name)]
+    return [serving_rows.read(row) for row in rows if serving_rows.eligible(row)]
 
 
 def calibrate_serving(
@@ -59,19 +50,17 @@ def calibrate_serving(
         effects = solve(o, every, ratio, effects)
         ratio = ratios(o, kept, effects, calibration)
     say("  all rows: " + _told(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
-    at = learnt.points([point_of(kept[i]) for i in o.row])
+    at = residuals.points([point_of(kept[i]) for i in o.row])
     full, _ = _refit(o, at, every, every, ratio, effects)
     sources = np.array([kept[i].source for i in o.row])
     models = np.array([model_key(kept[i].model) for i in o.row])
     without: dict[str, dict[str, Any]] = {}
-    errors = {"source": np.zeros(len(o.row)), "model": np.zeros(len(o.row))}
+    errors: dict[str, Array] = {}
     for kind, names in (("source", sources), ("model", models)):
-        for name in sorted(set(names.tolist())):
-            out = _left_out(names, str(name))
-            entry, e = _refit(o, at, np.flatnonzero(~out), np.flatnonzero(out), ratio, effects)
-            mine = names == name
-            errors[kind][mine] = e[mine]
-            without[str(name)] = entry
+        refits, errors[kind] = cross_validate(
+            lambda _, seen, unseen: _refit(o, at, seen, unseen, ratio, effects), names, left_out=_left_out
+        )
+        without |= refits
         say(f"  by {kind} left out: " + _told(o, kept, errors[kind]))
     known = np.array([_seen_elsewhere(i, at, sources) for i in every.tolist()])
     for name, entry in without.items():
@@ -83,7 +72,7 @@ def calibrate_serving(
         "date": date,
         "rows": len(kept),
         "effects": as_effects(o.names, full["effects"]),
-        "learnt": {m: {**points[m], "weights": full["weights"][m]} for m in METRICS},
+        "residuals": {m: {**points[m], "weights": full["weights"][m]} for m in METRICS},
         "intervals": _intervals(o, kept, errors, known, every),
         "without": {
             name: {
@@ -110,7 +99,7 @@ def _left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
 
 
 def _refit(
-    o: Observations, at: learnt.Points, seen: Rows, unseen: Rows, ratio: Array, start: Array
+    o: Observations, at: Points, seen: Rows, unseen: Rows, ratio: Array, start: Array
 ) -> tuple[dict[str, Any], Array]:
     """Effects and weights from the entries seen; log(observed / predicted) of those unseen."""
     effects = solve(o, seen, ratio, start, REFIT)
@@ -122,22 +111,24 @@ def _refit(
         inside, outside = (np.intersect1d(mine, some) for some in (seen, unseen))
         alpha = np.zeros(len(mine))
         if len(inside):
-            found = learnt.learn(metric, at.take(inside), errors[inside], np.ones(len(inside)))
-            alpha[np.searchsorted(mine, inside)] = np.round(found, 4)
+            fitted = residuals.fit(metric, at.take(inside), errors[inside])
+            alpha[np.searchsorted(mine, inside)] = np.round(fitted, 4)
             if len(outside):
-                left[outside] = errors[outside] - learnt.apply(metric, at.take(outside), at.take(inside), found)
+                near = residuals.PRIORS[metric].mean_at(at.take(outside), at.take(inside), fitted)
+                left[outside] = errors[outside] - near
         weights[metric] = alpha.tolist()
-    return {"effects": effects, "weights": weights}, left
+    return {"effects": effects, "weights": weights}, left[unseen]
 
 
-def _points(at: learnt.Points, mine: Rows) -> dict[str, Any]:
+def _points(at: Points, mine: Rows) -> dict[str, Any]:
     some = at.take(mine)
-    return {"sizes": np.round(some.sizes, 3).tolist(), "models": some.models.tolist(), "places": some.places.tolist()}
+    names = {"models": some.names[:, residuals.MODEL].tolist(), "places": some.names[:, residuals.PLACE].tolist()}
+    return {"sizes": np.round(some.sizes, 3).tolist(), **names}
 
 
-def _seen_elsewhere(i: int, at: learnt.Points, sources: NDArray[np.str_]) -> bool:
+def _seen_elsewhere(i: int, at: Points, sources: NDArray[np.str_]) -> bool:
     """Whether another source has the same model on the same stack, design and precision."""
-    same = (at.models == at.models[i]) & (at.places == at.places[i]) & (sources != sources[i])
+    same = (at.names == at.names[i]).all(1) & (sources != sources[i])
     return bool(same.any())
 
 
@@ -179,10 +170,4 @@ def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write the file and its refits under their date."""
     apart = {"schema": SCHEMA, "without": content["without"]}
     main = {key: value for key, value in content.items() if key != "without"}
-    out = []
-    for suffix, part in ((SUFFIX, main), (REFITS, apart)):
-        path = folder / f"{content['date']}{suffix}"
-        data = (json.dumps(part, separators=(",", ":"), sort_keys=True) + "\n").encode()
-        atomic_write(gzip.compress(data, 9, mtime=0) if suffix == REFITS else data, path, "calibration")
-        out.append(path)
-    return out
+    return write_dated(folder, content["date"], {SERVING: main, SERVING_REFITS: apart})

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from chipwise.calibrate.priors import BASE, EFFECTS, MEANS, kind_of
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.components import Components
-from chipwise.predict.correction import AMPLITUDE, covariance, names, sizes
 from chipwise.predict.layouts import Layouts
+from chipwise.predict.learn.gp import Points
+from chipwise.predict.learn.step_residuals import PRIOR, step_names, step_sizes
 from chipwise.predict.schedule import StepCoefficients, schedule
 from chipwise.predict.site import OVERLAPS, labels, step_coefficients
 from chipwise.validate.training import bench_of, layout_of_row
@@ -41,21 +42,21 @@ class Steps:
     weight: Array
     source: NDArray[np.str_]
     group: NDArray[np.str_]
-    sizes: Array
-    names: NDArray[np.str_]
+    points: Points
 
 
 def prepare(rows: Sequence[TrainingRow], kernels: Calibration) -> Steps:
     """Raw times of every row under `kernels` (no step coefficient is used)."""
     parts, labelled, size, name, configuration = [], [], [], [], []
-    start = replace(kernels, step=_effects(_Design.empty(), np.zeros(0)))
+    training = replace(kernels.training, step=_effects(_Design.empty(), np.zeros(0)))
+    start = replace(kernels, training=training)
     for row in rows:
         work = bench_of(row, start)
         layout = layout_of_row(row, work)
         parts.append(work.components(Layouts.of([layout])))
         labelled.append(labels(row.chip, row.stack, row.workload.train.precision, row.release))
-        size.append(sizes(row.workload, row.chips, layout, row.release))
-        name.append(names(row.workload, row.chip, row.stack))
+        size.append(step_sizes(row.workload, row.chips, layout, row.release))
+        name.append(step_names(row.workload, row.chip, row.stack))
         configuration.append((row.group, str(layout), row.workload.train.precision))
     repeats = Counter(configuration)
     joined = Components(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Components)))
@@ -66,8 +67,7 @@ def prepare(rows: Sequence[TrainingRow], kernels: Calibration) -> Steps:
         np.array([repeats[c] ** -REPEAT for c in configuration]),
         np.array([r.source for r in rows]),
         np.array([r.group for r in rows]),
-        np.array(size),
-        np.array(name),
+        Points(np.array(size), np.array(name)),
     )
 
 
@@ -188,18 +188,16 @@ def residuals(steps: Steps, rows: Rows, effects: Effects) -> Array:
 
 
 def learn(steps: Steps, rows: Rows, effects: Effects) -> Array:
-    """Weights of the correction learnt from the chosen rows, zero for the others."""
-    e = np.clip(residuals(steps, rows, effects), -0.5, 0.5)
-    near = AMPLITUDE**2 * covariance(steps.sizes[rows], steps.names[rows], steps.sizes[rows], steps.names[rows])
+    """Weights of the correction fitted to the chosen rows, zero for the others."""
     alpha = np.zeros(len(steps.observed))
-    alpha[rows] = np.linalg.solve(near + np.diag(NOISE**2 / steps.weight[rows] ** 2), e)
+    errors, noise = residuals(steps, rows, effects), NOISE**2 / steps.weight[rows] ** 2
+    alpha[rows] = PRIOR.fit(steps.points.take(rows), errors, noise)
     return np.round(alpha, 4)
 
 
 def corrected(steps: Steps, rows: Rows, effects: Effects, alpha: Array) -> Array:
     """log(observed / predicted) of the chosen rows with the correction."""
-    near = covariance(steps.sizes[rows], steps.names[rows], steps.sizes, steps.names)
-    return residuals(steps, rows, effects) - np.clip(AMPLITUDE**2 * near @ alpha, -0.5, 0.5)
+    return residuals(steps, rows, effects) - PRIOR.mean_at(steps.points.take(rows), steps.points, alpha)
 
 
 def mean_error(e: Array) -> float:

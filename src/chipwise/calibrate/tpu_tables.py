@@ -1,6 +1,6 @@
 """From the compiler's cycles to tables: a formula for each chip, a smooth factor over shapes, and how well both do.
 
-A row's cycles are compared with the formula of `predict.systolic`. What remains is learnt by a Gaussian process over
+A row's cycles are compared with the formula of `predict.systolic`. What remains is fitted by a Gaussian process over
 log2 of the sizes, in part common to all chips, and kept as a grid.
 """
 
@@ -21,6 +21,7 @@ from chipwise.calibrate.tpu_shapes import swept
 from chipwise.catalog import Chip, load
 from chipwise.catalog.compilers import Sweep, tpu_compilers
 from chipwise.errors import Refusal
+from chipwise.predict.learn.gp import Points, Prior
 from chipwise.predict.systolic import (
     LANES,
     LOWEST,
@@ -120,38 +121,34 @@ def fit_formula(rows: Sequence[Row]) -> Table:
     return table(least(residual, START, LOW, HIGH))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where rows lie: log2 of m, n, k, chip and class."""
+CHIP, LABEL = 0, 1  # columns of names, which are codes
 
-    at: Array
-    chips: NDArray[np.int64]
-    labels: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> Places:
-        """The places of rows."""
-        return cls(_at(rows), np.array([swept().index(row.chip) for row in rows]),
-                   np.array([LABELS.index(label(row)) for row in rows]))  # fmt: skip
+def points_of(rows: Sequence[Row]) -> Points:
+    """Where rows lie: log2 of m, n and k, chip and class."""
+    return Points(_at(rows), np.array([(swept().index(row.chip), LABELS.index(label(row))) for row in rows]))
 
-    @classmethod
-    def all(cls, at: Array, chip: str, name: str) -> Places:
-        """Places of one chip and class."""
-        return cls(at, np.full(len(at), swept().index(chip)), np.full(len(at), LABELS.index(name)))
+
+def points_on(sizes: Array, chip: str, name: str) -> Points:
+    """Points of one chip and class."""
+    return Points(sizes, np.tile((swept().index(chip), LABELS.index(name)), (len(sizes), 1)))
 
 
 def _at(rows: Sequence[Row]) -> Array:
     return np.asarray(np.log2(np.array([row.sizes[1:] for row in rows])))
 
 
-def _covariance(x: Places, y: Places) -> Array:
-    square = ((x.at[:, None, :] - y.at[None, :, :]) ** 2).sum(-1) / LENGTH**2
-    kin = COMMON + (1 - COMMON) * (x.chips[:, None] == y.chips[None, :])
-    same = x.labels[:, None] == y.labels[None, :]
+def _covariance(a: Points, b: Points) -> Array:
+    square = ((a.sizes[:, None, :] - b.sizes[None, :, :]) ** 2).sum(-1) / LENGTH**2
+    kin = COMMON + (1 - COMMON) * (a.names[:, CHIP][:, None] == b.names[:, CHIP][None, :])
+    labels, others = a.names[:, LABEL][:, None], b.names[:, LABEL][None, :]
     conv = LABELS.index(CONV)  # windows make another shape of them: they tell nothing of plain products
-    alike = (x.labels[:, None] == conv) == (y.labels[None, :] == conv)
-    covariance: Array = (SIGNAL * np.exp(-0.5 * square) * alike + OFFSET * same) * kin
+    alike = (labels == conv) == (others == conv)
+    covariance: Array = (SIGNAL * np.exp(-0.5 * square) * alike + OFFSET * (labels == others)) * kin
     return covariance
+
+
+PROCESS = Prior(_covariance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +156,12 @@ class Fitted:
     """Formulas by chip and the process over what they leave."""
 
     formulas: dict[str, Table]
-    places: Places
+    points: Points
     alpha: Array
 
     def factors(self, at: Array, chip: str, name: str) -> Array:
         """Log of the factor on the formula."""
-        return np.asarray(_covariance(Places.all(at, chip, name), self.places) @ self.alpha)
+        return PROCESS.mean_at(points_on(at, chip, name), self.points, self.alpha)
 
 
 def fit(rows: Sequence[Row]) -> Fitted:
@@ -177,10 +174,9 @@ def fit(rows: Sequence[Row]) -> Fitted:
         formulas[chip] = fit_formula([row for row in mine if label(row) != CONV])
         left.append(observed(mine) - log_cycles(formulas[chip], mine))
         ordered += mine
-    places = Places.of(ordered)
-    gram = _covariance(places, places) + NOISE * np.eye(len(ordered))
-    alpha = np.linalg.solve(gram, np.clip(np.concatenate(left), -1.0, 1.0))
-    return Fitted(formulas, places, alpha.astype(np.float64))
+    points = points_of(ordered)
+    alpha = PROCESS.fit(points, np.clip(np.concatenate(left), -1.0, 1.0), np.full(len(ordered), NOISE))
+    return Fitted(formulas, points, alpha)
 
 
 def kept(rows: Sequence[Row]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ class Offer:
     region: str
     instance: str
     chips: float  # chips in one instance; below 1 for a shared chip
-    ondemand_usd_h: float | None  # per chip-hour; None where only a company's own spot price is known
-    spot_usd_h: float | None  # per chip-hour; None where no spot price is listed
+    ondemand_usd_per_chip_hour: float | None  # per chip-hour; None where only a company's own spot price is known
+    spot_usd_per_chip_hour: float | None  # per chip-hour; None where no spot price is listed
     date: str
     source: str
     note: str = ""
@@ -23,7 +23,7 @@ class Offer:
 
     def price(self, spot: bool = False) -> float | None:
         """US dollars per chip-hour."""
-        return self.spot_usd_h if spot else self.ondemand_usd_h
+        return self.spot_usd_per_chip_hour if spot else self.ondemand_usd_per_chip_hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Commitment:
     region: str  # "" where the source names none
     instance: str  # "" where the source names none
     years: int
-    usd_h: float
-    ondemand_usd_h: float | None  # of the same source and date; None where it gives none
+    usd_per_chip_hour: float
+    ondemand_usd_per_chip_hour: float | None  # of the same source and date; None where it gives none
     date: str
     source: str
     note: str = ""
@@ -51,8 +51,8 @@ def commitment_from_row(row: dict[str, str]) -> Commitment:
         region=row["region"],
         instance=row["instance"],
         years=int(row["years"]),
-        usd_h=float(row["usd_chip_h"]),
-        ondemand_usd_h=float(row["ondemand_usd_chip_h"]) if row["ondemand_usd_chip_h"] else None,
+        usd_per_chip_hour=float(row["usd_chip_h"]),
+        ondemand_usd_per_chip_hour=float(row["ondemand_usd_chip_h"]) if row["ondemand_usd_chip_h"] else None,
         date=row["date"],
         source=row["source"],
         note=row["note"],
@@ -68,8 +68,8 @@ def offer_from_row(row: dict[str, str]) -> Offer:
         region=row["region"],
         instance=row["instance"],
         chips=chips,
-        ondemand_usd_h=float(row["ondemand_usd_h"]) / chips if row["ondemand_usd_h"] else None,
-        spot_usd_h=float(row["spot_usd_h"]) / chips if row["spot_usd_h"] else None,
+        ondemand_usd_per_chip_hour=float(row["ondemand_usd_h"]) / chips if row["ondemand_usd_h"] else None,
+        spot_usd_per_chip_hour=float(row["spot_usd_h"]) / chips if row["spot_usd_h"] else None,
         date=row["date"],
         source=row["source"],
         note=row["note"],

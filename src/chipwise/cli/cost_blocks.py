@@ -95,7 +95,7 @@ def _cells(t: TermCost, units: list[str]) -> list[str]:
         _time(t.hours_range.p90),
         _digits(t.kwh),
         _digits(t.kg_co2),
-        f"{t.source.usd_chip_h:.2f}{'*' if t.source.stale else ''}",
+        f"{t.source.usd_per_chip_hour:.2f}{'*' if t.source.stale else ''}",
         t.source.date,
         str(t.source),
     ]
@@ -217,8 +217,8 @@ def _commitments(s: Statement, name: str) -> list[Block]:
         [
             f"{b.commitment.years} year{'s' * (b.commitment.years > 1)}",
             " ".join(x for x in (b.commitment.cloud, b.commitment.region, b.commitment.instance) if x),
-            f"{b.commitment.usd_h:.2f}{'*' if b.stale else ''}",
-            f"{b.ondemand_usd_h:.2f}",
+            f"{b.commitment.usd_per_chip_hour:.2f}{'*' if b.stale else ''}",
+            f"{b.ondemand_usd_per_chip_hour:.2f}",
             b.against,
             _share(b.utilisation),
         ]
@@ -256,8 +256,8 @@ def _purchase(p: Purchase, name: str) -> list[Block]:
         (
             "electricity of one",
             f"{o.server_w(p.chip_w) / 1e3:.1f} kW x PUE {o.site.pue.value:g} x "
-            f"{o.usd_kwh:g} USD/kWh = {format_money(o.energy_usd_h(p.chip_w))} an hour; idle "
-            f"{format_money(o.idle_usd_h)}",
+            f"{o.usd_kwh:g} USD/kWh = {format_money(o.energy_usd_per_hour(p.chip_w))} an hour; idle "
+            f"{format_money(o.idle_usd_per_hour)}",
         ),
     ]
     curve = Table(
@@ -268,7 +268,12 @@ def _purchase(p: Purchase, name: str) -> list[Block]:
     rivals = Table(
         ["terms", "from", "$/chip-h", "owning is cheaper from"],
         [
-            [r.kind, str(r.source), f"{r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}", _share(r.utilisation)]
+            [
+                r.kind,
+                str(r.source),
+                f"{r.source.usd_per_chip_hour:.2f}{'*' if r.source.stale else ''}",
+                _share(r.utilisation),
+            ]
             for r in p.rivals
         ],
         frozenset({"terms", "from"}),

@@ -117,7 +117,7 @@ def source(s: Source) -> dict[str, Any]:
         "cloud": s.cloud or None,
         "region": s.region,
         "instance": s.instance,
-        "usd_per_chip_hour": s.usd_chip_h,
+        "usd_per_chip_hour": s.usd_per_chip_hour,
         "date": s.date,
         "stale": s.stale,
         "own": s.own,
@@ -158,8 +158,8 @@ def commitment(b: BreakEven) -> dict[str, Any]:
         "region": c.region,
         "instance": c.instance,
         "years": c.years,
-        "usd_per_chip_hour": c.usd_h,
-        "ondemand_usd_per_chip_hour": b.ondemand_usd_h,
+        "usd_per_chip_hour": c.usd_per_chip_hour,
+        "ondemand_usd_per_chip_hour": b.ondemand_usd_per_chip_hour,
         "against": b.against,
         "break_even_utilisation": b.utilisation,
         "date": c.date,
@@ -183,8 +183,8 @@ def purchase(p: Purchase) -> dict[str, Any]:
         "maintenance_usd_per_month": o.maintenance_usd_month,
         "colocation_usd_per_month": o.colocation_usd_month,
         "staff_usd_per_month": o.staff_usd_month,
-        "energy_usd_per_hour": o.energy_usd_h(p.chip_w),
-        "idle_energy_usd_per_hour": o.idle_usd_h,
+        "energy_usd_per_hour": o.energy_usd_per_hour(p.chip_w),
+        "idle_energy_usd_per_hour": o.idle_usd_per_hour,
         "watts": o.server_w(p.chip_w),
         "rack_units": o.server.rack_units,
         "curve": [{"utilisation": share, "usd_per_chip_hour": usd} for share, usd in p.curve],
@@ -251,7 +251,7 @@ def rows(c: Costs) -> list[dict[str, Any]]:
                     "utilisation": t.utilisation,
                     "kwh": t.kwh,
                     "kg_co2": t.kg_co2,
-                    "usd_per_chip_hour": where.usd_chip_h,
+                    "usd_per_chip_hour": where.usd_per_chip_hour,
                     "cloud": where.cloud,
                     "region": where.region,
                     "instance": where.instance,
@@ -361,7 +361,7 @@ def _compute(t: TermCost, blank: Charge) -> list[Charge]:
     from chipwise.prices.focus import CHIP_HOURS
 
     usd, hours = t.split.compute, t.chip_hours
-    listed = t.source.list_usd_chip_h or usd / hours
+    listed = t.source.list_usd_per_chip_hour or usd / hours
     if blank.pricing_category != "Committed":
         return [replace(blank, quantity=hours, unit=CHIP_HOURS, list_unit_price=listed, effective_cost=usd)]
     used = replace(

@@ -104,7 +104,7 @@ def _supply(asked: DemandRequest, name: str) -> dict[str, Any]:
         "cloud": o.cloud or None,
         "region": o.region,
         "instance": o.instance,
-        "usd_per_unit_hour": s.usd_h,
+        "usd_per_unit_hour": s.usd_per_unit_hour,
         "capex_usd": s.capex,
         "usd_per_unit_period": s.usd_period,
         "lead_periods": s.lead,

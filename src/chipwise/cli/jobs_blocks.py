@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -14,24 +13,11 @@ from chipwise.present.numbers import plural, time_interval
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.route.estimates import Admitted
     from chipwise.route.ledger.records import AttemptRow, JobRow
     from chipwise.route.option import Infeasible, Option
+    from chipwise.route.submit import SubmitResult
 
 NAME, REASON = 40, 100  # characters of a name and of a reason in a table
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """What `jobs submit` has to tell."""
-
-    where: str
-    taken: Sequence[tuple[JobRow, Admitted]]
-    first: Sequence[str | None]
-    policy: str
-    why: str
-    assumed: Sequence[str]
-    now: float
 
 
 def safe(text: str, most: int = 0) -> str:
@@ -92,10 +78,11 @@ def counted(totals: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {state}" for state, n in totals.items())
 
 
-def submitted(told: Submitted) -> list[Block]:
+def submitted(submission: SubmitResult) -> list[Block]:
     """What was submitted, and where it would go."""
     rows = []
-    for (row, _), first in zip(told.taken, told.first, strict=True):
+    for job in submission.jobs:
+        row, first = job.row, job.first_pool
         option = next((o for o in row.options if o.pool == first), None)
         rows.append(
             [
@@ -109,15 +96,15 @@ def submitted(told: Submitted) -> list[Block]:
             ]
         )
     blocks: list[Block] = [
-        Text(f"ledger {safe(told.where)}"),
+        Text(f"ledger {safe(submission.ledger)}"),
         Table(
             ["id", "name", "state", "can run in", "first", "time", "cost"],
             rows,
             frozenset({"name", "state", "can run in", "first"}),
         ),
-        Text(f"first: by policy {safe(told.policy)} ({safe(told.why)}), if there is room everywhere"),
-        *(Text(f"warning: job {row.id}: {safe(line)}") for row, a in told.taken for line in a.warnings),
-        *(Text(f"assumed: {safe(line)}") for line in told.assumed),
+        Text(f"first: by policy {safe(submission.policy)} ({safe(submission.policy_source)}), if every pool were free"),
+        *(Text(f"warning: job {job.row.id}: {safe(line)}") for job in submission.jobs for line in job.warnings),
+        *(Text(f"assumed: {safe(line)}") for line in submission.assumptions),
     ]
     return blocks
 

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 from chipwise.cli.records import head
 
 if TYPE_CHECKING:
-    from chipwise.cli.jobs_blocks import Submitted
     from chipwise.cli.jobs_output import Output
     from chipwise.cli.jobs_story import Story
     from chipwise.predict.estimate import Estimate
     from chipwise.route.job import Variant
     from chipwise.route.ledger.records import AttemptRow, DecisionRow, JobRow
     from chipwise.route.option import Infeasible, Option
+    from chipwise.route.submit import SubmitResult
 
 
-def submitted(told: Submitted) -> dict[str, Any]:
+def submitted(submission: SubmitResult) -> dict[str, Any]:
     """What was submitted."""
     return {
         **head("jobs submit"),
-        "ledger": told.where,
-        "policy": told.policy,
-        "policy_is": told.why,
+        "ledger": submission.ledger,
+        "policy": submission.policy,
+        "policy_source": submission.policy_source,
         "jobs": [
-            {**job(row), **chances(row), "first": first, "warnings": list(taken.warnings)}
-            for (row, taken), first in zip(told.taken, told.first, strict=True)
+            {**job(one.row), **chances(one.row), "first": one.first_pool, "warnings": list(one.warnings)}
+            for one in submission.jobs
         ],
-        "assumptions": list(told.assumed),
+        "assumptions": list(submission.assumptions),
     }
 
 
@@ -163,7 +163,7 @@ def attempt(a: AttemptRow, output: Output | None) -> dict[str, Any]:
         "router": a.router,
         "backend_id": a.backend_id or None,
         "intended": a.intended,
-        "handed_over": a.submitted,
+        "submitted": a.submitted,
         "started": a.started,
         "ended": a.ended,
         "exit_code": a.exit_code,

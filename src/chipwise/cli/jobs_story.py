@@ -12,16 +12,16 @@ from chipwise.cli.jobs_output import Output, outputs
 from chipwise.cli.jobs_output import blocks as printed
 from chipwise.present.blocks import Block, Text
 from chipwise.present.numbers import plural
-from chipwise.route.ledger.records import ACTIVE, CANCELLED, DONE, PARKED, WAITING
+from chipwise.route.ledger.liveness import liveness
+from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
 from chipwise.units import format_money
 
 if TYPE_CHECKING:
     from chipwise.route.ledger import Ledger
     from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, RouterRow
 
-SILENT_S = 60.0  # without a word, after which a router counts as gone: twice the lease that routers take by default
 LATEST = 50  # decisions shown; a job that waits for weeks has more, and the latest matter
-PLAIN = frozenset({"submitted", "decided", "intended", "done", "waiting"})  # said by what stands beside them
+PLAIN = frozenset({"decided", "intended", "succeeded", "pending"})  # said by what stands beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def happened(told: Story) -> list[str]:
             last = attempt
         elif event.kind == "ended" and attempt is not None:
             lines.append(f"{at}: {_ended(attempt)}")
-        elif event.kind == "submitted":
+        elif event.kind == "submitted" and not event.attempt:
             lines.append(f"{at}: submitted")
         elif event.kind not in PLAIN:
             who = f"attempt {attempt.number}: " if attempt is not None else ""
@@ -125,7 +125,7 @@ def compared(scores: Mapping[str, Any]) -> list[str]:
             parts.append(f"costs {format_money(found['usd'])}")
         if found.get("start") is None:
             parts.append("start unknown")
-        if found.get("barred"):
+        if found.get("last_failed"):
             parts.append("failed there last")
         lines.append(f"{safe(pool)}: {', '.join(parts)}")
     return lines
@@ -156,20 +156,20 @@ def _ended(attempt: AttemptRow) -> str:
 def standing(told: Story) -> list[str]:
     """Why the job stands as it does."""
     row = told.row
-    if row.state == DONE:
+    if row.state == SUCCEEDED:
         tries = len(told.attempts)
-        where = next((a for a in told.attempts if a.state == "done"), None)
+        where = next((a for a in told.attempts if a.state == "succeeded"), None)
         return [
-            f"done, at attempt {tries}"
+            f"succeeded, at attempt {tries}"
             + (f" in {safe(where.pool)} as {safe(where.variant)}" if where else "")
             + f"; {format_money(row.spent)} in all"
         ]
-    if row.state == PARKED:
-        return [f"parked: {safe(row.reason)}", f"`chipwise jobs retry {row.id}` lets it wait again"]
+    if row.state == FAILED:
+        return [f"failed: {safe(row.reason)}", f"`chipwise jobs retry {row.id}` queues it again"]
     if row.state == CANCELLED:
-        return [safe(row.reason or "cancelled"), f"`chipwise jobs retry {row.id}` lets it wait again"]
+        return [safe(row.reason or "cancelled"), f"`chipwise jobs retry {row.id}` queues it again"]
     lines = []
-    if row.state == ACTIVE:
+    if row.state == RUNNING:
         lines += [
             f"attempt {a.number} is {a.state} in {safe(a.pool)}"
             + (f", on {safe(a.where)}" if a.where else "")
@@ -177,7 +177,7 @@ def standing(told: Story) -> list[str]:
             for a in told.attempts
             if a.ended is None
         ]
-    if row.state == WAITING:
+    if row.state == PENDING:
         lines.append(safe(row.reason) if ": waits" in row.reason else f"waits: {safe(row.reason)}")
         if row.not_before > told.now:
             lines.append(f"is not tried again for {lasted(row.not_before - told.now)}")
@@ -194,8 +194,7 @@ def standing(told: Story) -> list[str]:
 def _around(told: Story) -> list[str]:
     """What holds every job up: routers and backends that do not answer."""
     lines = [f"backend {safe(e.name)} does not answer: {safe(e.error)}" for e in told.backends if not e.ok]
-    alive = [r for r in told.routers if r.stopped is None and told.now - r.seen < SILENT_S]
-    if alive:
+    if any(liveness(router, told.now) == "alive" for router in told.routers):
         return lines
     if not told.routers:
         return [*lines, "no router has run on this ledger: `chipwise router run` starts one"]

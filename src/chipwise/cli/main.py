@@ -1,6 +1,7 @@
 """The entry point: every failure is one line on stderr. Exit 2 for input, 1 for a defect of chipwise.
 
-Heavy modules (numpy, pydantic, yaml, rich) are imported inside the verbs, so that `--help` stays fast.
+A verb's module is imported when the verb is run, and heavy modules (numpy, pydantic, yaml) inside the verbs, so that
+`--help` stays fast.
 """
 
 from __future__ import annotations
@@ -14,73 +15,24 @@ from typing import Annotated, Any
 
 import typer
 
-from chipwise import __version__
-from chipwise.cli import (
-    bench,
-    calibrate,
-    check,
-    chips,
-    compare,
-    cost,
-    doctor,
-    fleet,
-    jobs,
-    layouts,
-    models,
-    numerics,
-    pools,
-    predict,
-    prices,
-    report,
-    router,
-    schema,
-    serving,
-    simulate,
-    validate,
-)
+from chipwise.cli.verbs import Verbs
 from chipwise.errors import ChipwiseError
 from chipwise.present.output import PipeClosed
+from chipwise.version import __version__
 
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
-VERBS: dict[str, Any] = {
-    "chips": chips.chips,
-    "models": models.models,
-    "compare": compare.compare,
-    "cost": cost.cost,
-    "predict": predict.predict,
-    "layouts": layouts.layouts,
-    "report": report.report,
-    "check": check.check,
-    "numerics": numerics.numerics,
-    "simulate": simulate.simulate,
-    "doctor": doctor.doctor,
-    "validate": validate.validate,
-    "schema": schema.schema,
-}
-GROUPS: dict[str, typer.Typer] = {  # verbs with verbs of their own
-    "prices": prices.app,
-    "fleet": fleet.app,
-    "pools": pools.app,
-    "jobs": jobs.app,
-    "router": router.app,
-    "serving": serving.app,
-    "bench": bench.app,
-    "calibrate": calibrate.app,
-}
+START = "chipwise compare llama-3.1-8b --tokens 1T --batch 1024 --sequence 8192 --on h100,h200,v5p,v6e"
 
 app = typer.Typer(
     name="chipwise",
+    cls=Verbs,
     help="Which accelerator, how many, split how, at what price: predictions for GPUs and TPUs with error bars.",
-    epilog="Start with: chipwise compare examples/llama-3.1-8b-pretrain.yaml",
+    epilog=f"\b\nStart with:\n  {START}",
     rich_markup_mode=None,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _name, _verb in VERBS.items():
-    app.command(_name, epilog=sys.modules[_verb.__module__].EXAMPLES)(_verb)
-for _name, _group in GROUPS.items():
-    app.add_typer(_group, name=_name)
 
 
 def _version(asked: bool) -> None:

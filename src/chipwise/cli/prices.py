@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +79,7 @@ def prices(
         typer.Option(
             "--on",
             metavar="LIST",
-            help="Chips, such as v5p,h100. All unless said, then the cheapest of each cloud.",
+            help="Chips, such as v5p,h100. Default: all, the cheapest of each cloud.",
             autocompletion=complete_chips,
             show_default=False,
         ),
@@ -125,11 +124,10 @@ def prices(
 
     Cheapest first, each with its age; * marks prices older than 90 days.
     """
-    from chipwise.cli import prices_blocks
+    from chipwise import api
     from chipwise.errors import InputError
-    from chipwise.knowledge import price_book
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
-    from chipwise.prices.lines import cheapest_of_each, price_lines
+    from chipwise.knowledge import Knowledge
+    from chipwise.present.output import formats, show
 
     if context.invoked_subcommand is not None:
         given = {"--on": on, "--cloud": cloud, "--region": region, "--terms": terms, "--prices": prices, "--fx": fx}
@@ -138,49 +136,10 @@ def prices(
                 raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
         return
     formats(output, "table", "json", "csv")
-    if terms is not None and terms not in TERMS:
-        raise InputError("--terms", terms, f"one of {', '.join(TERMS)}")
-    book = price_book(prices, fx)
-    chips = _chips(on)
-    clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
-    regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
-    lines = price_lines(book, chips, _named("--cloud", cloud, clouds), _named("--region", region, regions), terms or "")
-    shown = lines if on is not None or every else cheapest_of_each(lines)
-    today = date.today()
-    if output == "json":
-        emit_json(prices_blocks.record(book, shown, today), out)
-    elif output == "csv":
-        emit_csv(prices_blocks.flat(shown, today), out)
-    else:
-        emit(prices_blocks.blocks(book, shown, chips if on is not None else (), len(lines), today), out)
-
-
-def _chips(on: str | None) -> list[str]:
-    from chipwise.catalog import exact_chip, load
-    from chipwise.errors import InputError
-
-    if on is None:
-        return list(load().chips)
-    names = [name.strip() for name in on.split(",") if name.strip()]
-    if not names:
-        raise InputError("--on", on, "chips such as v5p,h100")
-    return list(dict.fromkeys(exact_chip(name).id for name in names))
-
-
-def _named(flag: str, text: str | None, known: set[str]) -> list[str]:
-    """The names of a list that are known; a name that isn't is a mistake."""
-    from chipwise.errors import InputError, UnknownName
-
-    if text is None:
-        return []
-    lower = {name.lower(): name for name in known if name}
-    names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    if not names:
-        raise InputError(flag, text, "names split by commas")
-    for name in names:
-        if name not in lower:
-            raise UnknownName(flag, name, lower, ": see `chipwise prices --all`")
-    return [lower[name] for name in names]
+    offers = api.prices(
+        on, cloud=cloud, region=region, terms=terms, every=every, knowledge=Knowledge.default(prices, fx)
+    )
+    show(offers, output, out)
 
 
 @importing.callback()
@@ -207,7 +166,7 @@ def skypilot(
         typer.Option(
             "--date",
             metavar="DATE",
-            help="The age of the prices: 2026-08-22. The time of the file unless said.",
+            help="The day of the prices: 2026-08-22. Default: the time of the file.",
             show_default=False,
         ),
     ] = "",
@@ -256,18 +215,15 @@ def focus(
     if years is not None and years not in (1, 3):
         raise InputError("--years", years, "1 or 3")
     with progress("reading") as shown:
-        found = read_focus(files, exchange_rates(fx), years, lambda rows: shown.say(f"reading: {rows:,} rows"))
-    _write(found, "focus", files, out, output)
+        imported = read_focus(files, exchange_rates(fx), years, lambda rows: shown.say(f"reading: {rows:,} rows"))
+    _write(imported, "focus", files, out, output)
 
 
-def _write(found: Imported, kind: str, files: Sequence[Path], out: Path, output: str) -> None:
+def _write(imported: Imported, kind: str, files: Sequence[Path], out: Path, output: str) -> None:
     """The file of own prices, and on stdout what is in it."""
-    from chipwise.cli import prices_blocks
-    from chipwise.present.output import emit, emit_json, write
-    from chipwise.prices.own import own_csv
+    from chipwise.present.output import show, write
+    from chipwise.prices.custom_prices import custom_prices_csv
+    from chipwise.prices.import_view import ImportedPrices
 
-    write(own_csv(found.rows), out)
-    if output == "json":
-        emit_json(prices_blocks.import_record(found, kind, [str(file) for file in files], str(out)))
-    else:
-        emit(prices_blocks.import_blocks(found, str(out)))
+    write(custom_prices_csv(imported.rows), out)
+    show(ImportedPrices(imported, kind, tuple(map(str, files)), str(out)), output)

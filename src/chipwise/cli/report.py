@@ -252,7 +252,7 @@ def _compared(
         comparison = compare(work, compared, known, terms, shown, better_evidence(evidence, known.calibration))
         bills = _billed(comparison.rows, comparison.pick, asked, shown)
         if isinstance(comparison, TrainingComparison):
-            return training_report(comparison, known.calibration.date, known.today, bills)
+            return training_report(comparison, known.calibration.training.date, known.today, bills)
         return service_report(comparison, known.today, bills)
 
 

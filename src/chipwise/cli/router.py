@@ -11,12 +11,13 @@ import typer
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from chipwise.cli.router_lines import Told
     from chipwise.route.ledger import Ledger
     from chipwise.route.load import Pools
     from chipwise.route.router import Router
+    from chipwise.route.router.service import ServiceOptions
 
 EXAMPLES = """\b
 Examples:
@@ -105,9 +106,7 @@ def run(
         ),
     ],
     ledger: LedgerOpt = "",
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Between two looks at the backends.")
-    ] = "2s",
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two scheduling passes.")] = "2s",
     lease: Annotated[
         str,
         typer.Option(
@@ -156,17 +155,18 @@ def run(
 ) -> None:
     """Send jobs to pools until told to stop; it may be killed at any moment.
 
-    Each look: what the backends show is brought together with the ledger, ended attempts are settled (done, tried again
-    elsewhere, or parked with the reason), the policy decides, and what it decided is written down before any backend
-    hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order; what runs goes on.
+    Each scheduling pass: what the backends show is brought together with the ledger, ended attempts are settled
+    (succeeded, tried again elsewhere, or failed with the reason), the policy decides, and what it decided is written
+    down before any backend hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order;
+    what runs goes on.
     """
     from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
-    from chipwise.present.output import formats
+    from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
-    from chipwise.route.policies import check_weights, policy_named
     from chipwise.route.router.endpoint import read_token
+    from chipwise.route.router.service import ServiceOptions
 
     formats(output, "table", "json")
     check_writable(out)
@@ -178,136 +178,47 @@ def run(
     kept = float("inf") if keep == "forever" else _seconds(keep, "--keep", 3600.0, 3.2e9)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
-    weights, chosen, token = _weights(weight or []), policy_named(policy), read_token(token_file)
-    check_weights([policy], weights)
-    read = read_pools(pools)
+    options = ServiceOptions(policy, seconds, leased, kept, _weights(weight or []), once, until_idle)
+    read, token = read_pools(pools), read_token(token_file)
     with open_ledger(ledger) as book:
-        _run(book, read, policy, chosen, seconds, leased, weights, metrics, token, once, until_idle, kept, output, out)
+        told = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
+        if output == "json":  # what it counts is read from the ledger
+            emit_json(told.record(), out)
+        elif out is not None:
+            emit(told.blocks(), out)
 
 
-def _run(
-    book: Ledger,
-    read: Pools,
-    name: str,
-    policy: object,
-    interval: float,
-    lease: float,
-    weights: dict[str, float],
-    metrics: str | None,
-    token: str,
-    once: bool,
-    until_idle: bool,
-    kept: float,
-    output: str,
-    out: Path | None,
-) -> None:
-    import socket
-
+def _run(book: Ledger, read: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool) -> Told:
     from chipwise.cli.router_lines import Told
-    from chipwise.present.output import emit, emit_json
     from chipwise.present.progress import waiting
-    from chipwise.route.backends.named import backend_name, backends_of
-    from chipwise.route.router import Router, identity
     from chipwise.route.router.endpoint import Endpoint
-    from chipwise.route.router.metrics import Metrics
+    from chipwise.route.router.service import router_of, serve
 
-    _one_machine(book, read)
-    own = identity(read.folder / book.uid)
-    gauges = Metrics()
-    endpoint = None if metrics is None else Endpoint(metrics, token, gauges.text)
+    gauges = endpoint = None
+    if metrics is not None:
+        from chipwise.route.router.metrics import Metrics
+
+        gauges = Metrics()
+        endpoint = Endpoint(metrics, token, gauges.text)
     try:
-        folders = {backend_name(pool): read.folder_of(pool.backend) / book.uid for pool in read.pools}
-        backends = backends_of(read.pools, folders, book.uid)
-        _settle(book, own.name, name, {**folders, f"routers of {socket.gethostname()}": read.folder / book.uid})
-        made = Router(
-            book,
-            backends,
-            read.pools,
-            policy,  # type: ignore[arg-type]
-            folders=folders,
-            name=own.name,
-            policy_name=name,
-            lease_s=lease,
-            weights=weights,
-            keep_s=kept,
-        )
-        with waiting("router: compiling what places jobs, once on this machine"):
-            made.planner.warm()
-        with _leaving_when_asked(made):
-            told = Told(made, read, interval, quiet=output == "json" or out is not None)
-            if endpoint is not None:
-                endpoint.start()
-                told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
-            _ticks(made, told, gauges, endpoint is not None, interval, once, until_idle)
+        with router_of(book, read, options) as router:
+            with waiting("router: compiling the scheduler, once on this machine"):
+                router.planner.warm()
+            with _leaving_when_asked(router):
+                told = Told(router, read, options.interval_s, quiet)
+                if endpoint is not None:
+                    endpoint.start()
+                    told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+                told.end(serve(router, options, told.tick, gauges))
     finally:
         if endpoint is not None:
             endpoint.stop()
-        own.release()
-    if output == "json":
-        emit_json(told.record(), out)
-    elif out is not None:
-        emit(told.blocks(), out)
-
-
-def _settle(book: Ledger, name: str, policy: str, folders: Mapping[str, Path]) -> None:
-    """Say that this router begins, and see that all routers of the ledger have the same folders."""
-    import os
-    import socket
-    import time
-
-    from chipwise.route.router.identity import mark_of
-    from chipwise.route.router.status import SILENT_S
-
-    homes = {backend: (mark_of(folder), str(folder)) for backend, folder in folders.items()}
-    book.settle(homes, name, socket.gethostname(), os.getpid(), policy, time.time(), SILENT_S)
-
-
-def _one_machine(book: Ledger, read: Pools) -> None:
-    """Local pools are of one machine: a router elsewhere would take their processes for lost."""
-    import socket
-    import time
-
-    from chipwise.errors import InputError
-    from chipwise.route.router.status import liveness
-
-    now, here = time.time(), socket.gethostname()
-    others = [row for row in book.routers() if row.host != here and liveness(row, now) == "alive"]
-    if others and read.of("local"):
-        raise InputError(
-            "--pools",
-            read.path,
-            f"no local pools: router {others[0].id} works on this ledger on another "
-            "machine, and local pools are processes of one",
-        )
-
-
-def _ticks(
-    made: Router, told: Told, gauges: object, served: bool, interval: float, once: bool, until_idle: bool
-) -> None:
-    import time
-
-    from chipwise.route.router import TickReport
-    from chipwise.route.router import run as ticked
-    from chipwise.route.router.metrics import Metrics
-
-    counted = 0.0
-
-    def after(report: TickReport) -> None:
-        nonlocal counted
-        told.tick(report)
-        if not served or not isinstance(gauges, Metrics):
-            return
-        gauges.count(report)
-        if time.monotonic() - counted > min(5.0, interval):
-            counted = time.monotonic()
-            gauges.write(report, made.desk.rows.values(), made.ledger.totals())
-
-    told.end(ticked(made, interval, once=once, until_idle=until_idle, after=after))
+    return told
 
 
 @contextmanager
 def _leaving_when_asked(made: Router) -> Iterator[None]:
-    """SIGTERM and SIGINT end the loop after the look it is in; a second one ends the process."""
+    """SIGTERM and SIGINT end the loop after the scheduling pass it is in; a second one ends the process."""
     import signal
     from types import FrameType
 

@@ -23,7 +23,7 @@ class Told:
         self.lines: list[str] = []
         self.counts: dict[str, int] = {}
         self.down: dict[str, str] = {}
-        self.homeless: set[str] = set()
+        self.orphaned: set[str] = set()
         self.ticks = 0
         kept = format_seconds(router.keep_s) if isfinite(router.keep_s) else "for ever"
         self.say(
@@ -57,16 +57,16 @@ class Told:
         for attempt in report.started:
             self._count("started")
             row = self.router.ledger.attempt(attempt)
-            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}, variant {row.variant}: handed over")
+            self.say(f"{at} job {row.job_id}: attempt {row.number} in {row.pool}, variant {row.variant}: submitted")
         for attempt in report.refused:
             self._count("refused")
             self.say(f"{at} {self._ended(attempt, 'refused')}")
         for backend_id in report.stopped:
             self.say(f"{at} told to stop: {backend_id}")
-        for attempt in report.strangers:
+        for attempt in report.unknown:
             self.say(f"{at} attempt {attempt} runs on its backend and is not in the ledger: left alone")
-        for attempt in report.homeless:
-            if attempt not in self.homeless:
+        for attempt in report.orphaned:
+            if attempt not in self.orphaned:
                 row = self.router.ledger.attempt(attempt)
                 self.say(
                     f"{at} job {row.job_id}: its attempt is in {row.pool}, which is not in the pools file: "
@@ -74,7 +74,7 @@ class Told:
                 )
         if report.removed:
             self.say(f"{at} folders of {len(report.removed)} old attempts removed")
-        self.homeless = set(report.homeless)
+        self.orphaned = set(report.orphaned)
         self._backends(report, at)
 
     def end(self, ticks: int) -> None:
@@ -82,7 +82,7 @@ class Told:
         self.ticks = ticks
         jobs = self.router.ledger.totals()["jobs"]
         self.say(
-            f"router {self.router.name}: stopped after {ticks} {'look' if ticks == 1 else 'looks'}; jobs: "
+            f"router {self.router.name}: stopped after {ticks} scheduling {'pass' if ticks == 1 else 'passes'}; jobs: "
             + (", ".join(f"{int(n)} {state}" for state, n in jobs.items()) or "none")
         )
 
@@ -132,7 +132,7 @@ def status_record(found: Status) -> dict[str, Any]:
         "routers": [
             {
                 "id": row.id,
-                "pulse": pulse,
+                "liveness": liveness,
                 "host": row.host,
                 "pid": row.pid,
                 "policy": row.policy,
@@ -140,7 +140,7 @@ def status_record(found: Status) -> dict[str, Any]:
                 "seen": row.seen,
                 "stopped": row.stopped,
             }
-            for row, pulse in found.routers
+            for row, liveness in found.routers
         ],
         "backends": [
             {
@@ -157,7 +157,7 @@ def status_record(found: Status) -> dict[str, Any]:
         "attempts": found.attempts,
         "drained": found.drained,
         "oldest_wait_seconds": None if found.oldest is None else max(0.0, found.at - found.oldest.submitted),
-        "oldest_waiting_job": None if found.oldest is None else found.oldest.id,
+        "oldest_pending_job": None if found.oldest is None else found.oldest.id,
         "inconsistencies": list(found.trouble),
     }
 
@@ -168,19 +168,19 @@ def status_blocks(found: Status) -> list[Block]:
     if found.routers:
         blocks.append(
             Table(
-                ["router", "pulse", "host", "pid", "policy", "seen"],
+                ["router", "liveness", "host", "pid", "policy", "seen"],
                 [
                     [
                         row.id,
-                        pulse,
+                        liveness,
                         row.host,
                         str(row.pid),
                         row.policy,
                         f"{format_seconds(max(0.0, found.at - row.seen))} ago",
                     ]
-                    for row, pulse in found.routers
+                    for row, liveness in found.routers
                 ],
-                frozenset({"router", "pulse", "host", "policy"}),
+                frozenset({"router", "liveness", "host", "policy"}),
                 title="Routers",
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,10 +18,7 @@ from chipwise.cli.options import (
     one_of,
     with_serving_flags,
 )
-
-if TYPE_CHECKING:
-    from chipwise.catalog import Accelerators
-    from chipwise.serving.service import ServingTarget
+from chipwise.serving.limits import DEFAULT_ROUTER, LARGEST, MOST_REPLICAS, MOST_REQUESTS, ROUTERS
 
 EXAMPLES = """\b
 Examples:
@@ -43,9 +40,6 @@ Examples:
   chipwise serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8
   chipwise serving capacity examples/bert-serve.yaml --on h200:1 -o csv
 """
-ROUTERS = ("round_robin", "least_loaded", "prefix")
-LARGEST = 16_384  # tokens of an iteration there are times for
-JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 app = typer.Typer(
     name="serving",
@@ -68,7 +62,7 @@ TpOpt = Annotated[
     typer.Option(
         "--tp",
         metavar="N",
-        help="Tensor parallel chips of a replica. The best split unless one is named.",
+        help="Tensor parallel chips of a replica. Default: the best split.",
         min=1,
         show_default=False,
     ),
@@ -89,7 +83,7 @@ EpOpt = Annotated[
 SeedOpt = Annotated[
     int,
     typer.Option(
-        "--seed", metavar="N", help="Of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1
+        "--seed", metavar="N", help="Seed of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1
     ),
 ]
 
@@ -108,9 +102,9 @@ def simulate(
         typer.Option(
             "--replicas",
             metavar="N",
-            help="Replicas. As many as the chips hold unless said.",
+            help="Replicas. Default: as many as the chips hold.",
             min=1,
-            max=100_000,
+            max=MOST_REPLICAS,
             show_default=False,
         ),
     ] = None,
@@ -119,20 +113,20 @@ def simulate(
         typer.Option(
             "--disaggregate",
             metavar="P:D",
-            help="P replicas for prompts, D others that decode: 2:6.",
+            help="P replicas for prefill, D others for decode: 2:6.",
             show_default=False,
         ),
     ] = None,
     router: Annotated[
         str,
         typer.Option("--router", metavar="NAME", help=f"One of {', '.join(ROUTERS)}.", autocompletion=one_of(*ROUTERS)),
-    ] = "least_loaded",
+    ] = DEFAULT_ROUTER,
     max_batch: Annotated[
         int | None,
         typer.Option(
             "--max-batch",
             metavar="N",
-            help="Sequences of a replica at once. The stack's own unless said.",
+            help="Sequences of a replica at once. Default: the stack's own.",
             min=1,
             max=LARGEST,
             show_default=False,
@@ -143,7 +137,7 @@ def simulate(
         typer.Option(
             "--chunk",
             metavar="N",
-            help="Tokens of an iteration, prompts are cut to fit. The stack's own unless said.",
+            help="Tokens of an iteration, prompts are cut to fit. Default: the stack's own.",
             min=1,
             max=LARGEST,
             show_default=False,
@@ -154,9 +148,9 @@ def simulate(
         typer.Option(
             "--requests",
             metavar="N",
-            help="Requests to simulate (10,000; all of a trace or an offline job).",
+            help="Requests to simulate. Default: 10,000; all of a trace or an offline job.",
             min=1,
-            max=10_000_000,
+            max=MOST_REQUESTS,
             show_default=False,
         ),
     ] = None,
@@ -172,41 +166,40 @@ def simulate(
     """Serve a stream of requests on chips, iteration by iteration.
 
     Time to first token, time per token and end to end by percentile with 90 % intervals, rates, whether the SLO
-    is kept, use of cache and compute, power, and the stack's own flags.
+    is met, use of KV cache and compute, power, and the stack's own flags.
     """
-    from chipwise.cli import serving_plot, serving_records
-    from chipwise.cli.replicas import ServiceRequest, named_split, overloaded, read_pools, service_of
-    from chipwise.cli.serving_blocks import served_blocks
-    from chipwise.errors import InputError
+    from chipwise import api
+    from chipwise.knowledge import Knowledge
     from chipwise.present import plots
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.output import formats, show
     from chipwise.present.progress import progress
-    from chipwise.serving.service import run
+    from chipwise.workload.read import read_serving
 
     formats(output, "table", "json")
-    if router not in ROUTERS:
-        raise InputError("--router", router, f"one of {', '.join(ROUTERS)}")
-    if disaggregate is not None and replicas is not None:
-        raise InputError("--replicas", replicas, "no such option beside --disaggregate, which says both numbers")
-    pools = None if disaggregate is None else read_pools(disaggregate)
-    asked = ServiceRequest(named_split(tp, pp, dp, ep), replicas, pools, router, max_batch, chunk)
     if plot is not None:
         plots.ready(plot)
-    acc, at = _place(workload, on, flags)
-    if plot is not None and at.workload.serve.arrival.kind == "offline":
-        raise InputError("--plot", str(plot), "requests that come over time: an offline job has one load")
+    work = read_serving(workload, flags)
     with progress("trying") as shown:
-        of = service_of(at, acc.count, asked, seed, shown)
-        served = run(of, count=requests or min(at.workload.serve.requests, JOB), seed=seed, settle=True)
-        if served.measures.saturated:
-            raise overloaded(served, _rate_field(at, flags), seed)
-        curve = serving_plot.curve(of, seed, shown) if plot is not None else None
-    if plot is not None and curve is not None:
-        serving_plot.draw(curve, plot)
-    if output == "json":
-        emit_json(serving_records.served(served, acc, asked, seed, curve), out)
-    else:
-        emit(served_blocks(served, acc, asked, seed), out)
+        simulation = api.serve(
+            work,
+            on,
+            tp=tp,
+            pp=pp,
+            dp=dp,
+            ep=ep,
+            replicas=replicas,
+            disaggregate=disaggregate,
+            router=router,
+            max_batch=max_batch,
+            chunk=chunk,
+            requests=requests,
+            curve=plot is not None,
+            knowledge=Knowledge(seed=seed),
+            progress=shown,
+        )
+    if plot is not None:
+        simulation.plot(plot)
+    show(simulation, output, out)
 
 
 @app.command("capacity", epilog=CAPACITY_EXAMPLES)
@@ -228,45 +221,14 @@ def capacity(
     Every split of the replicas, the best one's interval, settings and flags, and the Pareto front of speed for a user
     against the output of a chip. The rate of the workload is not the load tried; it says how many chips it takes.
     """
-    from chipwise.cli import serving_records
-    from chipwise.cli.capacity_blocks import capacity_blocks
-    from chipwise.cli.replicas import check_chips, named_split
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise import api
+    from chipwise.knowledge import Knowledge
+    from chipwise.present.output import formats, show
     from chipwise.present.progress import progress
-    from chipwise.serving.capacity import search
-    from chipwise.serving.service import run
-
-    formats(output, "table", "json", "csv")
-    split = named_split(tp, pp, dp, ep)
-    acc, at = _place(workload, on, flags)
-    if split is not None:
-        check_chips(split, None, acc.count)
-    with progress("trying") as shown:
-        found = search(at, acc.count, seed, progress=shown, only=None if split is None else [split])
-        offline = at.workload.serve.arrival.kind == "offline"
-        job = run(found.best.service, count=min(at.workload.serve.requests, JOB), seed=seed) if offline else None
-    if output == "json":
-        emit_json(serving_records.capacity(found, acc, seed, job), out)
-    elif output == "csv":
-        emit_csv(serving_records.capacity_rows(found), out)
-    else:
-        emit(capacity_blocks(found, acc, seed, job), out)
-
-
-def _place(workload: str, on: str, flags: Flags) -> tuple[Accelerators, ServingTarget]:
-    """The chips, and the workload on them."""
-    from chipwise.catalog import parse
-    from chipwise.catalog.calibration import in_use
-    from chipwise.catalog.taught import taught
-    from chipwise.serving.service import serving_target
     from chipwise.workload.read import read_serving
 
-    acc = parse(on)
-    return acc, serving_target(read_serving(workload, flags), acc.chip, in_use(), taught())
-
-
-def _rate_field(at: ServingTarget, flags: Flags) -> str:
-    """Where the rate of the requests was said."""
-    if flags.get("rate"):
-        return "--rate"
-    return "serve.trace" if at.workload.serve.trace is not None else "serve.arrival.rate"
+    formats(output, "table", "json", "csv")
+    work = read_serving(workload, flags)
+    with progress("trying") as shown:
+        largest = api.capacity(work, on, tp=tp, pp=pp, dp=dp, ep=ep, knowledge=Knowledge(seed=seed), progress=shown)
+    show(largest, output, out)

@@ -1,4 +1,4 @@
-"""Replays as tables: policies side by side with the best of each column marked, pools, refusals, assumptions."""
+"""Simulations as tables: policies side by side with the best of each column marked, pools, refusals, assumptions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from chipwise.present.blocks import Block, Table, Text
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.cli.simulate_records import Replayed
     from chipwise.route.simulate.measures import Measures
+    from chipwise.route.simulate.run import Simulation
 
 MARK = "*"
 SHOWN_REASONS = 5
@@ -36,20 +36,22 @@ def _columns() -> tuple[Column, ...]:
     )
 
 
-def blocks(replayed: Replayed) -> list[Block]:
+def blocks(simulation: Simulation) -> list[Block]:
     """What is printed."""
-    seed = "no draws" if replayed.seed is None else f"seed {replayed.seed}"
+    seed = "no draws" if simulation.seed is None else f"seed {simulation.seed}"
     out: list[Block] = [
-        Text(f"{replayed.name}: {replayed.jobs:,} jobs that arrive over {format_seconds(replayed.span_s)}; {seed}"),
-        _side_by_side(replayed.measures),
+        Text(
+            f"{simulation.name}: {simulation.jobs:,} jobs that arrive over {format_seconds(simulation.span_s)}; {seed}"
+        ),
+        _side_by_side(simulation.measures),
     ]
-    if len(replayed.measures) > 1:
-        out.append(Text(f"{MARK} best of its column. {_comparable(replayed.measures)}"))
-    if any(m.pools for m in replayed.measures):
-        out.append(_pools(replayed.measures))
-    out += _refusals(replayed)
+    if len(simulation.measures) > 1:
+        out.append(Text(f"{MARK} best of its column. {_comparable(simulation.measures)}"))
+    if any(m.pools for m in simulation.measures):
+        out.append(_pools(simulation.measures))
+    out += _refusals(simulation)
     out.append(Text("Assumed:", heading=True))
-    out += [Text(f"  - {line}") for line in replayed.assumptions]
+    out += [Text(f"  - {line}") for line in simulation.assumptions]
     return out
 
 
@@ -104,9 +106,9 @@ def _pools(measures: Sequence[Measures]) -> Table:
     )
 
 
-def _refusals(replayed: Replayed) -> list[Block]:
+def _refusals(simulation: Simulation) -> list[Block]:
     out: list[Block] = []
-    for m in replayed.measures:
+    for m in simulation.measures:
         if not m.refused:
             continue
         out.append(Text(f"{m.policy} refused {m.refused}:", heading=True))

@@ -1,9 +1,8 @@
-"""Replays as plain dictionaries: what `-o json`, `-o csv` and `--jobs-out` print."""
+"""Simulations as plain dictionaries: what `-o json`, `-o csv` and `--jobs-out` print."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from chipwise.cli.records import head
 if TYPE_CHECKING:
     from chipwise.route.simulate.measures import Measures
     from chipwise.route.simulate.outcome import Outcome
+    from chipwise.route.simulate.run import Simulation
 
 FIGURES = (
     "avg_jct_s",
@@ -41,25 +41,6 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What is shown: a trace under one or more policies."""
-
-    name: str
-    kind: str  # jobs, recorded or neutral
-    jobs: int
-    span_s: float  # from the first arrival to the last
-    seed: int | None
-    measures: tuple[Measures, ...]
-    assumptions: tuple[str, ...]
-    refused: Mapping[str, tuple[tuple[str, str], ...]]  # by policy: job and reason
-    outcomes: tuple[Outcome, ...] = ()
-
-    def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
-        """The jobs that a policy's replay refused, with the reason."""
-        return self.refused[policy]
-
-
 def figures(measures: Measures) -> dict[str, Any]:
     """The figures of one policy; whatever is not a number is null."""
     out: dict[str, Any] = {"policy": measures.policy}
@@ -69,18 +50,23 @@ def figures(measures: Measures) -> dict[str, Any]:
     return out
 
 
-def record(replayed: Replayed) -> dict[str, Any]:
+def record(simulation: Simulation) -> dict[str, Any]:
     """Everything, for `-o json`."""
     return {
         **head("simulate"),
-        "trace": {"name": replayed.name, "kind": replayed.kind, "jobs": replayed.jobs, "span_s": replayed.span_s},
-        "seed": replayed.seed,
-        "policies": {m.policy: _policy(m, replayed) for m in replayed.measures},
-        "assumptions": list(replayed.assumptions),
+        "trace": {
+            "name": simulation.name,
+            "kind": simulation.kind,
+            "jobs": simulation.jobs,
+            "span_s": simulation.span_s,
+        },
+        "seed": simulation.seed,
+        "policies": {m.policy: _policy(m, simulation) for m in simulation.measures},
+        "assumptions": list(simulation.assumptions),
     }
 
 
-def _policy(measures: Measures, replayed: Replayed) -> dict[str, Any]:
+def _policy(measures: Measures, simulation: Simulation) -> dict[str, Any]:
     return {
         **figures(measures),
         "pools": [
@@ -95,14 +81,14 @@ def _policy(measures: Measures, replayed: Replayed) -> dict[str, Any]:
             }
             for p in measures.pools
         ],
-        "refused_jobs": [{"job": job, "reason": reason} for job, reason in replayed.refusals(measures.policy)],
+        "refused_jobs": [{"job": job, "reason": reason} for job, reason in simulation.refusals(measures.policy)],
     }
 
 
-def rows(replayed: Replayed) -> list[dict[str, Any]]:
+def rows(simulation: Simulation) -> list[dict[str, Any]]:
     """A row for every policy, for `-o csv`."""
     out = []
-    for measures in replayed.measures:
+    for measures in simulation.measures:
         row = {name: "" if value is None else value for name, value in figures(measures).items()}
         row |= {f"utilisation_{p.pool}": p.utilisation for p in measures.pools}
         out.append(row)

@@ -41,7 +41,7 @@ TRAINING: list[Column[TrainingRow]] = [
     Column("math_seconds", lambda r: r.prediction.math_s, help="model FLOPs at the chip's dense peak"),
     Column("parts_seconds", lambda r: dict(r.prediction.parts), nested=True, help="the step by cause"),
     Column("hidden_seconds", lambda r: r.prediction.hidden_s, help="collectives hidden behind compute"),
-    Column("calibration_factor", lambda r: r.prediction.learnt, help="on the step of the formulas alone"),
+    Column("calibration_factor", lambda r: r.prediction.calibration_factor, help="on the step of the formulas alone"),
     Column("units_per_second", lambda r: r.prediction.tokens_per_s, help="tokens or images of all chips"),
     Column(
         "units_per_second_per_chip",
@@ -128,10 +128,10 @@ SERVING: list[Column[ServingRow]] = [
     Column("stack", lambda r: r.served.service.target.stack.id, help="software"),
     Column("latencies_seconds", lambda r: dict(slo_latencies(r)), help="at the percentiles of the SLO, with intervals"),
     Column(
-        "alone_seconds",
-        lambda r: r.alone,
-        "alone",
-        lambda r: format_seconds(r.alone.value),
+        "unloaded_seconds",
+        lambda r: r.unloaded,
+        "unloaded",
+        lambda r: format_seconds(r.unloaded.value),
         drop=5,
         help="time per token (or of the whole answer) of a request that meets no other",
     ),

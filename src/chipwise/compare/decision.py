@@ -151,7 +151,7 @@ def price_flip(rows: Sequence[R], pick: R, per: str = "") -> Iterator[Flip]:
     best, other = score(pick, "cost"), score(second, "cost")
     if best is None or other is None or inf in (best, other):
         return
-    before = second.ondemand.price.usd_h
+    before = second.ondemand.price.usd_per_chip_hour
     after = before * best / other * (1 - HAIR)
     now = pick_of([second.priced(after) if row is second else row for row in rows], "cost")
     if now is None or now.accelerators != second.accelerators:

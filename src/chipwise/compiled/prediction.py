@@ -62,7 +62,7 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
         p,
         step=step.estimate,
         parts=parts_of(step),
-        learnt=1.0,
+        calibration_factor=1.0,
         measured=False,
         hidden_s=sum(step.timing.hidden.values()),
         memory=memory,

@@ -129,7 +129,7 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
             "",
             asked.site.id,
             server.id,
-            mine.usd_chip_h(use, case.chip_w),
+            mine.usd_per_chip_hour(use, case.chip_w),
             server.price_date,
             server.price_source,
             stale,
@@ -146,7 +146,7 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
                 (said, paid_chips(chip, chips, said.chips))
                 for said in (committed(c, asked.knowledge.today, asked.knowledge.prices) for c in found)
             ),
-            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_chip_h * each[1]),
+            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_per_chip_hour * each[1]),
         )
         return Deal(
             kind, source, many, _instances(row, many, chip.fabric.host_chips), region_site(source.cloud, source.region)
@@ -172,7 +172,7 @@ def _price(kind: str, row: TrainingRow | ServingRow, asked: CostAssumptions) -> 
         if kind == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
         return None, row.accelerators.count
-    return quote.price, max(1, round(quote.usd.value / quote.price.usd_h))
+    return quote.price, max(1, round(quote.usd.value / quote.price.usd_per_chip_hour))
 
 
 def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
@@ -190,7 +190,7 @@ def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Pr
     )
     if kind != SPOT:
         return now.price, now.accelerators.count
-    if now.usd_h is not None and spot.usd_h is not None and spot.usd_h >= now.usd_h:
+    if now.usd_per_hour is not None and spot.usd_per_hour is not None and spot.usd_per_hour >= now.usd_per_hour:
         raise Refusal(NO_CHEAPER)
     return spot.price, spot.accelerators.count
 
@@ -206,7 +206,7 @@ def _of_instances(kind: str, acc: Accelerators, asked: CostAssumptions) -> tuple
     )
     if kind != SPOT:
         return now, now_chips
-    if now and spot and spot.usd_h * spot_chips >= now.usd_h * now_chips:
+    if now and spot and spot.usd_per_chip_hour * spot_chips >= now.usd_per_chip_hour * now_chips:
         raise Refusal(NO_CHEAPER)
     return spot, spot_chips
 
@@ -227,12 +227,12 @@ def rented(price: Price) -> Source:
         o.cloud,
         o.region,
         o.instance,
-        price.usd_h,
+        price.usd_per_chip_hour,
         o.date,
         o.source,
         price.stale,
         note,
-        o.ondemand_usd_h,
+        o.ondemand_usd_per_chip_hour,
         o.chips,
         o.own,
     )
@@ -246,12 +246,12 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
         c.cloud,
         c.region,
         c.instance,
-        c.usd_h,
+        c.usd_per_chip_hour,
         c.date,
         c.source,
         is_stale(c.date, today),
         c.note,
-        c.ondemand_usd_h,
+        c.ondemand_usd_per_chip_hour,
         known.chips if known else next(mine, 1.0),
         c.own,
     )
@@ -327,13 +327,17 @@ def _commitments(chip: Chip, chips: int, asked: CostAssumptions) -> tuple[BreakE
     out = []
     for years in sorted(YEARS.values()):
         for c in asked.knowledge.prices.commitments_for(chip.id, years):
-            if c.ondemand_usd_h is not None:
-                usd, against = c.ondemand_usd_h, f"{c.cloud} on {c.date}"
+            if c.ondemand_usd_per_chip_hour is not None:
+                usd, against = c.ondemand_usd_per_chip_hour, f"{c.cloud} on {c.date}"
             elif now is not None:
-                usd, against = now.usd_h, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
+                usd, against = now.usd_per_chip_hour, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
             else:
                 continue
-            out.append(BreakEven(c, usd, against, break_even(c.usd_h, usd), is_stale(c.date, asked.knowledge.today)))
+            out.append(
+                BreakEven(
+                    c, usd, against, break_even(c.usd_per_chip_hour, usd), is_stale(c.date, asked.knowledge.today)
+                )
+            )
     return tuple(out)
 
 
@@ -343,7 +347,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: CostAssump
     if mine is None:
         return None
     offers = [
-        Rival(kind, source, mine.break_even(source.usd_chip_h, case.chip_w))
+        Rival(kind, source, mine.break_even(source.usd_per_chip_hour, case.chip_w))
         for kind, source in _sources(chip, case.replica_chips, asked)
     ]
     best: dict[tuple[str, str], Rival] = {}
@@ -364,7 +368,7 @@ def _sources(chip: Chip, chips: int, asked: CostAssumptions) -> list[tuple[str, 
         for kind, years in YEARS.items()
         for c in asked.knowledge.prices.commitments_for(chip.id, years)
     ]
-    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_chip_h, str(pair[1])))
+    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_per_chip_hour, str(pair[1])))
 
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
@@ -377,7 +381,7 @@ def _offer(o: Offer, spot: bool, today: date) -> Source:
         o.source,
         is_stale(o.date, today),
         o.note,
-        o.ondemand_usd_h,
+        o.ondemand_usd_per_chip_hour,
         o.chips,
         o.own,
     )

@@ -129,7 +129,7 @@ def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clo
     use = x.get("utilisation", 1.0)
     energy = staff = 0.0
     if deal.owned is None:
-        compute = chip_hours * deal.source.usd_chip_h * x["price"] / use
+        compute = chip_hours * deal.source.usd_per_chip_hour * x["price"] / use
     else:
         compute, energy, staff = _owned(case, deal.owned, x, hours, use)
     size = x["checkpoints_kept"] * case.state_bytes + case.kept_bytes + x[case.dataset[0]] * case.dataset[1]

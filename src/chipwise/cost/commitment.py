@@ -13,30 +13,30 @@ class BreakEven:
     """A commitment against a price on demand."""
 
     commitment: Commitment
-    ondemand_usd_h: float  # per chip-hour
+    ondemand_usd_per_chip_hour: float  # per chip-hour
     against: str  # whose price that is
     utilisation: float  # from which the commitment is cheaper; above 1: never
     stale: bool = False
 
 
-def useful_usd_h(usd_h: float, utilisation: float) -> float:
+def useful_usd_per_chip_hour(usd_per_chip_hour: float, utilisation: float) -> float:
     """US dollars for a chip-hour that is used, where all hours are paid for.
 
-    >>> useful_usd_h(1.5, 0.6)
+    >>> useful_usd_per_chip_hour(1.5, 0.6)
     2.5
     """
-    return usd_h / checked(utilisation)
+    return usd_per_chip_hour / checked(utilisation)
 
 
-def break_even(usd_h: float, ondemand_usd_h: float) -> float:
+def break_even(usd_per_chip_hour: float, ondemand_usd_per_chip_hour: float) -> float:
     """The share of paid hours that must be used for a commitment to cost what chips on demand cost.
 
     >>> round(break_even(1.45, 4.10), 4)
     0.3537
     """
-    if not usd_h > 0 or not ondemand_usd_h > 0:
-        raise InputError("price", min(usd_h, ondemand_usd_h), "more than $0 a chip-hour")
-    return usd_h / ondemand_usd_h
+    if not usd_per_chip_hour > 0 or not ondemand_usd_per_chip_hour > 0:
+        raise InputError("price", min(usd_per_chip_hour, ondemand_usd_per_chip_hour), "more than $0 a chip-hour")
+    return usd_per_chip_hour / ondemand_usd_per_chip_hour
 
 
 def checked(utilisation: float, field: str = "utilisation") -> float:

@@ -68,29 +68,29 @@ class Owned:
         """Mean watts of a chip where so many are used and the others of whole servers idle."""
         return (used * chip_w + (self.chips - used) * self.chip.idle_w) / self.chips
 
-    def energy_usd_h(self, chip_w: float) -> float:
+    def energy_usd_per_hour(self, chip_w: float) -> float:
         """US dollars an hour of one server for electricity and, through the PUE, for cooling."""
         return float(energy_usd(self.server_w(chip_w), self.site.pue.value, self.usd_kwh))
 
     @property
-    def idle_usd_h(self) -> float:
+    def idle_usd_per_hour(self) -> float:
         """US dollars an hour of one server for electricity while its chips idle."""
-        return self.energy_usd_h(self.chip.idle_w)
+        return self.energy_usd_per_hour(self.chip.idle_w)
 
-    def usd_chip_h(self, utilisation: float, chip_w: float) -> float:
+    def usd_per_chip_hour(self, utilisation: float, chip_w: float) -> float:
         """US dollars for a chip-hour that is used, at a share of hours used."""
         used = checked(utilisation)
-        busy, idle = self.energy_usd_h(chip_w), self.idle_usd_h
+        busy, idle = self.energy_usd_per_hour(chip_w), self.idle_usd_per_hour
         return (self.month_usd / HOURS_MONTH + used * busy + (1 - used) * idle) / used / self.server.chips
 
     def curve(self, chip_w: float) -> tuple[tuple[float, float], ...]:
         """(share of hours used, US dollars for a used chip-hour)."""
-        return tuple((share, self.usd_chip_h(share, chip_w)) for share in CURVE)
+        return tuple((share, self.usd_per_chip_hour(share, chip_w)) for share in CURVE)
 
-    def break_even(self, usd_h: float, chip_w: float) -> float:
+    def break_even(self, usd_per_chip_hour: float, chip_w: float) -> float:
         """The share of hours from which owning costs less than so many dollars a chip-hour; above 1: never."""
-        busy, idle = self.energy_usd_h(chip_w), self.idle_usd_h
-        gained = usd_h * self.server.chips - busy + idle
+        busy, idle = self.energy_usd_per_hour(chip_w), self.idle_usd_per_hour
+        gained = usd_per_chip_hour * self.server.chips - busy + idle
         return (self.month_usd / HOURS_MONTH + idle) / gained if gained > 0 else float("inf")
 
 

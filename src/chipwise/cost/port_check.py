@@ -39,16 +39,17 @@ def read_check(path: Path) -> Checked:
     from pydantic import ValidationError
 
     from chipwise.io.files import read_json
+    from chipwise.io.schema_errors import translate
 
     raw = read_json(path)
     if raw.get("command") != "check":
         raise BrokenFile("--check", str(path), "a file written by `chipwise check -o json`")
+    schema = _schema()
     try:
-        document: Any = _schema().model_validate(raw)
+        document: Any = schema.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BrokenFile(f"{path}: {where}", str(first.get("input")), first["msg"]) from None
+        wrong = translate(error, schema)
+        raise BrokenFile(f"{path}: {wrong.field}", wrong.value, wrong.accepted) from None
     rows = tuple(
         CheckedRow(row.accelerators.chip, row.compiles, (row.refused.reason,) if row.refused else ())
         for row in document.rows

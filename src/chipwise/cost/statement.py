@@ -57,12 +57,12 @@ class Source:
     cloud: str  # "" where chips are owned
     region: str
     instance: str
-    usd_chip_h: float  # as listed; of owned chips, of a used hour
+    usd_per_chip_hour: float  # as listed; of owned chips, of a used hour
     date: str
     source: str
     stale: bool
     note: str
-    list_usd_chip_h: float | None = None  # of the same source on demand; None where it names none
+    list_usd_per_chip_hour: float | None = None  # of the same source on demand; None where it names none
     chips: float = 1.0  # of one instance or server, where that is known
     own: bool = False  # a company's own price, not a list price
 

@@ -14,10 +14,9 @@ from chipwise.catalog import load
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.problem import Period
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
+from chipwise.io.schema_errors import Wording, validate
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
     from chipwise.fleet.demand_spec import DemandSpec, RateSpec, RunSpec
 
 QUARTER = 3
@@ -99,15 +98,10 @@ def read_demand(path: Path | str, today: date | None = None) -> Demand:
 
 def demand_of(raw: Mapping[str, Any], base: Path = Path(), name: str = "demand", today: date | None = None) -> Demand:
     """The demand that a mapping holds."""
-    from pydantic import ValidationError
+    from chipwise.fleet.demand_spec import CURRENCY, DemandSpec
 
-    from chipwise.fleet.demand_spec import DemandSpec
-
-    try:
-        spec = DemandSpec.model_validate(raw)
-    except ValidationError as e:
-        errors = sorted(e.errors(include_url=False), key=lambda error: error["type"] != "extra_forbidden")
-        raise _explained(errors[0]) from None
+    wording = Wording(schema="chipwise schema demand", patterns={CURRENCY: "three letters such as EUR"})
+    spec = validate(DemandSpec, raw, wording)
     calendar = _calendar(spec, today or date.today())
     _check_names(spec)
     _check_work(spec, calendar)
@@ -288,47 +282,3 @@ def _check_currencies(spec: DemandSpec) -> None:
 def usd_rate(spec: DemandSpec, code: str) -> float:
     """US dollars for one unit of a currency of the file."""
     return 1.0 if code.upper() == "USD" else {c.upper(): r for c, r in spec.rates.items()}[code.upper()]
-
-
-def _explained(error: ErrorDetails) -> InputError:
-    """The first thing pydantic found wrong, as one line."""
-    field = ""
-    kinds = ("constrained-str", "dict[str,any]", "[key]")  # pydantic's names for the sides of a union, and for keys
-    for part in (part for part in error["loc"] if part not in kinds):
-        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
-    kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return InputError(field, str(error["loc"][-1]), "a key of the demand file (see `chipwise schema demand`)")
-    if kind == "missing":
-        return InputError(field, "nothing", "a value")
-    if kind == "value_error":
-        return InputError(field, value, str(ctx["error"]))
-    if kind == "literal_error":
-        return InputError(field, value, f"one of {str(ctx['expected']).replace(' or ', ', ')}")
-    bounds = {
-        "greater_than_equal": "at least {ge}",
-        "greater_than": "more than {gt}",
-        "less_than_equal": "at most {le}",
-        "less_than": "less than {lt}",
-    }
-    if kind in bounds:
-        return InputError(field, value, "a number of " + bounds[kind].format(**ctx))
-    fewest = ctx.get("min_length", 1)
-    plain = {
-        "int_type": "a whole number",
-        "int_from_float": "a whole number",
-        "float_type": "a number",
-        "float_parsing": "a number",
-        "string_type": "text",
-        "bool_type": "true or false",
-        "list_type": "a list",
-        "too_short": "at least one entry" if fewest == 1 else f"at least {fewest} entries",
-        "string_too_short": "text",
-        "string_too_long": f"text of at most {ctx.get('max_length', 0)} characters",
-        "string_pattern_mismatch": "three letters such as EUR",
-    }
-    return InputError(
-        field,
-        value if isinstance(value, str | int | float) else type(value).__name__,
-        plain.get(kind, "keys and values"),
-    )

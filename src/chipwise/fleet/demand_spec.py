@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from chipwise.workload.fields import Flag, Label, Strict, number_of
 
 MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
+CURRENCY = r"^[A-Za-z]{3}$"
 HOURS = r"^([01]?[0-9]|2[0-4])-([01]?[0-9]|2[0-4])$"
 Terms = Literal["ondemand", "spot", "1y", "3y"]
 
@@ -140,7 +141,7 @@ class OfferSpec(Strict):
     region: Label = Field("", description="Where.")
     terms: Terms = Field(description="ondemand, spot, 1y or 3y.")
     usd_chip_hour: Price = Field(description="Price of a chip-hour, in `currency`.")
-    currency: Annotated[str, Field(pattern=r"^[A-Za-z]{3}$")] = Field("USD", description="Of the price.")
+    currency: Annotated[str, Field(pattern=CURRENCY)] = Field("USD", description="Of the price.")
     chips: Positive | None = Field(None, description="Chips of one unit; those of a host unless said.")
     quota: Whole | None = Field(None, description="Most chips at once.")
     lead: Whole = Field(0, description="Months from an order to the first use.")
@@ -173,7 +174,7 @@ class ExistingSpec(Strict):
     start: Month | None = Field(None, description="First month; before the plan unless said.")
     until: Month | None = Field(None, description="Last month; beyond the plan unless said.")
     usd_chip_hour: Amount = Field(description="Price of a chip-hour, used or not, in `currency`; 0 where it is paid.")
-    currency: Annotated[str, Field(pattern=r"^[A-Za-z]{3}$")] = Field("USD", description="Of the price.")
+    currency: Annotated[str, Field(pattern=CURRENCY)] = Field("USD", description="Of the price.")
 
 
 class LimitSpec(Strict):
@@ -225,6 +226,6 @@ class DemandSpec(Strict):
     beyond: Literal["full", "prorated"] = Field(
         "full", description="Commitments that outlast the plan: paid in full, or for the plan's months alone."
     )
-    rates: dict[Annotated[str, Field(pattern=r"^[A-Za-z]{3}$")], Price] = Field(
+    rates: dict[Annotated[str, Field(pattern=CURRENCY)], Price] = Field(
         {}, description="US dollars for one unit of another currency."
     )

@@ -34,7 +34,7 @@ class Origin:
     cloud: str
     region: str
     instance: str
-    usd_chip_h: float  # 0 where it is bought
+    usd_per_chip_hour: float  # 0 where it is bought
     date: str
     source: str
     stale: bool
@@ -151,10 +151,12 @@ def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips
 
 
 def _rented(
-    buying: Buying, name: str, pool: Pool, terms: str, usd_chip_h: float, lead: int, limit: int | None = None
+    buying: Buying, name: str, pool: Pool, terms: str, usd_per_chip_hour: float, lead: int, limit: int | None = None
 ) -> Supply:
     term = buying.periods(YEARS[terms] * 12) if terms in YEARS else 0
-    return Supply(name, pool.id, TERMS[terms], usd_chip_h * pool.chips, term, lead=buying.periods(lead), limit=limit)
+    return Supply(
+        name, pool.id, TERMS[terms], usd_per_chip_hour * pool.chips, term, lead=buying.periods(lead), limit=limit
+    )
 
 
 def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
@@ -228,7 +230,7 @@ def _priced(
         wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
         near = [c for c in every if c.region in wanted or not c.region]
         found = near or ([] if regions else list(every))
-        return (found[0].usd_h, _committed(found[0], buying.knowledge.today)) if found else None
+        return (found[0].usd_per_chip_hour, _committed(found[0], buying.knowledge.today)) if found else None
     price = ondemand
     if terms == "spot":
         book = _within(buying.knowledge.prices, [cloud], regions)
@@ -240,11 +242,13 @@ def _priced(
     if price is None:
         return None
     o = price.offer
-    return price.usd_h, Origin(o.cloud, o.region, o.instance, price.usd_h, o.date, o.source, price.stale)
+    return price.usd_per_chip_hour, Origin(
+        o.cloud, o.region, o.instance, price.usd_per_chip_hour, o.date, o.source, price.stale
+    )
 
 
 def _committed(c: Commitment, today: date) -> Origin:
-    return Origin(c.cloud, c.region, c.instance, c.usd_h, c.date, c.source, is_stale(c.date, today))
+    return Origin(c.cloud, c.region, c.instance, c.usd_per_chip_hour, c.date, c.source, is_stale(c.date, today))
 
 
 # premises of one's own and what is there

@@ -56,7 +56,7 @@ def _hourly(model: Model, supply: Supply, most: list[tuple[int, ...]]) -> None:
             column = model.program.column(most[t][b], integer=True)
             hours = period.hours * block.share
             model.hired[supply.id, t, b] = column
-            model.pay(column, supply.usd_h * hours, t, kind, supply.id)
+            model.pay(column, supply.usd_per_unit_hour * hours, t, kind, supply.id)
             model.works.append(Work(column, supply.pool, t, hours, 0.0))
             model.takes.append(Take(column, 1.0, supply.id, t, b))
 
@@ -74,7 +74,7 @@ def _started(model: Model, supply: Supply, most: int) -> None:
         column = model.held[supply.id, t] = program.column(most * count)  # terms may overlap
         model.takes.append(Take(column, 1.0, supply.id, t, None))
         hours = p.periods[t].hours
-        model.pay(column, supply.usd_h * hours, t, "commitments", supply.id)
+        model.pay(column, supply.usd_per_unit_hour * hours, t, "commitments", supply.id)
         model.pay(column, supply.usd_period, t, "space, upkeep, staff, interest", supply.id)
         model.pay(column, at.energy_usd(False) * hours, t, "energy", supply.id)
         model.works.append(Work(column, supply.pool, t, hours, 0.0))
@@ -85,7 +85,7 @@ def _started(model: Model, supply: Supply, most: int) -> None:
         model.pay(column, supply.capex, t, "capex", supply.id)
         model.pay(column, -supply.worth(kept), None, "value left", supply.id)
         if supply.terms in COMMITTED and not p.prorate:
-            rest = (supply.term - kept) * p.overrun_hours * supply.usd_h
+            rest = (supply.term - kept) * p.overrun_hours * supply.usd_per_unit_hour
             model.pay(column, rest, None, "commitments", supply.id)
     for t in range(supply.lead, count):
         starts = [
@@ -104,7 +104,7 @@ def _existing(model: Model, supply: Supply) -> None:
         if supply.idle_usd:
             model.pay(CONSTANT, supply.idle_usd[t], t, "existing", supply.id)
         if units:
-            model.pay(CONSTANT, supply.usd_h * period.hours * units, t, "existing", supply.id)
+            model.pay(CONSTANT, supply.usd_per_unit_hour * period.hours * units, t, "existing", supply.id)
             model.pay(CONSTANT, supply.usd_period * units, t, "existing", supply.id)
             model.pay(CONSTANT, at.energy_usd(False) * period.hours * units, t, "energy", supply.id)
             model.takes.append(Take(CONSTANT, units, supply.id, t, None))

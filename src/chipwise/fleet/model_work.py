@@ -190,7 +190,7 @@ def _use(
     if option.supply:
         supply = model.problem.supply(option.supply)
         kind = "spot" if supply.terms == "spot" else "on demand"
-        model.pay(column, supply.usd_h * option.takes * hours * option.paid, t, kind, supply.id)
+        model.pay(column, supply.usd_per_unit_hour * option.takes * hours * option.paid, t, kind, supply.id)
         billed = hours * option.paid
         model.works.append(Work(column, pool.id, t, option.takes * billed, option.units * billed))
         if active is not None:

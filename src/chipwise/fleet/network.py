@@ -106,7 +106,7 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
     if r.split.pp > 1 and r.split.chips > chip.fabric.domain:
         tokens = r.config.most_tokens
         sent = tokens * r.model.d_model * ACTIVATION_BYTES
-        stage_s = float(r.pace().tokens_s[tokens]) / r.split.pp
+        stage_s = float(r.step_times().tokens_s[tokens]) / r.split.pp
         return NetworkNeed(
             True,
             "activations between stages",
@@ -118,7 +118,7 @@ def serving_need(service: Service, requests_per_s: float, instance: str = "") ->
             source,
             sent / has / stage_s,
         )
-    each = r.room.sequence(service.target.workload.serve.input.mean) * r.split.chips
+    each = r.kv_cache.sequence(service.target.workload.serve.input.mean) * r.split.chips
     caches = each * requests_per_s * max(1.0, node / r.split.chips)
     return NetworkNeed(
         False, "caches of prompts, if prefill and decode are split", chip.family, node, caches, has, name, source, 0.0

@@ -60,7 +60,7 @@ def _prices(asked: DemandRequest, found: FleetAnswer) -> list[str]:
     for name in found.plan.used():
         o = asked.origins[name]
         if o.date:
-            price = f"${o.usd_chip_h:.2f} a chip-hour, " if o.usd_chip_h else ""
+            price = f"${o.usd_per_chip_hour:.2f} a chip-hour, " if o.usd_per_chip_hour else ""
             out.append(f"{name}: {price}{o.date}{', stale' if o.stale else ''} ({o.source})")
     return out
 

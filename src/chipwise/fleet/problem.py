@@ -65,7 +65,7 @@ class Supply:
     id: str
     pool: str
     terms: str  # of TERMS
-    usd_h: float = 0.0  # per unit-hour: when rented, or at all hours of a commitment
+    usd_per_unit_hour: float = 0.0  # per unit-hour: when rented, or at all hours of a commitment
     term: int = 0  # periods that a commitment or a purchase lasts; 0: to the end of the plan and beyond
     capex: float = 0.0  # US dollars per unit, paid when ordered
     resale: float = 0.0  # US dollars that a unit is worth when it is new
@@ -221,7 +221,9 @@ class Problem:
         supplies = tuple(
             s
             if s.terms == "existing"
-            else replace(s, usd_h=s.usd_h * price, capex=s.capex * price, resale=s.resale * price)
+            else replace(
+                s, usd_per_unit_hour=s.usd_per_unit_hour * price, capex=s.capex * price, resale=s.resale * price
+            )
             for s in self.supplies
         )
         return replace(self, runs=runs, services=services, supplies=supplies)

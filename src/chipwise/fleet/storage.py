@@ -66,7 +66,7 @@ def sample_bytes(workload: Workload, know: Economics) -> float:
 def serving_storage(service: Service) -> StorageNeed:
     """What new replicas of a service ask of storage."""
     split, node = service.replica.split, service.target.chip.fabric.host_chips
-    weights = service.replica.room.weights * split.chips
+    weights = service.replica.kv_cache.weights * split.chips
     together = max(1, node // split.chips)  # replicas of a node start at once, from one copy each
     nodes = max(1, -(-split.chips * service.replicas // node))
     return StorageNeed(nodes, 0.0, 0.0, 0.0, weights, weights * together / COLD_START_S)

@@ -94,10 +94,10 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
     if not leaders:
         return least
     leaders.sort(key=_order)
-    shown = sorted(_learnt(work, leaders[: max(top, LEADERS)]), key=_order)
+    shown = sorted(_corrected(work, leaders[: max(top, LEADERS)]), key=_order)
     close = [f for f in shown if f.seconds <= shown[0].seconds * (1 + TIE)]
     best = min(close, key=lambda f: (_parts(f.layout), rounded(f.seconds)))
-    front = _learnt(work, [fronts[i] for i in _on_front(fronts)])
+    front = _corrected(work, [fronts[i] for i in _on_front(fronts)])
     return SearchResult(
         best,
         tuple([best, *(f for f in shown if f is not best)][:top]),
@@ -111,8 +111,8 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
     )
 
 
-def _learnt(work: Setup, found: list[Found]) -> list[Found]:
-    """Times as they are answered: corrected by what published steps near each layout taught."""
+def _corrected(work: Setup, found: list[Found]) -> list[Found]:
+    """Times as they are answered: corrected by published steps near each layout."""
     factors = work.factors([f.layout for f in found])
     return [replace(f, seconds=f.seconds * float(factor)) for f, factor in zip(found, factors, strict=True)]
 

@@ -1,4 +1,4 @@
-"""SGD and AdamW on one flat array of weights, by operators alone: PyTorch tensors and JAX arrays both work."""
+"""SGD and AdamW on one flat array of weights, rounded as a recipe stores it, and how a program asks for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from chipwise.errors import InputError, UnknownName
+from chipwise.programs.optimizers import AdamW
 
 Round = Callable[[Any], Any]
 
@@ -30,9 +31,14 @@ class Optimizer:
             return (zeros, zeros)
         return (zeros,) if self.momentum else ()
 
+    @property
+    def adamw(self) -> AdamW:
+        """AdamW's rule."""
+        return AdamW(self.learning_rate, self.beta1, self.beta2, self.epsilon, self.weight_decay)
+
     def corrections(self, step: int) -> tuple[float, float]:
         """AdamW's corrections of its means' bias at a step counted from 1."""
-        return 1 - self.beta1**step, 1 - self.beta2**step
+        return self.adamw.corrections(step)
 
     def update(
         self, weights: Any, gradient: Any, state: tuple[Any, ...], corrections: tuple[Any, Any], to: Round
@@ -44,10 +50,9 @@ class Optimizer:
         (1.5, 0.5)
         """
         if self.name == "adamw":
-            first = to(self.beta1 * state[0] + (1 - self.beta1) * gradient)
-            second = to(self.beta2 * state[1] + (1 - self.beta2) * gradient * gradient)
-            direction = (first / corrections[0]) / ((second / corrections[1]) ** 0.5 + self.epsilon)
-            state = (first, second)
+            rule = self.adamw
+            state = to(rule.first(state[0], gradient)), to(rule.second(state[1], gradient))
+            direction = rule.direction(*state, corrections)
         elif self.momentum:
             direction = to(self.momentum * state[0] + gradient)
             state = (direction,)

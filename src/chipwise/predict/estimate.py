@@ -64,7 +64,7 @@ def step_estimate(
     seconds: float, bound: float, chip: Chip, workload: Workload, stack: Stack | None, calibration: Calibration
 ) -> Estimate:
     """A step time with the interval that residuals on published results of its kind gave."""
-    table, model, arch = calibration.intervals, workload.model, architecture(chip)
+    table, model, arch = calibration.training.intervals, workload.model, architecture(chip)
     low, high = table["unknown"]
     if arch not in table.get("architectures", ()):
         return Estimate(

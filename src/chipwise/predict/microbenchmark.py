@@ -1,12 +1,11 @@
 """Seconds of one kernel on its own, as benchmarks publish it: a product, attention, a copy, a collective.
 
-The formulas of `kernels` and `fabric` with the chip's calibrated coefficients, times what calibration learnt
+The formulas of `kernels` and `fabric` with the chip's calibrated coefficients, times what calibration found
 about shapes (`residuals`) and about how a benchmark measures (a `Bench`: eager launches, best-of searches).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,7 +29,7 @@ from chipwise.predict.kernels import (
     matmul_seconds,
     stream_seconds,
 )
-from chipwise.predict.residuals import correction
+from chipwise.predict.learn.kernel_residuals import kernel_factor
 from chipwise.predict.site import architecture, kernel_coefficients, slice_for, table_of, wires
 from chipwise.predict.systolic import Table
 
@@ -131,18 +130,18 @@ def attention_flops(kernel: Kernel) -> float:
 
 def predict_kernel(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     """Seconds of `kernel` on `chip` (on `kernel.chips` of them)."""
-    learnt: Mapping[str, Any] = calibration.correction.get("kernels", {})
+    residuals = calibration.training.kernel_residuals
     seconds = _FORMULAS[kernel.op](kernel, chip, calibration) if kernel.op in _FORMULAS else None
     if seconds is None:
         raise Refusal(f"no model of {kernel.op!r}", f"modelled are {', '.join(_FORMULAS)}")
-    bench = Bench(**learnt.get("benches", {}).get(f"{kernel.op}/{kernel.bench}", {}))
-    table = learnt.get("shapes", {}).get(pool_of(kernel), {})
-    factor = correction(table, chip.id, architecture(chip), shape_of(kernel)) if table else 1.0
+    bench = Bench(**residuals.get("benches", {}).get(f"{kernel.op}/{kernel.bench}", {}))
+    table = residuals.get("shapes", {}).get(pool_of(kernel), {})
+    factor = kernel_factor(table, chip.id, architecture(chip), shape_of(kernel)) if table else 1.0
     return max(seconds * factor * bench.factor + bench.add_s, bench.floor_s)
 
 
 def shape_of(kernel: Kernel) -> tuple[float, ...]:
-    """The sizes that residuals are learnt over."""
+    """The sizes that residuals are fitted over."""
     if kernel.op == "gemm":
         return (*sorted((kernel.m, kernel.n)), kernel.k)
     if kernel.op == "attention":
@@ -203,8 +202,7 @@ def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration)
     """The chip's coefficients, with what is known of the variant that ran."""
     base = kernel_coefficients(chip, kernel.dtype, calibration)
     name, arch = kernel.implementation, architecture(chip)
-    learnt = calibration.correction.get("kernels", {}).get("attention", {})
-    found = learnt.get(f"{name}/{arch}")
+    found = calibration.training.kernel_residuals.get("attention", {}).get(f"{name}/{arch}")
     if found:
         return replace(base, **found)
     design = load().designs.get(arch)

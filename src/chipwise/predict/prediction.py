@@ -11,7 +11,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
-from chipwise.predict.measured import Seen, learnt_at
+from chipwise.predict.learn.bench_match import BenchMatch, bench_at
 from chipwise.predict.memory import RESERVE
 from chipwise.predict.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import Setup, set_up, stack_of
@@ -34,7 +34,7 @@ class Prediction:
     bound_s: float  # the longer of the maths at the dense peak and the wires: no schedule is faster
     math_s: float  # model FLOPs at the chip's dense peak
     parts: dict[str, float]  # seconds of the step by cause, adding up to the step
-    learnt: float  # factor on the formulas' step that published steps nearby taught, or measurements of the chip
+    calibration_factor: float  # on the formulas' step: by published steps nearby, or by measurements of the chip
     hidden_s: float  # collectives hidden behind compute
     memory: dict[str, float]  # bytes per chip by class
     capacity: float  # bytes a chip can allocate
@@ -84,12 +84,12 @@ def predict(
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
     total, hidden = parts.pop("total"), parts.pop("hidden")
-    learnt = float(work.factors([layout])[0])
-    parts = {name: seconds * learnt for name, seconds in parts.items()}
-    total, hidden = total * learnt, hidden * learnt
+    factor = float(work.factors([layout])[0])
+    parts = {name: seconds * factor for name, seconds in parts.items()}
+    total, hidden = total * factor, hidden * factor
     math_s = math_seconds(work, acc.count)
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
-    seen = work.seen(layout)
+    match = work.bench_match(layout)
     step = step_estimate(total, bound, acc.chip, workload, stack, calibration)
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
@@ -97,28 +97,28 @@ def predict(
         acc,
         stack,
         layout,
-        step if seen is None else measured_estimate(step, seen, acc.count),
+        step if match is None else measured_estimate(step, match, acc.count),
         bound,
         math_s,
         parts,
-        learnt,
+        factor,
         hidden,
         work.memory(layouts).at(0),
         acc.chip.usable_bytes,
         watts(acc.chip, busy),
         assumptions(workload, acc, stack, layout, calibration),
-        seen is not None,
+        match is not None,
     )
 
 
-def measured_estimate(step: Estimate, seen: Seen, chips: int) -> Estimate:
+def measured_estimate(step: Estimate, match: BenchMatch, chips: int) -> Estimate:
     """A step with the interval of measurements; of many chips, with the interval that published steps gave."""
-    because = seen.step.because if seen.exact else f"{seen.step.because}, as the nearest step on one chip"
+    because = match.step.because if match.exact else f"{match.step.because}, as the nearest step on one chip"
     if chips > 1:
         return replace(step, because=f"{step.because}; a chip's own part: {because}")
-    scale = step.value / seen.step.value
-    evidence = "measured" if seen.exact else "modelled"
-    return replace(seen.step.scaled(scale), evidence=evidence, because=because)
+    scale = step.value / match.step.value
+    evidence = "measured" if match.exact else "modelled"
+    return replace(match.step.scaled(scale), evidence=evidence, because=because)
 
 
 def math_seconds(work: Setup, chips: int) -> float:
@@ -143,7 +143,7 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
     times = alone.schedule(alone.components(Layouts.of([p.layout])))
     out = {}
     for kind in COLLECTIVES:
-        whole = float(np.ravel(getattr(times, kind))[0]) * p.learnt
+        whole = float(np.ravel(getattr(times, kind))[0]) * p.calibration_factor
         out[kind] = {"exposed": p.parts[kind], "hidden": max(whole - p.parts[kind], 0.0)}
     return out
 
@@ -172,7 +172,7 @@ def assumptions(
                 + (f"the slice {'x'.join(map(str, acc.shape))}" if acc.shape else island)
             ]
         ),
-        f"calibration of {calibration.date} on {calibration.rows:,} published rows",
+        f"calibration of {calibration.training.date} on {calibration.training.rows:,} published rows",
         *measured_in_words(workload, acc, stack, calibration),
         "energy: chips only; servers, cooling and the network come on top",
     ]
@@ -192,8 +192,8 @@ def assumptions(
 
 def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calibration: Calibration) -> list[str]:
     """That the chip was measured under another stack, where that is so and none was named."""
-    usual = calibration.measured and not workload.train.stack and not stack.bench
-    if not usual or learnt_at(acc.chip.id, "torch") is None:
+    usual = calibration.bench.used and not workload.train.stack and not stack.bench
+    if not usual or bench_at(calibration.bench, acc.chip.id, "torch") is None:
         return []
     return [f"{acc.chip.id} was measured with PyTorch: `--stack pytorch` predicts from that"]
 

@@ -9,13 +9,14 @@ from functools import partial
 import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
-from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.calibration import Bench, Calibration
 from chipwise.errors import Refusal
 from chipwise.ops.table import OpTable, build
 from chipwise.predict.components import Components, ExecutionTarget, components
-from chipwise.predict.correction import Array, learnt_factors
 from chipwise.predict.layouts import Layout, Layouts
-from chipwise.predict.measured import Finder, Seen, finder
+from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
+from chipwise.predict.learn.gp import Array
+from chipwise.predict.learn.step_residuals import step_factors
 from chipwise.predict.memory import MemoryUse, memory
 from chipwise.predict.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
 from chipwise.predict.site import execution_target, labels, stack_for, step_coefficients
@@ -32,7 +33,7 @@ class Setup:
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
-    published: Callable[[Sequence[Layout]], Array]  # factors that published steps near layouts taught
+    published: Callable[[Sequence[Layout]], Array]  # factors by published steps near layouts
     measured: Finder | None = None  # what was measured of the chip itself, where it is to be used
 
     def components(self, layouts: Layouts) -> Components:
@@ -48,12 +49,12 @@ class Setup:
         """Factors on the formulas' steps: by measurements of the chip where there are some, else by published steps."""
         found = np.array(self.published(layouts))
         for i, layout in enumerate(layouts if self.measured is not None else ()):
-            seen = self.seen(layout)
-            if seen is not None:
-                found[i] = 1 + (seen.factor - 1) * self.local(layout)
+            match = self.bench_match(layout)
+            if match is not None:
+                found[i] = 1 + (match.factor - 1) * self.local(layout)
         return found
 
-    def seen(self, layout: Layout) -> Seen | None:
+    def bench_match(self, layout: Layout) -> BenchMatch | None:
         """What was measured of one chip's part of a layout."""
         return None if self.measured is None else self.measured(layout)
 
@@ -92,17 +93,18 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
         execution_target(acc, train.precision, calibration, stack, train.state_precision),
         costs(train, workload.model),
         float(train.global_batch),
-        step_coefficients(calibration.step, names),
-        partial(learnt_factors, calibration, workload, acc, stack, stack.release),
+        step_coefficients(calibration.training.step, names),
+        partial(step_factors, calibration, workload, acc, stack, stack.release),
     )
-    if not calibration.measured:
+    if not calibration.bench.used:
         return made
-    return replace(made, measured=finder(workload, acc, stack, partial(_formula, acc.chip, calibration, stack)))
+    formula = partial(_formula, acc.chip, calibration, stack)
+    return replace(made, measured=finder(calibration.bench, workload, acc, stack, formula))
 
 
 def _formula(chip: Chip, calibration: Calibration, stack: Stack, workload: Workload, layout: Layout) -> float:
     """Seconds of a step on one chip by formulas alone."""
-    work = set_up(workload, parse(f"{chip.id}:1"), replace(calibration, measured=False), stack)
+    work = set_up(workload, parse(f"{chip.id}:1"), replace(calibration, bench=Bench(used=False)), stack)
     return float(np.ravel(work.schedule(work.components(Layouts.of([layout]))).total)[0])
 
 

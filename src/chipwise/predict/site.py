@@ -28,7 +28,7 @@ def architecture(chip: Chip) -> str:
 
 def kernel_coefficients(chip: Chip, dtype: str, calibration: Calibration) -> KernelCoefficients:
     """Coefficients of the chip and precision; of its nearest relative where it was never measured."""
-    table = calibration.kernels
+    table = calibration.training.kernels
     for name in (chip.id, "arch:" + architecture(chip), "family:" + chip.family, "any"):
         entry = table.get(name, {})
         found = entry.get(dtype) or (entry.get("any") if name in ("any", "family:" + chip.family) else None)
@@ -52,13 +52,13 @@ def compute_spec(chip: Chip, dtype: str, peak: float, calibration: Calibration) 
 
 def table_of(chip: Chip, dtype: str, calibration: Calibration) -> Table | None:
     """What the chip's compiler says of products, where it was swept."""
-    entry = calibration.compiled.get("tables", {}).get("chips", {}).get(chip.id)
+    entry = calibration.training.compiled.get("tables", {}).get("chips", {}).get(chip.id)
     return table_from(entry, dtype, chip.clock_hz) if entry else None
 
 
 def wires(acc: Accelerators, calibration: Calibration) -> Wires:
     """The links between these chips."""
-    table = calibration.links
+    table = calibration.training.links
     chip = acc.chip
     found = table.get(chip.id) or table.get("arch:" + architecture(chip)) or table.get("family:" + chip.family)
     coefficients = LinkCoefficients(**found) if found else LinkCoefficients()

@@ -37,7 +37,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``-o json`` prints."""
-        from chipwise import __version__
+        from chipwise.version import __version__
 
         head = {"schema": SCHEMA, "chipwise": __version__, "command": self.VERB}
         return {**head, **{key: to_data(value) for key, value in self.record().items()}}
@@ -59,3 +59,7 @@ class Result:
         from chipwise.present.html import document
 
         return document(self.blocks())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What IPython shows: the text and the tables, not every field of every object inside as `repr` does."""
+        return {"text/plain": str(self), "text/html": self._repr_html_()}

@@ -2,36 +2,36 @@
 
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.prices.currency import read_rates
+from chipwise.prices.custom_prices import CustomPrices, laid_over, read_custom_prices
 from chipwise.prices.money import (
     Price,
     Quote,
     chip_hours,
+    custom_prices_in_words,
     day_of,
     is_stale,
-    own_in_words,
     price_of,
     prices_in_words,
     quote,
     run_cost,
 )
-from chipwise.prices.own import OwnPrices, laid_over, read_own
 
 __all__ = [
     "STALE_DAYS",
-    "OwnPrices",
+    "CustomPrices",
     "Price",
     "PriceBook",
     "Quote",
     "chip_hours",
+    "custom_prices_in_words",
     "day_of",
     "is_stale",
     "laid_over",
     "listed",
-    "own_in_words",
     "price_of",
     "prices_in_words",
     "quote",
-    "read_own",
+    "read_custom_prices",
     "read_rates",
     "run_cost",
 ]

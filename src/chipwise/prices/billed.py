@@ -16,7 +16,7 @@ from chipwise.catalog import find_chip, instances, load
 from chipwise.catalog.instances import squashed
 from chipwise.errors import UnknownName
 from chipwise.io.csv_lines import Line
-from chipwise.prices.own import ANY
+from chipwise.prices.custom_prices import ANY
 
 DETAILS = ("SkuPriceDetails", "x_SkuDetails")
 TEXTS = (

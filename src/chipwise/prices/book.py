@@ -51,7 +51,7 @@ class PriceBook:
     ) -> tuple[Commitment, ...]:
         """Commitments of so many years for a chip, cheapest first.
 
-        >>> [c.usd_h < c.ondemand_usd_h for c in listed().commitments_for("v6e", 3)][0]
+        >>> [c.usd_per_chip_hour < c.ondemand_usd_per_chip_hour for c in listed().commitments_for("v6e", 3)][0]
         True
         """
         wanted_clouds = None if clouds is None else set(clouds)
@@ -64,7 +64,7 @@ class PriceBook:
             and (wanted_clouds is None or c.cloud in wanted_clouds)
             and (wanted_regions is None or c.region in wanted_regions)
         ]
-        return tuple(sorted(found, key=lambda c: (c.usd_h, c.cloud, c.region)))
+        return tuple(sorted(found, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
 
     @property
     def newest(self) -> date:

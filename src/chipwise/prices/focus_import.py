@@ -20,8 +20,8 @@ from chipwise.errors import BrokenFile, InputError
 from chipwise.io.csv_lines import Line, check_columns, lines_of
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
+from chipwise.prices.custom_prices import PRICES, YEARS, CustomPriceRow
 from chipwise.prices.imported import Imported, Tally
-from chipwise.prices.own import PRICES, YEARS, OwnRow
 from chipwise.prices.providers import cloud_id
 
 NEEDED = (
@@ -189,7 +189,7 @@ def _priced(group: Group, tally: Tally) -> bool:
 
 def _rows(
     groups: dict[tuple[str, str, str, str, float, str], Group], years: int | None, source: str
-) -> tuple[OwnRow, ...]:
+) -> tuple[CustomPriceRow, ...]:
     """One row an instance, its prices side by side."""
     kinds: dict[tuple[str, str, str, str, float], dict[str, Group]] = {}
     for key, group in sorted(groups.items()):
@@ -203,7 +203,7 @@ def _rows(
         first, second, third, fourth = (prices[column] for column in PRICES)
         last = max(group.last for group in terms.values())
         rows.append(
-            OwnRow(
+            CustomPriceRow(
                 chip_id,
                 cloud,
                 region,

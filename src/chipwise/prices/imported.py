@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chipwise.prices.own import OwnRow
+from chipwise.prices.custom_prices import CustomPriceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class LeftOut:
 class Imported:
     """Own prices from files, how many rows they rest on, and what was left out or assumed."""
 
-    rows: tuple[OwnRow, ...]
+    rows: tuple[CustomPriceRow, ...]
     read: int
     used: int
     left_out: tuple[LeftOut, ...]

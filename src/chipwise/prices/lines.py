@@ -15,7 +15,7 @@ TERMS = ("ondemand", "spot", "1y", "3y")
 class Dated:
     """One price per chip-hour, with its age and where it comes from."""
 
-    usd_h: float
+    usd_per_chip_hour: float
     date: str
     source: str
     note: str
@@ -44,8 +44,8 @@ class PriceLine:
     def cheapest(self) -> float:
         """Per chip-hour on demand, or on the cheapest other terms where there is no such price."""
         if self.ondemand is not None:
-            return self.ondemand.usd_h
-        return min(price.usd_h for price in (self.spot, self.year1, self.year3) if price is not None)
+            return self.ondemand.usd_per_chip_hour
+        return min(price.usd_per_chip_hour for price in (self.spot, self.year1, self.year3) if price is not None)
 
     @property
     def date(self) -> str:
@@ -64,7 +64,7 @@ def price_lines(
 
     >>> from chipwise.prices.book import listed
     >>> lines = price_lines(listed(), ["v5e"], clouds=["gcp"], terms="3y")
-    >>> [line.year3.usd_h for line in lines] == sorted(line.year3.usd_h for line in lines)
+    >>> [line.year3.usd_per_chip_hour for line in lines] == sorted(line.year3.usd_per_chip_hour for line in lines)
     True
     """
     out: list[PriceLine] = []
@@ -93,7 +93,7 @@ def cheapest_of_each(lines: Iterable[PriceLine]) -> tuple[PriceLine, ...]:
 def _rank(line: PriceLine, terms: str) -> tuple[bool, float]:
     """By the price on these terms; without terms those that can be had on demand come first."""
     price = line.on(terms or "ondemand")
-    return (True, line.cheapest) if price is None else (False, price.usd_h)
+    return (True, line.cheapest) if price is None else (False, price.usd_per_chip_hour)
 
 
 def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
@@ -110,9 +110,9 @@ def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
                 offer.region,
                 offer.instance,
                 offer.chips,
-                _dated(offer.ondemand_usd_h, offer),
-                _dated(offer.spot_usd_h, offer),
-                *(None if c is None else _dated(c.usd_h, c) for c in years.values()),
+                _dated(offer.ondemand_usd_per_chip_hour, offer),
+                _dated(offer.spot_usd_per_chip_hour, offer),
+                *(None if c is None else _dated(c.usd_per_chip_hour, c) for c in years.values()),
             )
         )
     return lines + _alone([c for c in commitments if id(c) not in used])
@@ -127,7 +127,7 @@ def _committed(offer: Offer, commitments: Iterable[Commitment], years: int) -> C
         and (c.cloud, c.region) == (offer.cloud, offer.region)
         and c.instance.lower() in ("", offer.instance.lower())
     ]
-    return min(fitting, key=lambda c: (not c.own, not c.instance, c.usd_h), default=None)
+    return min(fitting, key=lambda c: (not c.own, not c.instance, c.usd_per_chip_hour), default=None)
 
 
 def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
@@ -136,10 +136,12 @@ def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
     for c in commitments:
         places.setdefault((c.chip_id, c.cloud, c.region, c.instance), {})[c.years] = c
     return [
-        PriceLine(*place, None, None, None, *(_dated(of[n].usd_h, of[n]) if n in of else None for n in (1, 3)))
+        PriceLine(
+            *place, None, None, None, *(_dated(of[n].usd_per_chip_hour, of[n]) if n in of else None for n in (1, 3))
+        )
         for place, of in places.items()
     ]
 
 
-def _dated(usd_h: float | None, of: Offer | Commitment) -> Dated | None:
-    return None if usd_h is None else Dated(usd_h, of.date, of.source, of.note, of.own)
+def _dated(usd_per_chip_hour: float | None, of: Offer | Commitment) -> Dated | None:
+    return None if usd_per_chip_hour is None else Dated(usd_per_chip_hour, of.date, of.source, of.note, of.own)

@@ -21,7 +21,7 @@ SINGLE = "single node"  # offers so noted can't be joined by a network that trai
 class Price:
     """US dollars per chip-hour, the offer they come from, and whether that offer is old."""
 
-    usd_h: float
+    usd_per_chip_hour: float
     spot: bool
     offer: Offer
     stale: bool  # dated more than STALE_DAYS before the day of asking
@@ -31,7 +31,7 @@ class Price:
         o = self.offer
         age = f"{o.date}, stale" if self.stale else o.date
         age += ", own price" if o.own else ""
-        return f"${self.usd_h:.2f}/h ({o.cloud}, {o.region}, {age})"
+        return f"${self.usd_per_chip_hour:.2f}/h ({o.cloud}, {o.region}, {age})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Quote:
 
     def at(self, usd_per_chip_hour: float) -> Quote:
         """The quote at another price."""
-        price = replace(self.price, usd_h=usd_per_chip_hour)
-        return replace(self, usd=self.usd.scaled(usd_per_chip_hour / self.price.usd_h), price=price)
+        price = replace(self.price, usd_per_chip_hour=usd_per_chip_hour)
+        return replace(self, usd=self.usd.scaled(usd_per_chip_hour / self.price.usd_per_chip_hour), price=price)
 
     def __str__(self) -> str:
         return format_money(self.usd.value) + ("*" if self.price.stale else "")
@@ -56,7 +56,7 @@ class Quote:
         return {
             "usd": self.usd,
             "per": self.per,
-            "usd_per_chip_hour": price.usd_h,
+            "usd_per_chip_hour": price.usd_per_chip_hour,
             "spot": price.spot,
             "cloud": offer.cloud,
             "region": offer.region,
@@ -78,13 +78,13 @@ def chip_hours(chips: int, seconds: float) -> float:
     return chips * seconds / HOUR
 
 
-def run_cost(chips: int, seconds: float, usd_h: float) -> float:
+def run_cost(chips: int, seconds: float, usd_per_chip_hour: float) -> float:
     """US dollars of a run: 64 chips for two hours at $3 a chip-hour are 128 x 3 dollars.
 
     >>> run_cost(64, 7_200, 3.0)
     384.0
     """
-    return chip_hours(chips, seconds) * usd_h
+    return chip_hours(chips, seconds) * usd_per_chip_hour
 
 
 def prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
@@ -96,10 +96,10 @@ def prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str,
     prices = [price for price in used if price is not None]
     stale = [price.offer.date for price in prices if price.stale]
     marked = f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of "
-    return (*own_in_words(book, prices), *([marked + min(stale)] if stale else []))
+    return (*custom_prices_in_words(book, prices), *([marked + min(stale)] if stale else []))
 
 
-def own_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
+def custom_prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
     """Which files of own prices lie over the list, and for which chips they were used."""
     if not book.own:
         return ()
@@ -170,8 +170,12 @@ def price_of(
     found, note = fitting(chip, chips, spot, book or listed())
     if not found:
         return None
-    best = min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_h(o, spot)) if whole_instances else found[0]
-    return Price(_usd_h(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
+    best = (
+        min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
+        if whole_instances
+        else found[0]
+    )
+    return Price(_usd_per_chip_hour(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
 
 
 def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
@@ -191,10 +195,10 @@ def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
     return tuple(o for o in offers if o.own or not o.note.startswith(ALONE)) or offers
 
 
-def _usd_h(offer: Offer, spot: bool) -> float:
-    usd_h = offer.price(spot)
-    assert usd_h is not None  # offers_for left those without a price out
-    return usd_h
+def _usd_per_chip_hour(offer: Offer, spot: bool) -> float:
+    usd_per_chip_hour = offer.price(spot)
+    assert usd_per_chip_hour is not None  # offers_for left those without a price out
+    return usd_per_chip_hour
 
 
 def quote(
@@ -210,10 +214,12 @@ def quote(
     >>> from chipwise.catalog import load
     >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
     >>> q = quote(load().chips["v5e"], 64, two_hours)
-    >>> q.usd.value == 128 * q.price.usd_h, q.usd.high == 256 * q.price.usd_h
+    >>> q.usd.value == 128 * q.price.usd_per_chip_hour, q.usd.high == 256 * q.price.usd_per_chip_hour
     (True, True)
     """
     price = price_of(chip, chips, spot, today, book, whole_instances=True)
     if price is None:
         return None
-    return Quote(duration.scaled(chip_hours(paid_chips(chip, chips, price.offer.chips), 1.0) * price.usd_h), price)
+    return Quote(
+        duration.scaled(chip_hours(paid_chips(chip, chips, price.offer.chips), 1.0) * price.usd_per_chip_hour), price
+    )

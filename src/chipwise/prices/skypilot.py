@@ -19,8 +19,8 @@ from chipwise.errors import InputError, UnknownName
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, lines_of
 from chipwise.io.files import read_text
 from chipwise.prices.billed import tpu_slice
+from chipwise.prices.custom_prices import MAX_USD_H, CustomPriceRow
 from chipwise.prices.imported import Imported, Tally
-from chipwise.prices.own import MAX_USD_H, OwnRow
 from chipwise.prices.providers import NAMES
 
 MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
@@ -65,7 +65,7 @@ class Found:
 def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today: date | None = None) -> Imported:
     """Own prices from catalog files; the cloud is that of the folder unless named, the date that of the file."""
     tally, said = Tally(), []
-    rows: dict[tuple[str, ...], OwnRow] = {}
+    rows: dict[tuple[str, ...], CustomPriceRow] = {}
     read = used = 0
     for path in files:
         where = (cloud or path.resolve().parent.name).lower()
@@ -81,7 +81,7 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
         used += len(found)
         source = f"SkyPilot catalog {where}/{path.name}"
         for each in _cheapest(found, tally):
-            row = OwnRow(
+            row = CustomPriceRow(
                 each.chip_id,
                 where,
                 each.region,

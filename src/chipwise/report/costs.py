@@ -113,7 +113,7 @@ def _bill(s: Statement) -> Table:
             (
                 t.kind,
                 _whose(t.source),
-                f"${t.source.usd_chip_h:.2f}{stale}",
+                f"${t.source.usd_per_chip_hour:.2f}{stale}",
                 *(dollars(getattr(t.split, part)) for part in used),
                 format_money(t.total),
                 f"{format_money(t.usd.p10)} to {format_money(t.usd.p90)}",
@@ -220,21 +220,26 @@ def _ownership(s: Statement) -> Figure:
     curve, xs = bought.curve, SHARES
     lines = [
         charts.Curve(
-            f"owned {s.accelerators.chip.id}", xs, tuple(bought.owned.usd_chip_h(x, bought.chip_w) for x in xs), True
+            f"owned {s.accelerators.chip.id}",
+            xs,
+            tuple(bought.owned.usd_per_chip_hour(x, bought.chip_w) for x in xs),
+            True,
         )
     ]
     lines += [
         charts.Curve(
             f"{r.kind}: {r.source.cloud} {r.source.region}".strip(),
             (xs[0], xs[-1]),
-            (r.source.usd_chip_h, r.source.usd_chip_h),
+            (r.source.usd_per_chip_hour, r.source.usd_per_chip_hour),
         )
         for r in rivals
     ]
     marks = [
-        (r.utilisation, r.source.usd_chip_h, percent(r.utilisation)) for r in rivals if xs[0] <= r.utilisation <= 1.0
+        (r.utilisation, r.source.usd_per_chip_hour, percent(r.utilisation))
+        for r in rivals
+        if xs[0] <= r.utilisation <= 1.0
     ]
-    top = 1.15 * max([r.source.usd_chip_h for r in rivals] + [2.5 * curve[-1][1]])
+    top = 1.15 * max([r.source.usd_per_chip_hour for r in rivals] + [2.5 * curve[-1][1]])
     words = "; ".join(f"{percent(share)} used: ${usd:.2f}" for share, usd in curve)
     return charts.curves(
         "fig-break-even",
@@ -253,14 +258,15 @@ def _ownership(s: Statement) -> Figure:
 
 def _leading(rivals: Sequence[Rival]) -> list[Rival]:
     """The cheapest of each kind of terms, then the cheapest others."""
-    ranked = sorted(rivals, key=lambda r: r.source.usd_chip_h)
+    ranked = sorted(rivals, key=lambda r: r.source.usd_per_chip_hour)
     first = [next(r for r in ranked if r.kind == kind) for kind in dict.fromkeys(r.kind for r in ranked)]
     return (first + [r for r in ranked if r not in first])[:MOST_RIVALS]
 
 
 def _in_words(rivals: Sequence[Rival]) -> str:
     return "; ".join(
-        f"{r.kind} at {r.source} ${r.source.usd_chip_h:.2f}, break-even at {_share(r.utilisation)}" for r in rivals
+        f"{r.kind} at {r.source} ${r.source.usd_per_chip_hour:.2f}, break-even at {_share(r.utilisation)}"
+        for r in rivals
     )
 
 
@@ -273,7 +279,7 @@ def _rivals(rivals: Sequence[Rival]) -> Table:
         (
             r.kind,
             str(r.source),
-            f"${r.source.usd_chip_h:.2f}{'*' if r.source.stale else ''}",
+            f"${r.source.usd_per_chip_hour:.2f}{'*' if r.source.stale else ''}",
             r.source.date,
             _share(r.utilisation),
         )
@@ -294,8 +300,8 @@ def _commitments(s: Statement) -> Table:
             f"{b.commitment.years} year{'s' if b.commitment.years > 1 else ''}",
             b.commitment.cloud,
             b.commitment.region or "–",
-            f"${b.commitment.usd_h:.2f}{'*' if b.stale else ''}",
-            f"${b.ondemand_usd_h:.2f}",
+            f"${b.commitment.usd_per_chip_hour:.2f}{'*' if b.stale else ''}",
+            f"${b.ondemand_usd_per_chip_hour:.2f}",
             b.against,
             _share(b.utilisation),
         )

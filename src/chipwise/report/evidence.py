@@ -14,7 +14,7 @@ from chipwise.validate.kept import KeptScore, kept_scores
 METRICS = {"ttft": "time to first token", "tpot": "time per token", "throughput": "throughput"}
 INTERVALS = (
     "Every time is a value with a 90 % interval: in nine of ten cases the true value should lie inside. "
-    "Intervals are quantiles of what the model missed on published results it had not learnt from."
+    "Intervals are quantiles of what the model missed on published results it was not calibrated on."
 )
 HEADERS = ("published results", "figures", "median error", "bias", "90 % interval held")
 
@@ -121,7 +121,7 @@ def price_table(prices: Sequence[tuple[str, Price]]) -> Table:
                 o.cloud,
                 o.region,
                 o.instance,
-                f"${p.usd_h:.2f}",
+                f"${p.usd_per_chip_hour:.2f}",
                 age,
                 Link(o.source, o.source),
             )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from chipwise.catalog.calibration import in_use
-from chipwise.catalog.taught import taught
+from chipwise.catalog.calibration import load_calibration
 from chipwise.fleet.options import DemandRequest, Placed
 from chipwise.fleet.plan import COSTS, Alternative, FleetAnswer, FleetPlan, Running
 from chipwise.present.blocks import Cell, Link, Table
@@ -491,7 +490,8 @@ def _evidence(asked: DemandRequest | None) -> Section:
         for p in placed
     )
     kinds = [kind for kind, some in (("training", asked.problem.runs), ("inference", asked.problem.services)) if some]
-    dates = {"training": in_use().date, "inference": taught().date}
+    calibration = load_calibration()
+    dates = {"training": calibration.training.date, "inference": calibration.serving.date}
     words = ("work", "chips", "split", "evidence", "because")
     return Section(
         "evidence",
@@ -521,7 +521,13 @@ def _price_rows(asked: DemandRequest) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for s in asked.problem.supplies:
         o = asked.origins[s.id]
-        price = f"${o.usd_chip_h:.2f}" if o.usd_chip_h else f"{format_money(s.capex)} a server" if s.capex else "–"
+        price = (
+            f"${o.usd_per_chip_hour:.2f}"
+            if o.usd_per_chip_hour
+            else f"{format_money(s.capex)} a server"
+            if s.capex
+            else "–"
+        )
         rows.append(
             (
                 s.id,

@@ -8,10 +8,10 @@ from html import escape
 from importlib.resources import files
 from typing import assert_never
 
-from chipwise import __version__
 from chipwise.present import html
 from chipwise.present.blocks import Table
 from chipwise.report.parts import Decision, Figure, Part, Points, Prose, Report, Section, Tile
+from chipwise.version import __version__
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no request, whatever a text may hold
 

@@ -131,7 +131,11 @@ def _evidence(c: ServingComparison) -> Section:
     chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
     families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
     return evidence_section(
-        "inference", c.comparer.knowledge.serving.date, families, chips, [(str(r.accelerators), r.load) for r in c.rows]
+        "inference",
+        c.comparer.knowledge.calibration.serving.date,
+        families,
+        chips,
+        [(str(r.accelerators), r.load) for r in c.rows],
     )
 
 

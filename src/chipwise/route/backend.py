@@ -13,8 +13,8 @@ from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
 # states of an attempt as a backend sees it
-PENDING, RUNNING, DONE, FAILED, LOST, CANCELLED = "pending", "running", "done", "failed", "lost", "cancelled"
-ENDED = frozenset({DONE, FAILED, LOST, CANCELLED})
+PENDING, RUNNING, SUCCEEDED, FAILED, LOST, CANCELLED = "pending", "running", "succeeded", "failed", "lost", "cancelled"
+ENDED = frozenset({SUCCEEDED, FAILED, LOST, CANCELLED})
 
 
 class BackendDown(ChipwiseError):

@@ -1,12 +1,12 @@
 """What a policy sees and what it answers: arrays of jobs by pools, so that ten thousand jobs are one pass.
 
-A policy is one pure function, ``policy(view) -> Wishes``. What it wishes, `place` turns into decisions: shapes, gangs,
-room, ageing, fallback and preemption are the same for all policies.
+A policy is one pure function, ``policy(state) -> PolicyDecision``: scores and an order. `allocate` turns them into
+decisions: shapes, gangs, capacity, backfill, aging, fallback and preemption are the same for all policies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any
@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Jobs that wait or run, pools, and estimates, at one moment. Times are seconds since an epoch shared by all.
+    """Pending and running jobs, pools, and estimates, at one moment. Times are seconds since an epoch shared by all.
 
     Arrays are by job [J], by pool [P] or both [J, P]. Seconds, dollars and joules are those still to come: of the
     work that is left, from a start there. Where a job can't run, `seconds` is inf. A policy must not write to them.
@@ -37,7 +37,7 @@ class ClusterState:
     confidence: Floats  # probability with which a deadline is to be met
     budget: Floats  # USD still to spend; inf: none
     restartable: Flags
-    again: Floats  # seconds of work that stopping it now would repeat, restart included; of running jobs
+    restart_cost_s: Floats  # seconds of work that preempting it now would repeat, restart included
     at: Ints  # the pool in which it runs; -1: it waits
     since: Floats  # when it began to run there; nan while it waits
     # jobs by pools
@@ -47,28 +47,38 @@ class ClusterState:
     usd: Floats
     joules: Floats
     chips: Ints  # occupied there; 0 where it can't run
-    rank: Ints  # place of the variant in the job's own order; 0 is first
-    barred: Flags  # failed there last: another is tried first
-    start: Floats  # when it could start there as predicted; `now` where there is room
+    variant_order: Ints  # place of the variant in the job's own order; 0 is first
+    last_failed: Flags  # failed there last: another is tried first
+    start: Floats  # when it could start there as predicted; `now` where it fits
     served: Floats  # seconds it has run there so far
     # pools
     free: Ints  # chips
     total: Ints  # chips that work
-    usd_chip_hour: Floats
-    interruptions: Floats  # a unit-hour
+    pool_facts: Mapping[str, Floats]  # every figure of the pools by its name in `Pool`: usd_per_chip_hour, ...
     weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
     late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
     shares_since: float = nan  # when they came into force
     shared: Floats | None = None  # [J, P] seconds that each job has run there since then
 
+    @property
+    def usd_per_chip_hour(self) -> Floats:
+        """The pools' prices."""
+        return self.pool_facts["usd_per_chip_hour"]
+
+    @property
+    def interruptions(self) -> Floats:
+        """Of the pools' spot chips, a unit-hour."""
+        return self.pool_facts["interruptions"]
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What a policy wants. `place` grants it in `order`, each job its lowest finite `score`.
+    """What a policy wants: `allocate` takes jobs in `order`, each in the pool with its lowest finite `score`.
 
-    A job whose best score lies in a pool without room waits for it; scores of time-minded policies contain the wait, so
-    that a worse pool with room wins exactly when it pays. `order` may be by job [J] or by job and pool [J, P].
+    A job whose best score lies in a pool without free capacity waits for it; scores of time-minded policies contain
+    the wait, so that a worse pool with free capacity wins exactly when it pays. `order` may be by job [J]
+    or by job and pool [J, P].
     """
 
     score: Floats  # [J, P]; lower is better; inf: never there
@@ -92,7 +102,7 @@ class Decision:
 
     job: str
     kind: str  # "start", "wait" or "stop" (preempted, to wait again)
-    pool: str = ""  # where it starts, or where it waits for room
+    pool: str = ""  # where it starts, or where it waits for capacity
     variant: str = ""
     reason: str = ""
     scores: dict[str, Any] = field(default_factory=dict)  # pool -> score, start and cost that were compared

@@ -1,6 +1,6 @@
-"""The jobs that wait or run, as arrays that are kept up to date: a view of ten thousand costs next to nothing.
+"""The jobs that wait or run, as arrays that are kept up to date: a state of ten thousand costs next to nothing.
 
-A view shows the board's own arrays, read-only: it holds until the board changes.
+A state shows the table's own arrays, read-only: it holds until the table changes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
-from chipwise.io.jit import jit_cached
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.job_table_kernels import advance_running, fill_starts, look_up_starts, scale_to_remaining
+from chipwise.route.late_spread import late_spread
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
-LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 # by job: what is kept, and what an empty row holds
 BY_JOB: dict[str, Any] = {
     "arrival": 0.0,
@@ -28,7 +28,7 @@ BY_JOB: dict[str, Any] = {
     "confidence": 0.9,
     "budget": inf,
     "restartable": False,
-    "again": 0.0,
+    "restart_cost_s": 0.0,
     "at": -1,
     "since": np.nan,
     "done": 0.0,
@@ -43,7 +43,7 @@ BY_JOB: dict[str, Any] = {
     "behind": 0.0,
     "warming": 0.0,
 }
-# by job and pool: what a view shows, and what the whole run takes, of which that is the part to come
+# by job and pool: what a state shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf,
     "low": inf,
@@ -51,8 +51,8 @@ BY_BOTH: dict[str, Any] = {
     "usd": inf,
     "joules": inf,
     "chips": 0,
-    "rank": 0,
-    "barred": False,
+    "variant_order": 0,
+    "last_failed": False,
     "served": 0.0,
     "before": 0.0,
     "all_seconds": inf,
@@ -63,15 +63,13 @@ BY_BOTH: dict[str, Any] = {
     "watts": 1.0,
     "late": 0.0,
 }
-SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "again", "at", "since")
-SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "rank", "barred", "late", "served")
-Z95 = 1.6448536269514722  # of the normal distribution at 95 %, the high end of a 90 % interval
-LOST = 0.5  # of a run that an interruption destroys where nothing is kept: it comes in the middle, on average
+SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s", "at", "since")
+SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job for the board. Options stand in the order in which they are to be tried."""
+    """A job for the table. Options stand in the order in which they are to be tried."""
 
     id: str
     arrival: float
@@ -85,29 +83,24 @@ class Candidate:
     restart: float = 0.0  # seconds until it works again
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD so far
-    barred: tuple[str, str] | None = None  # pool and variant that failed last
+    last_failed: tuple[str, str] | None = None  # pool and variant that failed last
 
 
-def late_spread(seconds: Floats, high: Floats, interruptions: Floats, restartable: Any, again: Any) -> Floats:
-    """Spread of log(seconds) on the late side: of the estimate, and of how many interruptions there may be.
-
-    What spot chips lose is in the estimate as far as it is expected. Their number varies like its square root; each
-    costs what is repeated, or half the run where nothing is kept. One host is counted, whatever the job's size.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.log(high / seconds) / Z95
-        if interruptions.any():
-            lost = np.where(restartable, np.minimum(again / seconds, LOST), LOST)
-            spread = np.sqrt(spread**2 + interruptions * seconds / 3600 * lost**2)
-    return np.where(np.isfinite(spread) & (spread > 0), spread, 0.0)
+def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:
+    """The figures of the pools, by name, in the order of the pools; no policy may write to them."""
+    by_pool = [pool.facts() for pool in pools]
+    facts = {name: np.array([one[name] for one in by_pool]) for name in (by_pool[0] if by_pool else ())}
+    for array in facts.values():
+        array.flags.writeable = False
+    return facts
 
 
-Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `Board.kept` keeps, for some rows
+Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `JobTable.kept` keeps, for some rows
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What all rows of one look at the board share."""
+    """What all rows of one scheduling pass share."""
 
     now: float
     free: Ints
@@ -118,15 +111,14 @@ class Moment:
 
 
 class JobTable:
-    """Open jobs by pools. A change costs one row; a view costs the running jobs and one pass for the starts."""
+    """Open jobs by pools. A change costs one row; a state costs the running jobs and one pass for the starts."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = tuple(p.name for p in pools)
         if len(set(self.pools)) != len(self.pools):
             raise InputError("pools", ", ".join(self.pools), "names that differ")
         self._column = {name: k for k, name in enumerate(self.pools)}
-        self._price = np.array([p.usd_chip_hour for p in pools], dtype=float)
-        self._interruptions = np.array([p.interruptions for p in pools], dtype=float)
+        self._facts = _pool_facts(pools)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
         self._ids: list[str] = []
@@ -150,7 +142,7 @@ class JobTable:
     def add(self, candidate: Candidate) -> None:
         """A job comes, to wait."""
         if candidate.id in self._row:
-            raise InputError("job", candidate.id, "an id that is not on the board")
+            raise InputError("job", candidate.id, "an id that is not in the table yet")
         j = len(self._candidates)
         if j == len(self._arrays["at"]):
             self._grow(2 * j)
@@ -163,7 +155,7 @@ class JobTable:
         self._tell(j, candidate)
 
     def replace(self, candidate: Candidate) -> None:
-        """A job's promises, options or what it is barred from have changed; whether and where it runs has not."""
+        """A job's promises, options or where it last failed have changed; whether and where it runs has not."""
         j = self._row[candidate.id]
         self._candidates[j] = candidate
         for name in BY_BOTH.keys() - {"served", "before"}:
@@ -196,16 +188,16 @@ class JobTable:
         now: float,
         done: float | None = None,
         spent: float | None = None,
-        barred: tuple[str, str] | None = None,
+        last_failed: tuple[str, str] | None = None,
     ) -> None:
         """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
         told = self._candidates[j]
-        a["at"][j], a["since"][j], a["again"][j] = -1, np.nan, told.restart
+        a["at"][j], a["since"][j], a["restart_cost_s"][j] = -1, np.nan, told.restart
         a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
-        if barred is not None:
-            self._choose(j, barred)
+        if last_failed is not None:
+            self._choose(j, last_failed)
         self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
 
     def progress(self, job: str, now: float, done: float, spent: float | None = None) -> None:
@@ -223,7 +215,7 @@ class JobTable:
         """How a job would run in a pool: the first of its options there that did not fail last."""
         return self._chosen[self._row[job]][self._column[pool]]
 
-    def view(
+    def state(
         self,
         now: float,
         free: Mapping[str, int] | Ints,
@@ -236,7 +228,7 @@ class JobTable:
         """Everything as it is now.
 
         `start`: when full pools have room again, as their backends say, by pool or by job and pool; where nothing is
-        told, when enough of the jobs on the board have ended. `shares`: of time, still in force.
+        told, when enough of the jobs in the table have ended. `shares`: of time, still in force.
         """
         at = self.moment(now, free, total, start=start, weights=weights)
         return self.part(at, None, shares)
@@ -250,7 +242,7 @@ class JobTable:
         start: Mapping[str, float] | Floats | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Moment:
-        """Bring running jobs up to now, and find when pools have room; the arguments are those of `view`."""
+        """Bring running jobs up to now, and find when pools have room; the arguments are those of `state`."""
         rooms, chips = self._by_pool(free), self._by_pool(total)
         running = self.running()
         if len(running):
@@ -260,7 +252,7 @@ class JobTable:
         return Moment(now, rooms, chips, table, given, dict(weights or {}))
 
     def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
-        """Some rows of the board at a moment, all where none are named; those of a part are copies."""
+        """Some rows of the table at a moment, all where none are named; those of a part are copies."""
         n, a = len(self._candidates), self._arrays
         if rows is None:
             if self._names is None:
@@ -275,7 +267,7 @@ class JobTable:
             shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
         else:
             shown["start"] = np.empty(shown["chips"].shape)
-            _look_up(at.table, shown["chips"], shown["start"])
+            look_up_starts(at.table, shown["chips"], shown["start"])
         for array in shown.values():
             array.flags.writeable = False
         held = shares if rows is None or shares is None else shares[rows]
@@ -285,8 +277,7 @@ class JobTable:
             pools=self.pools,
             free=at.free,
             total=at.total,
-            usd_chip_hour=self._price,
-            interruptions=self._interruptions,
+            pool_facts=self._facts,
             weights=at.weights,
             shares=held,
             shares_since=nan,
@@ -299,7 +290,7 @@ class JobTable:
         return np.flatnonzero(self._arrays["at"][: len(self._candidates)] >= 0)
 
     def rows(self, jobs: Sequence[str]) -> Ints:
-        """The rows of these jobs, as far as they are on the board."""
+        """The rows of these jobs, as far as they are in the table."""
         return np.array([self._row[job] for job in jobs if job in self._row], dtype=np.int64)
 
     def column(self, name: str) -> NDArray[Any]:
@@ -352,23 +343,26 @@ class JobTable:
             a[name][j] = getattr(candidate, name)
         a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
         if a["at"][j] < 0:
-            a["again"][j] = candidate.restart
-        self._choose(j, candidate.barred)
+            a["restart_cost_s"][j] = candidate.restart
+        self._choose(j, candidate.last_failed)
 
-    def _choose(self, j: int, barred: tuple[str, str] | None) -> None:
-        """Take in each pool the first option that is not barred, or the barred one where there is no other."""
+    def _choose(self, j: int, last_failed: tuple[str, str] | None) -> None:
+        """Take in each pool the first option that did not fail last, or the one that did where there is no other."""
         a = self._arrays
         chosen: dict[int, tuple[int, Option, bool]] = {}
-        for rank, option in enumerate(self._candidates[j].options):
+        for place, option in enumerate(self._candidates[j].options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
-            out = barred is not None and (option.pool, option.variant) == barred
+            out = last_failed is not None and (option.pool, option.variant) == last_failed
             if p not in chosen or (chosen[p][2] and not out):
-                chosen[p] = rank, option, out
+                chosen[p] = place, option, out
         if chosen:
             pools, taken = np.array(list(chosen)), list(chosen.values())
-            a["rank"][j, pools], a["barred"][j, pools] = [rank for rank, _, _ in taken], [out for _, _, out in taken]
+            a["variant_order"][j, pools], a["last_failed"][j, pools] = (
+                [place for place, _, _ in taken],
+                [out for _, _, out in taken],
+            )
             for name, values in (
                 ("chips", [o.chips for _, o, _ in taken]),
                 ("all_seconds", [o.seconds.value for _, o, _ in taken]),
@@ -382,7 +376,7 @@ class JobTable:
         self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
         told = self._candidates[j]
         a["late"][j] = late_spread(
-            a["all_seconds"][j], a["all_high"][j], self._interruptions, told.restartable, told.restart
+            a["all_seconds"][j], a["all_high"][j], self._facts["interruptions"], told.restartable, told.restart
         )
         self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
         self._scale(np.array([j]))
@@ -390,7 +384,7 @@ class JobTable:
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        _rest(
+        scale_to_remaining(
             rows,
             a["done"],
             a["all_seconds"],
@@ -410,7 +404,7 @@ class JobTable:
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        _age(
+        advance_running(
             rows,
             now,
             a["at"],
@@ -425,7 +419,7 @@ class JobTable:
             a["done"],
             a["served"],
             a["had"],
-            a["again"],
+            a["restart_cost_s"],
         )
         self._scale(rows)
 
@@ -442,7 +436,7 @@ class JobTable:
         ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
         soonest = np.argsort(ends, kind="stable")
         table = np.empty((len(self.pools), self._width))
-        _fill(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
+        fill_starts(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
         return table
 
     def _said(self, given: Mapping[str, float] | Floats | None) -> Floats:
@@ -451,101 +445,3 @@ class JobTable:
         if isinstance(given, Mapping):
             return np.array([given.get(name, np.nan) for name in self.pools], dtype=float)
         return np.asarray(given, dtype=float)
-
-
-@jit_cached
-def _fill(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
-    """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
-
-    Chips of strangers are taken to be free when the last of ours is.
-    """
-    pools, width = table.shape
-    for p in range(pools):
-        last = now if np.isnan(said[p]) else max(said[p], now)
-        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
-        table[p, :have] = now
-        if np.isnan(said[p]):
-            room = free[p]
-            for k in range(at.shape[0]):
-                if at[k] == p:
-                    last = ends[k]
-                    room += held[k]
-                    while have < width and have <= room:
-                        table[p, have] = last
-                        have += 1
-        table[p, have:] = last
-        table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
-
-
-@jit_cached
-def _look_up(table: Any, chips: Any, start: Any) -> None:
-    """When each job could start in each pool."""
-    for j in range(chips.shape[0]):
-        for p in range(chips.shape[1]):
-            start[j, p] = table[p, chips[j, p]]
-
-
-@jit_cached
-def _rest(
-    rows: Any,
-    done: Any,
-    all_seconds: Any,
-    all_low: Any,
-    all_high: Any,
-    usd_hour: Any,
-    usd_once: Any,
-    watts: Any,
-    seconds: Any,
-    low: Any,
-    high: Any,
-    usd: Any,
-    joules: Any,
-) -> None:
-    """What is still to come of some rows' runs."""
-    for k in range(rows.shape[0]):
-        j = rows[k]
-        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
-        pools = range(seconds.shape[1])
-        for p in pools:  # one after the other: several at once are not vectorised
-            seconds[j, p] = all_seconds[j, p] * left
-        for p in pools:
-            low[j, p] = all_low[j, p] * left
-        for p in pools:
-            high[j, p] = all_high[j, p] * left
-        for p in pools:
-            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
-        for p in pools:
-            joules[j, p] = watts[j, p] * seconds[j, p]
-
-
-@jit_cached
-def _age(
-    rows: Any,
-    now: float,
-    at: Any,
-    base: Any,
-    known: Any,
-    since: Any,
-    every: Any,
-    restart: Any,
-    warming: Any,
-    all_seconds: Any,
-    before: Any,
-    done: Any,
-    served: Any,
-    had: Any,
-    again: Any,
-) -> None:
-    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
-    for k in range(rows.shape[0]):
-        j = rows[k]
-        p = at[j]
-        ran = max(now - since[j], 0.0)
-        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
-        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
-        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
-        served[j, p] = before[j, p] + ran
-        had[j] = 0.0
-        for q in range(served.shape[1]):
-            had[j] += served[j, q]
-        again[j] = (ran if every[j] == np.inf else worked % every[j]) + restart[j]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, BackendDown, BackendRefused, Launch
+from chipwise.route.backend import CANCELLED, FAILED, LOST, SUCCEEDED, BackendDown, BackendRefused, Launch
 from chipwise.route.job import Job, Variant
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
@@ -90,7 +90,7 @@ class End:
         """The backend's state for it: a program that leaves with 0 has finished, even if it was told to stop."""
         if self.exit_code is None:
             return LOST
-        return DONE if self.exit_code == 0 else CANCELLED if self.told else FAILED
+        return SUCCEEDED if self.exit_code == 0 else CANCELLED if self.told else FAILED
 
 
 def launch_file(launch: Launch, grace: float | None = None) -> bytes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 
-ENGINES = ("local", "slurm", "ray", "kubernetes")
 TERMS = ("ondemand", "spot", "reserved", "owned")
 
 
@@ -14,13 +13,13 @@ class Pool:
     """Chips of one kind in one place, handed out by one backend."""
 
     name: str
-    backend: str  # one of ENGINES
+    backend: str  # one of `names.backend_names`
     chip: str  # its name in the catalog, or "cpu" for a pool without accelerators
     family: str  # gpu, tpu or cpu
     count: int  # chips in all
     unit: int = 1  # chips are taken in multiples of this: whole hosts
     shapes: tuple[tuple[int, str], ...] = ()  # slices that can be had: chips and their topology ("2x4"); empty: any
-    usd_chip_hour: float = 0.0
+    usd_per_chip_hour: float = 0.0
     terms: str = "ondemand"
     price_source: str = ""  # the offer and its date, or "the pools file"
     region: str = ""
@@ -35,6 +34,14 @@ class Pool:
     def spot(self) -> bool:
         """Whether its chips may be taken away."""
         return self.terms == "spot"
+
+    def facts(self) -> dict[str, float]:
+        """Every figure of the pool by its name, as policies read them: a new numeric field is one of them at once."""
+        return {
+            field.name: float(value)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), int | float) and not isinstance(value, bool)
+        }
 
     def at(self, key: str, default: str = "") -> str:
         """One part of its address."""

@@ -1,11 +1,12 @@
-"""The largest load within an SLO: over the ways to split the replica and the settings it has."""
+"""The largest load within an SLO, by bisection over loads: for every way to split a replica, and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, inf, log2
+from typing import Any
 
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
@@ -20,19 +21,19 @@ from chipwise.workload.serve import Bound
 
 Progress = Callable[[int, int, str], None]
 
-LONG = 4_000  # and for the one that is told
 COUNT = 600  # requests simulated for each load that is tried on one replica
+LONG = 4_000  # and for those that confirm the best
 JOB = 10_000  # of an offline job
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
 FLAT = 1.05  # of the output: four times the users that give less than this much more only wait longer
 WIDEST = 64  # chips of one replica, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
-BETTER = 1.02  # a knob is turned for a load that is larger by so much
+BETTER = 1.02  # a setting is changed for a load that is larger by so much
 BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Trial:
     """One load that was simulated on one replica."""
 
     load: float  # requests/s of the replica, or its users
@@ -49,12 +50,17 @@ class Capacity:
     load: Estimate  # requests/s, or users, of all replicas
     served: Served  # at the largest load, one replica
     limit: str  # what ends it: a bound, or that the queue grows
-    tried: tuple[Tried, ...]
+    trials: tuple[Trial, ...]
 
     @property
     def per_chip(self) -> float:
         """Load of one chip."""
         return self.load.value / self.service.chips
+
+    @property
+    def chip_rate(self) -> float:
+        """Output of one chip at the largest load, 1/s."""
+        return self.served.token_rate.value / self.service.replica.split.chips
 
     @property
     def worth(self) -> float:
@@ -64,19 +70,50 @@ class Capacity:
         return self.served.token_rate.value * self.service.replicas if endless else self.load.value
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedSplit:
+    """A split that can't be, and why."""
+
+    split: Split
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"split": self.split, "reason": self.reason}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
+class CapacitySearch:
     """Capacities of every split, best first, and those that can't be."""
 
-    place: ServingTarget
+    target: ServingTarget
     chips: int
-    found: tuple[Capacity, ...]
-    refused: tuple[tuple[Split, str], ...] = field(default=())
+    capacities: tuple[Capacity, ...]
+    refused: tuple[RefusedSplit, ...] = ()
 
     @property
     def best(self) -> Capacity:
         """The split and settings with the largest load."""
-        return self.found[0]
+        return self.capacities[0]
+
+    @property
+    def demand(self) -> float:
+        """The load that the workload has itself; 0: none, or one that any number of chips holds."""
+        serve = self.target.workload.serve
+        if serve.arrival.kind == "closed":
+            return float(serve.arrival.users) if serve.slo else 0.0
+        return serve.arrival.rate
+
+    @property
+    def needed_replicas(self) -> int:
+        """Replicas like the best one that carry the workload's own load; 0: it has none."""
+        best = self.best
+        return ceil(self.demand / (best.load.value / best.service.replicas) - 1e-9)
+
+    @property
+    def needed_chips(self) -> int:
+        """Chips of the best split that carry the workload's own load; 0: it has none."""
+        return self.needed_replicas * self.best.service.replica.split.chips
 
 
 def splits(model: Model, chips: int, fast: int) -> list[Split]:
@@ -98,9 +135,9 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(int(log2(most)) + 1)] if most >= 1 else []
 
 
-def trial_requests(at: ServingTarget, seed: int = 0, count: int = COUNT) -> Requests:
+def trial_requests(target: ServingTarget, seed: int = 0, count: int = COUNT) -> Requests:
     """The requests every load is tried with: the same ones, closer together or further apart."""
-    serve = at.workload.serve
+    serve = target.workload.serve
     if serve.arrival.kind == "offline":
         return draw(serve, JOB, seed)  # a job is a queue from the start: a short one is all start and end
     if serve.arrival.kind == "closed":
@@ -125,29 +162,27 @@ def holds(served: Served) -> bool:
 
 def limit_of(served: Served) -> str:
     """What a load runs into, in words."""
-    broken = [str(kept.bound) for kept in served.measures.slo_checks if not kept.holds]
-    return broken[0] if broken else "the queue grows" if not holds(served) else ""
+    missed = [str(check.bound) for check in served.measures.slo_checks if not check.holds]
+    return missed[0] if missed else "the queue grows" if not holds(served) else ""
 
 
-def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float, Served, str, list[Tried]]:
+def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float, Served, str, list[Trial]]:
     """The largest load of one replica that holds; 0 where none does, with the lightest that was tried."""
-    tried: list[Tried] = []
+    trials: list[Trial] = []
 
     def attempt(load: float) -> Served:
         served = at_load(of, requests, load)
-        rate = served.token_rate.value
-        each = served.tpot.mean.value if served.tpot else served.e2e.mean.value
-        tried.append(Tried(load, rate, 1 / each if each > 0 else inf, holds(served)))
+        trials.append(Trial(load, served.token_rate.value, served.user_rate, holds(served)))
         return served
 
     if requests.kind == "offline":
         served = attempt(1.0)
-        return served.request_rate.value, served, "as fast as it goes", tried
+        return served.request_rate.value, served, "as fast as it goes", trials
     closed = requests.kind == "closed"
     light = 1.0 if closed else _lightest(of, requests)
     good = attempt(light)
     if not holds(good):
-        return 0.0, good, limit_of(good), tried
+        return 0.0, good, limit_of(good), trials
     low, high, why = light, light, ""
     while True:
         high = low * 4 if closed else low * 3
@@ -155,12 +190,12 @@ def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float,
         if not holds(served):
             why = limit_of(served)
             break
-        more = tried[-1].tokens_per_s / tried[-2].tokens_per_s
+        more = trials[-1].tokens_per_s / trials[-2].tokens_per_s
         if closed and more < FLAT:
-            return low, good, "more users only wait longer", tried
+            return low, good, "more users only wait longer", trials
         low, good = high, served
         if closed and high > 1e5:
-            return low, good, "the largest number of users tried", tried
+            return low, good, "the largest number of users tried", trials
     for _ in range(steps):
         if high / low < 1.02 or (closed and high - low <= 1):
             break
@@ -171,12 +206,12 @@ def largest(of: Service, requests: Requests, steps: int = STEPS) -> tuple[float,
             low, good = middle, served
         else:
             high, why = middle, limit_of(served)
-    return low, good, why, tried
+    return low, good, why, trials
 
 
 def _lightest(of: Service, requests: Requests) -> float:
     """A rate at which requests hardly meet."""
-    alone = at_load(
+    unloaded = at_load(
         of,
         replace(
             requests,
@@ -188,13 +223,13 @@ def _lightest(of: Service, requests: Requests) -> float:
         ),
         1e-3,
     )
-    return 0.05 / max(alone.e2e.mean.value, 1e-6)
+    return 0.05 / max(unloaded.e2e.mean.value, 1e-6)
 
 
 def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
     """The largest load of all replicas of a service."""
     one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds carry what they carry together
-    load, served, why, tried = largest(one, requests)
+    load, served, why, trials = largest(one, requests)
     low = high = load
     if interval and load > 0 and requests.kind != "offline":
         by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
@@ -205,56 +240,56 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     many = of.replicas // one.replicas
     by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
     return Capacity(
-        of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why, tuple(tried)
+        of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why, tuple(trials)
     )
 
 
 def search(
-    at: ServingTarget,
+    target: ServingTarget,
     chips: int,
     seed: int = 0,
     tune: bool = True,
     progress: Progress | None = None,
     only: Sequence[Split] | None = None,
-) -> Search:
-    """Every split of replicas over these chips, each with its largest load; the best one's settings tuned."""
-    requests = trial_requests(at, seed)
-    model = at.workload.model
-    ways = list(only) if only is not None else splits(model, chips, domain(slice_for(at.chip, chips)))
-    found: list[Capacity] = []
-    refused: list[tuple[Split, str]] = []
-    why: list[Refusal] = []
+) -> CapacitySearch:
+    """Every split of replicas over these chips, each with its largest load; the settings of the best one tuned."""
+    requests = trial_requests(target, seed)
+    model = target.workload.model
+    ways = list(only) if only is not None else splits(model, chips, domain(slice_for(target.chip, chips)))
+    capacities: list[Capacity] = []
+    refused: list[RefusedSplit] = []
+    refusals: list[Refusal] = []
     for i, split in enumerate(ways):
         if progress:
             progress(i, len(ways), str(split))
         try:
-            made = service(at, split, max(1, chips // split.chips))
+            candidate = service(target, split, max(1, chips // split.chips))
         except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
-            refused.append((split, str(refusal)))
-            why.append(refusal)
+            refused.append(RefusedSplit(split, str(refusal)))
+            refusals.append(refusal)
             continue
-        found.append(capacity_of(made, requests))
-    if not found:
-        nothing = NoLayout(f"{model.name} can't be split over {chips} {at.chip.id}", "other counts may do")
-        raise why[-1] if why else nothing
-    ranked = sorted(found, key=lambda c: -c.worth)
+        capacities.append(capacity_of(candidate, requests))
+    if not capacities:
+        nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
+        raise refusals[-1] if refusals else nothing
+    ranked = sorted(capacities, key=lambda c: -c.worth)
     if ranked[0].load.value <= 0:
-        raise impossible(at, ranked)
+        raise impossible(target, ranked)
     if tune:
         ranked = _tuned(ranked, requests)
-    told: list[Capacity] = []
-    while not told or ranked[0] is not told[-1]:  # until the best of all is one that a longer run confirmed
-        told.append(confirmed(ranked[0], seed))
-        ranked = sorted([told[-1], *ranked[1:]], key=lambda c: -c.worth)
-        if ranked[0] in told:
+    longer: list[Capacity] = []
+    while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
+        longer.append(confirmed(ranked[0], seed))
+        ranked = sorted([longer[-1], *ranked[1:]], key=lambda c: -c.worth)
+        if ranked[0] in longer:
             break
-    return Search(at, chips, tuple(ranked), tuple(refused))
+    return CapacitySearch(target, chips, tuple(ranked), tuple(refused))
 
 
-def confirmed(found: Capacity, seed: int = 0) -> Capacity:
-    """The same searched anew with a longer run, at what published rows say of its load, with an interval."""
-    requests = trial_requests(found.service.target, seed, LONG)
-    return capacity_of(settled(found.service, found.served), requests, interval=True)
+def confirmed(capacity: Capacity, seed: int = 0) -> Capacity:
+    """The same searched again with a longer run, at what published rows say of its load, with an interval."""
+    requests = trial_requests(capacity.service.target, seed, LONG)
+    return capacity_of(settled(capacity.service, capacity.served), requests, interval=True)
 
 
 def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
@@ -269,15 +304,15 @@ def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
         if config == now:
             continue
         try:
-            made = service(best.service.target, r.split, best.service.replicas, config=config)
+            candidate = service(best.service.target, r.split, best.service.replicas, config=config)
         except DoesNotFit:
             continue
         more = best.load.value / best.service.replicas * BETTER
-        if requests.kind != "offline" and not holds(at_load(made.with_replicas(1), requests, more)):
+        if requests.kind != "offline" and not holds(at_load(candidate.with_replicas(1), requests, more)):
             continue
-        got = capacity_of(made, requests)
-        if got.worth > best.worth:
-            best = got
+        capacity = capacity_of(candidate, requests)
+        if capacity.worth > best.worth:
+            best = capacity
     return [best, *ranked[1:]]
 
 
@@ -289,22 +324,21 @@ def _batch(size: int, config: EngineConfig) -> EngineConfig:
     return replace(config, most_sequences=size)
 
 
-def impossible(at: ServingTarget, tried: Iterable[Capacity]) -> Refusal:
+def impossible(target: ServingTarget, capacities: Iterable[Capacity]) -> Refusal:
     """No load holds the SLO: which part can't be met, and the nearest that can."""
-    parts: dict[Bound, float] = {}
-    for capacity in tried:
-        for kept in capacity.served.measures.slo_checks:
-            shown = kept.seconds
-            parts[kept.bound] = min(parts.get(kept.bound, inf), shown)
-    broken = [(bound, best) for bound, best in parts.items() if best > bound.seconds]
-    if not broken:
-        return Refusal(f"no load on {at.chip.id} keeps every bound of the SLO at once", "relax one of them")
+    nearest: dict[Bound, float] = {}
+    for capacity in capacities:
+        for check in capacity.served.measures.slo_checks:
+            nearest[check.bound] = min(nearest.get(check.bound, inf), check.seconds)
+    missed = [(bound, best) for bound, best in nearest.items() if best > bound.seconds]
+    if not missed:
+        return Refusal(f"no load on {target.chip.id} keeps every bound of the SLO at once", "relax one of them")
     words = ", ".join(
         f"{bound.metric} p{bound.percentile:g} of {bound.seconds * 1e3:g} ms can't be met: the nearest "
         f"is {_up(best) * 1e3:g} ms"
-        for bound, best in broken
+        for bound, best in missed
     )
-    return Refusal(f"on {at.chip.id} {words}", "relax it, use a faster chip or a smaller precision")
+    return Refusal(f"on {target.chip.id} {words}", "relax it, use a faster chip or a smaller precision")
 
 
 def _up(seconds: float) -> float:
@@ -315,17 +349,37 @@ def _up(seconds: float) -> float:
     return ceil(seconds / scale) * scale
 
 
-def front(found: Iterable[Capacity]) -> list[tuple[Capacity, Tried]]:
-    """Loads that no other beats both in tokens/s a user sees and in tokens/s a chip gives."""
-    points = [(c, t) for c in found for t in c.tried if t.holds]
-    out: list[tuple[Capacity, Tried]] = []
+@dataclass(frozen=True, slots=True, eq=False)
+class FrontPoint:
+    """A load within the SLO that no other beats."""
+
+    capacity: Capacity  # of the split
+    trial: Trial
+
+    @property
+    def split(self) -> Split:
+        """How a replica is split."""
+        return self.capacity.service.replica.split
+
+    @property
+    def chip_rate(self) -> float:
+        """Output of one chip, 1/s."""
+        return self.trial.tokens_per_s / self.split.chips
+
+    @property
+    def load(self) -> float:
+        """The load of all replicas together when each has the one that was tried."""
+        c = self.capacity
+        return c.load.value if c.served.offline else self.trial.load * c.service.replicas
+
+
+def front(capacities: Iterable[Capacity]) -> list[FrontPoint]:
+    """The Pareto front of tokens/s a user sees and tokens/s a chip gives, fastest for a user first."""
+    points = [FrontPoint(c, t) for c in capacities for t in c.trials if t.holds]
+    out: list[FrontPoint] = []
     best = 0.0
-    for c, t in sorted(points, key=lambda p: (-p[1].user_tokens_per_s, -_per_chip(p))):
-        if _per_chip((c, t)) > best * 1.001:
-            best = _per_chip((c, t))
-            out.append((c, t))
+    for point in sorted(points, key=lambda p: (-p.trial.user_tokens_per_s, -p.chip_rate)):
+        if point.chip_rate > best * 1.001:
+            best = point.chip_rate
+            out.append(point)
     return out
-
-
-def _per_chip(point: tuple[Capacity, Tried]) -> float:
-    return point[1].tokens_per_s / point[0].service.replica.split.chips

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.catalog.taught import Taught
+from chipwise.catalog.calibration import Residuals, ServingCalibration
 from chipwise.predict.estimate import Estimate
-from chipwise.serving.learnt import design_of, factor, load_of
+from chipwise.serving.residuals import MODEL, PLACE, design_of, factor, load_of
 
 Point = tuple[list[float], str, str]
 METRICS = ("throughput", "ttft", "tpot")
@@ -47,41 +47,44 @@ class Correction:
         )
 
 
-def correction(taught: Taught, metric: str, mode: str, family: str, at: Point, language: bool = True) -> Correction:
+def correction(
+    calibration: ServingCalibration, metric: str, mode: str, family: str, at: Point, language: bool = True
+) -> Correction:
     """What published rows say of a metric at a point; `language`: of a model that writes, as all published ones do."""
-    table = taught.learnt.get(metric, {})
-    seen = _seen(table, at)
-    kind = "known" if seen else "new"
-    groups: Mapping[str, Any] = taught.intervals.get(kind, {})
+    residuals = calibration.residuals.get(metric)
+    figures = _figures(residuals, at)
+    kind = "known" if figures else "new"
+    groups: Mapping[str, Any] = calibration.intervals.get(kind, {})
     found = next((groups[g] for g in group_of(metric, mode, family) if g in groups), None)
-    size = factor(taught.learnt, metric, at)
+    size = factor(calibration.residuals, metric, at)
     if not language:
         low, high = found or (-1.0, 1.0)
         return Correction(1.0, low, high, "bounded", "no published serving figures of such models to learn from")
     design = design_of(at[2])
-    if found is None or not _design_seen(table, at[2]):
+    if found is None or not _design_known(residuals, at[2]):
         low, high = found or (-1.0, 1.0)
         return Correction(size, low, high, "bounded", f"no published {metric} of {design} chips under such a load")
     why = (
-        f"{seen} published figures of this model on this stack and design"
-        if seen
+        f"{figures} published figures of this model on this stack and design"
+        if figures
         else f"errors of published {metric} figures on models left out"
     )
     return Correction(size, found[0], found[1], "modelled", why)
 
 
-def _design_seen(table: Mapping[str, Any], place: str) -> bool:
-    """Whether figures of chips of this design under this kind of load were learnt from."""
-    if not table:
+def _design_known(residuals: Residuals | None, place: str) -> bool:
+    """Whether the calibration was fitted to figures of chips of this design under this kind of load."""
+    if residuals is None:
         return False
-    places = table["places"][table["weights"] != 0]
+    places = residuals.names[:, PLACE][residuals.weights != 0]
     if (places == place).any():
         return True
     return (design_of(place), load_of(place)) in {(design_of(p), load_of(p)) for p in set(places.tolist())}
 
 
-def _seen(table: Mapping[str, Any], at: Point) -> int:
-    """Published figures of the same model at the same place that were learnt from."""
-    if not table:
+def _figures(residuals: Residuals | None, at: Point) -> int:
+    """Published figures of the same model at the same place that the calibration was fitted to."""
+    if residuals is None:
         return 0
-    return int(np.sum((table["models"] == at[1]) & (table["places"] == at[2]) & (table["weights"] != 0)))
+    same = (residuals.names[:, MODEL] == at[1]) & (residuals.names[:, PLACE] == at[2])
+    return int(np.sum(same & (residuals.weights != 0)))

@@ -59,14 +59,12 @@ def seconds(coefficients: Coefficients, of: Terms) -> float:
 
 
 def iteration_terms(replica: Replica, tokens: float, calibration: Calibration | None) -> dict[str, float]:
-    """What the coefficients multiply in one iteration; beyond the replica's own times, worked out anew."""
+    """What the coefficients multiply in one iteration; beyond the replica's own times, worked out again."""
     p = replica.parts
     if tokens <= p.tokens[-1] or calibration is None:
-        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.stack).items()}
-    r = replica
-    at = np.array([max(tokens, 1.0)])
-    more = parts(r.model, r.chip, r.split, r.precision, r.kv_precision, calibration, at, typical=r.typical)
-    return {name: float(term[0]) for name, term in terms(more, r.stack).items()}
+        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.spec.stack).items()}
+    more = parts(replica.spec, calibration, np.array([max(tokens, 1.0)]))
+    return {name: float(term[0]) for name, term in terms(more, replica.spec.stack).items()}
 
 
 def prompt_terms(replica: Replica, batch: float, length: float, calibration: Calibration | None) -> dict[str, float]:
@@ -108,9 +106,9 @@ def run(replica: Replica, load: Load) -> Simulation:
     if load.slots:
         config = replace(config, most_sequences=load.slots)
     longest = int((into + out).max())
-    blocks = replica.room.blocks(config.block, load.input + load.output)
+    blocks = replica.kv_cache.blocks(config.block, load.input + load.output)
     # what was measured did run, whatever our bookkeeping says of its memory
-    return simulate(requests, Fleet(replica.pace(), max(blocks, -(-longest // config.block)), config))
+    return simulate(requests, Fleet(replica.step_times(), max(blocks, -(-longest // config.block)), config))
 
 
 def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:

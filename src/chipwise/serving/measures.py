@@ -9,6 +9,8 @@ itself counts: of a percentile, from how the share of requests within it varies 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,10 @@ class Spread:
     p90: Estimate
     p99: Estimate
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"mean": self.mean, "p50": self.p50, "p90": self.p90, "p99": self.p99}
+
 
 @dataclass(frozen=True, slots=True)
 class SloCheck:
@@ -43,6 +49,11 @@ class SloCheck:
 
     bound: Bound
     seconds: float  # at the bound's percentile
+
+    @property
+    def measured(self) -> bool:
+        """Whether there was anything to measure."""
+        return not isnan(self.seconds)
 
     @property
     def holds(self) -> bool:
@@ -79,9 +90,14 @@ class Measures:
     little: float  # the same by Little's law: rate x mean stay
 
     @property
+    def watts(self) -> float:
+        """Mean power of all chips."""
+        return self.joules_per_token * self.token_rate.value
+
+    @property
     def holds(self) -> bool:
         """Whether every bound is kept and the queue has an end."""
-        return not self.saturated and all(each.holds for each in self.slo_checks)
+        return not self.saturated and all(check.holds for check in self.slo_checks)
 
 
 def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
@@ -281,5 +297,5 @@ def _joules(run: Simulation, seconds: float) -> float:
 
 
 def _pool_joules(pool: Fleet | Prefill, used_s: float, seconds: float) -> float:
-    pace = pool.pace
-    return pace.watts_idle * seconds * pool.replicas + (pace.watts_busy - pace.watts_idle) * used_s
+    step_times = pool.step_times
+    return step_times.watts_idle * seconds * pool.replicas + (step_times.watts_busy - step_times.watts_idle) * used_s

@@ -1,4 +1,4 @@
-"""What a replica keeps in memory, exactly: weights by precision, keys and values by token, room for the rest."""
+"""What a replica keeps in memory, exactly: weights by precision, the KV cache by token, and what is left for it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]
     return each * (model.layers - local) / split.pp, each * local / split.pp
 
 
-def room(
+def kv_cache_budget(
     model: Model,
     chip: Chip,
     split: Split,

@@ -25,14 +25,14 @@ def held(q: Record, pool: Record, tokens: int) -> int:
 @jit_helper
 def batch_s(s: State, pool: int, tokens: int) -> float:
     """Seconds of an iteration by its tokens; beyond the table on the line through its middle and its end."""
-    last = s.pace.shape[1] - 1
+    last = s.step_times.shape[1] - 1
     if tokens <= last:
-        return s.pace[pool, tokens, 0]
+        return s.step_times[pool, tokens, 0]
     half = (last + 1) // 2
-    end = s.pace[pool, last, 0]
+    end = s.step_times[pool, last, 0]
     if half == last:
         return end * tokens / last
-    return end + (end - s.pace[pool, half, 0]) / (last - half) * (tokens - last)
+    return end + (end - s.step_times[pool, half, 0]) / (last - half) * (tokens - last)
 
 
 @jit_helper
@@ -103,7 +103,7 @@ def take_ready(s: State, w: Record) -> None:
 
 
 @jit_helper
-def make_room(s: State, w: Record) -> int:
+def preempt(s: State, w: Record) -> int:
     """Throw out the newest until every decoding sequence can store a token; they wait in front. How many went.
 
     A prompt that was cut goes first, then whoever began to decode last.
@@ -293,7 +293,7 @@ def iterate(s: State, w: Record, until: float) -> None:
     if decoding > 0:
         slot = w.steps % pool.block
         if w.used + s.growing[w.number, slot] > pool.blocks:
-            gone = make_room(s, w)
+            gone = preempt(s, w)
             decoding = w.running
         w.used += s.growing[w.number, slot]
     if w.partial >= 0 or w.head >= 0:
@@ -318,7 +318,7 @@ def iterate(s: State, w: Record, until: float) -> None:
     total.prompt_tokens += tokens
     total.decode_tokens += k * decoding
     total.preemptions += gone
-    total.use_s += seconds * s.pace[w.pool, min(decoding + tokens, s.pace.shape[1] - 1), 1]
+    total.use_s += seconds * s.step_times[w.pool, min(decoding + tokens, s.step_times.shape[1] - 1), 1]
     total.stay_s += seconds * w.outstanding
     total.wait_s += seconds * w.waiting
     total.sequence_s += seconds * (decoding + ended)

@@ -144,15 +144,15 @@ def draw(
         if crowd < 1:
             raise InputError("arrival.users", crowd, "at least 1 in a closed loop")
         return replace(made, users=crowd)
-    asked = arrival.rate if rate is None else rate
+    wanted = arrival.rate if rate is None else rate
     if trace is not None:
         at = _repeated(trace, number)
         seen = replace(made, arrival_s=at, kind="trace", rate=_rate(at))
-        return seen.at_rate(asked) if asked > 0 and seen.rate > 0 else seen
-    if not asked > 0 or not np.isfinite(asked):
-        raise InputError("arrival.rate", asked, "requests per second above 0")
-    at = np.cumsum(_unit_gaps(arrival, gaps, number)) / asked
-    return replace(made, arrival_s=at, kind=arrival.kind, rate=asked)
+        return seen.at_rate(wanted) if wanted > 0 and seen.rate > 0 else seen
+    if not wanted > 0 or not np.isfinite(wanted):
+        raise InputError("arrival.rate", wanted, "requests per second above 0")
+    at = np.cumsum(_unit_gaps(arrival, gaps, number)) / wanted
+    return replace(made, arrival_s=at, kind=arrival.kind, rate=wanted)
 
 
 def _rate(arrival_s: Array) -> float:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load, plain_stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
-from chipwise.catalog.taught import Taught
 from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
+from chipwise.present.numbers import plural
 from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
-from chipwise.serving.learnt import point
+from chipwise.serving.limits import DEFAULT_ROUTER
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
 from chipwise.serving.requests import Requests
+from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.serve import Bound, ServingWorkload
@@ -41,7 +44,6 @@ class ServingTarget:
     chip: Chip
     stack: Stack
     calibration: Calibration
-    taught: Taught
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +69,21 @@ class Service:
         """All chips, in their most cubic slice where they are TPUs."""
         return slice_for(self.target.chip, self.chips)
 
+    def __str__(self) -> str:
+        split = self.replica.split
+        if self.prefill is not None:
+            prefill = plural(self.prefill_replicas, "replica")
+            return f"{prefill} for prefill and {self.replicas:,} for decode, each of {split}"
+        return f"{plural(self.replicas, 'replica')} of {split}"
+
     def fleet(self) -> Fleet:
         """What is simulated."""
         r = self.replica
         apart = None
         if self.prefill is not None:
             p = self.prefill
-            apart = Prefill(p.pace(), self.blocks(p), self.prefill_replicas, p.config, *self._transfer())
-        return Fleet(r.pace(), self.blocks(r), r.config, self.replicas, self.router, apart)
+            apart = Prefill(p.step_times(), self.blocks(p), self.prefill_replicas, p.config, *self._transfer())
+        return Fleet(r.step_times(), self.blocks(r), r.config, self.replicas, self.router, apart)
 
     def _transfer(self) -> tuple[float, float]:
         """Seconds to move the cache of one prompt token, and to start, from one replica to another."""
@@ -114,9 +123,15 @@ class Service:
         serve = self.target.workload.serve
         return max(serve.input.mean + serve.output.mean, 1.0)
 
+    @property
+    def cache_sequences(self) -> float | None:
+        """Sequences of mean length that the KV cache of a replica holds; None: it keeps none."""
+        budget = self.replica.kv_cache
+        return budget.sequences(self.mean_tokens) if budget.caches else None
+
     def blocks(self, r: Replica) -> int:
-        """Blocks of a replica's cache, by sequences of mean length."""
-        return r.room.blocks(r.config.block, self.mean_tokens)
+        """Blocks of a replica's KV cache, by sequences of mean length."""
+        return r.kv_cache.blocks(r.config.block, self.mean_tokens)
 
 
 def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
@@ -135,76 +150,72 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
     return plain_stack(chip, "serve")
 
 
-def serving_target(
-    workload: ServingWorkload, chip: Chip, calibration: Calibration, taught: Taught, stack: str = ""
-) -> ServingTarget:
+def serving_target(workload: ServingWorkload, chip: Chip, calibration: Calibration, stack: str = "") -> ServingTarget:
     """Where a workload is served, before it is split."""
-    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration, taught)
+    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration)
 
 
 def replica_with_corrections(
-    at: ServingTarget, split: Split, config: EngineConfig | None = None
+    target: ServingTarget, split: Split, config: EngineConfig | None = None
 ) -> tuple[Replica, dict[str, Correction]]:
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
-    w, serve = at.workload, at.workload.serve
+    serve = target.workload.serve
     longest = serve.input.most + serve.output.most
     offline = serve.arrival.kind == "offline"
-    made = set_up(
-        w.model,
-        at.chip,
+    spec = ReplicaSpec(
+        target.workload.model,
+        target.chip,
         split,
         serve.precision,
         serve.kv_precision,
-        at.stack,
-        at.calibration,
-        at.taught,
-        config,
+        target.stack,
         load="offline" if offline else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
     )
-    if made.room.sequences(longest) < 1:
+    replica = set_up(spec, target.calibration, config)
+    if replica.kv_cache.sequences(longest) < 1:
         raise DoesNotFit(
-            f"the cache of {split.chips} {at.chip.id} holds {made.room.tokens(longest):,.0f} tokens, the longest "
-            f"request needs {longest:,.0f}",
+            f"the KV cache of {split.chips} {target.chip.id} holds {replica.kv_cache.tokens(longest):,.0f} tokens, the "
+            f"longest request needs {longest:,.0f}",
             "more chips per replica, a smaller cache precision or shorter requests would do",
         )
-    found = corrections(at, split, OFFLINE if offline else USUAL)
-    return replace(made, factor=found["tpot"].factor, passes=serve.passes), found
+    near = corrections(target, split, OFFLINE if offline else USUAL)
+    return replace(replica, factor=near["tpot"].factor, passes=serve.passes), near
 
 
-def corrections(at: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
+def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
     """What published rows say of a replica with so many sequences at once; an offline job has one answer to all."""
-    serve, model = at.workload.serve, at.workload.model
+    serve, model = target.workload.serve, target.workload.model
     offline = serve.arrival.kind == "offline"
     near = Load("offline" if offline else "closed", count, max(serve.input.mean, 1.0), max(serve.output.mean, 1.0))
-    here = point(model, at.chip, split, at.stack, serve.precision, near)
+    here = point(model, target.chip, split, target.stack, serve.precision, near)
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
     return {
-        name: correction(at.taught, metric, "scheduled", at.chip.family, here, language)
+        name: correction(target.calibration.serving, metric, "scheduled", target.chip.family, here, language)
         for name, metric in metrics.items()
     }
 
 
 def service(
-    at: ServingTarget,
+    target: ServingTarget,
     split: Split,
     replicas: int = 1,
-    router: str = "least_loaded",
+    router: str = DEFAULT_ROUTER,
     config: EngineConfig | None = None,
     disaggregate: tuple[int, int] | None = None,
 ) -> Service:
-    """Replicas behind a router; `disaggregate` gives so many of them to prompts and the others to decoding."""
-    made, found = replica_with_corrections(at, split, config)
+    """Replicas behind a router; `disaggregate` gives so many of them to prefill and the others to decode."""
+    replica, near = replica_with_corrections(target, split, config)
     if disaggregate is None:
-        return Service(at, made, replicas, router, found)
+        return Service(target, replica, replicas, router, near)
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
-    if at.workload.model.family != "decoder":
+    if target.workload.model.family != "decoder":
         raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
-    return Service(at, made, decoding, router, found, made, prompts)
+    return Service(target, replica, decoding, router, near, replica, prompts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,10 +232,27 @@ class Served:
     token_rate: Estimate
     request_rate: Estimate
 
+    @property
+    def offline(self) -> bool:
+        """Whether all requests were there from the start: a job, not a stream."""
+        return self.simulation.requests.kind == "offline"
+
+    @property
+    def duration(self) -> Estimate:
+        """Seconds that all requests of an offline job take."""
+        count = self.service.target.workload.serve.requests or len(self.simulation.requests)
+        return self.request_rate.inverted(count)
+
+    @property
+    def user_rate(self) -> float:
+        """Output that one user sees, 1/s: of tokens, or of whole answers where a model gives them in one pass."""
+        seconds = self.tpot.mean.value if self.tpot else self.e2e.mean.value
+        return 1 / seconds if seconds > 0 else inf
+
 
 def settled(of: Service, served: Served) -> Service:
     """The service with what published rows say at the number of sequences that a run had at once."""
-    if served.simulation.requests.kind == "offline":
+    if served.offline:
         return of
     found = corrections(of.target, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
     change = found["tpot"].factor / of.corrections["tpot"].factor

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog import Chip, Stack
-from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
-from chipwise.catalog.taught import Taught
 from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
-from chipwise.serving.memory import KvCacheBudget, MemoryShare, room
+from chipwise.serving.limits import LARGEST
+from chipwise.serving.memory import KvCacheBudget, MemoryShare, kv_cache_budget
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.serving.steps import Parts, parts
@@ -25,7 +25,6 @@ Array = NDArray[np.float64]
 
 SMALL, LARGE = 7.0, 10.0  # log2 of tokens between which a batch turns from decoding's size to a prompt's
 MOVED = 512.0  # tokens beyond which moving them to experts is part of a prompt's work
-LARGEST = 16_384  # tokens of an iteration there are times for
 GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 14.01, 0.25)])))
 
 
@@ -33,22 +32,46 @@ GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 1
 class Replica:
     """A model on the chips of one replica under a stack."""
 
-    model: Model
-    chip: Chip
-    split: Split
-    precision: str
-    kv_precision: str
-    stack: Stack
+    spec: ReplicaSpec
     parts: Parts
     coefficients: Coefficients
-    room: KvCacheBudget
+    kv_cache: KvCacheBudget
     config: EngineConfig
-    factor: float = 1.0  # on every time: what measurements near this one taught
-    typical: float = inf  # tokens of context that sequences have on average
+    factor: float = 1.0  # on every time: by measurements near this one
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
 
-    def pace(self) -> StepTimeTable:
+    @property
+    def model(self) -> Model:
+        """What is served."""
+        return self.spec.model
+
+    @property
+    def chip(self) -> Chip:
+        """The kind of its chips."""
+        return self.spec.chip
+
+    @property
+    def split(self) -> Split:
+        """How it is split over them."""
+        return self.spec.split
+
+    @property
+    def precision(self) -> str:
+        """Of its weights."""
+        return self.spec.precision
+
+    @property
+    def kv_precision(self) -> str:
+        """Of its KV cache."""
+        return self.spec.kv_precision
+
+    @property
+    def stack(self) -> Stack:
+        """The software."""
+        return self.spec.stack
+
+    def step_times(self) -> StepTimeTable:
         """Seconds of its iterations."""
         c, p = self.coefficients, self.parts
         scale = self.factor * self.passes
@@ -137,50 +160,34 @@ def check_split(model: Model, split: Split) -> None:
             raise NoLayout(f"ep({split.ep}) does not divide tp({split.tp}) x dp({split.dp})", "choose a divisor")
 
 
-def set_up(
-    model: Model,
-    chip: Chip,
-    split: Split,
-    precision: str,
-    kv_precision: str,
-    stack: Stack,
-    calibration: Calibration,
-    taught: Taught,
-    config: EngineConfig | None = None,
-    release: float | None = None,
-    load: str = "online",
-    longest: float = 0.0,
-    typical: float = inf,
-) -> Replica:
-    """A replica; a `Refusal` where the split is not legal or nothing fits.
-
-    `longest` is the longest request, `typical` the mean context, in tokens.
-    """
-    check_split(model, split)
-    config = config or engine_config(stack)
-    own = serving_defaults(stack)
-    cache = MemoryShare(own.memory_share, own.share_of_free)
-    held = room(model, chip, split, precision, kv_precision, config.most_tokens, cache)
-    made = parts(
-        model, chip, split, precision, kv_precision, calibration, GRID, old_kernels(model, stack, release), typical
-    )
+def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | None = None) -> Replica:
+    """A replica with its stack's own settings or these; a `Refusal` where the split is not legal or nothing fits."""
+    check_split(spec.model, spec.split)
+    config = config or engine_config(spec.stack)
+    own = serving_defaults(spec.stack)
     return Replica(
-        model,
-        chip,
-        split,
-        precision,
-        kv_precision,
-        stack,
-        made,
-        coefficients(taught.effects, labels(chip, stack, model, precision, release, load)),
-        held,
+        spec,
+        parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release)),
+        _coefficients(spec, calibration.serving),
+        kv_cache_budget(
+            spec.model,
+            spec.chip,
+            spec.split,
+            spec.precision,
+            spec.kv_precision,
+            config.most_tokens,
+            MemoryShare(own.memory_share, own.share_of_free),
+        ),
         config,
-        slot=longest if own.fixed_slots else 0.0,
-        typical=typical,
+        slot=spec.longest if own.fixed_slots else 0.0,
     )
 
 
-def recalibrated(replica: Replica, taught: Taught, release: float | None, load: str) -> Replica:
+def recalibrated(replica: Replica, calibration: ServingCalibration) -> Replica:
     """The same replica with the stack's coefficients of another calibration; the times of its kernels stay."""
-    named = labels(replica.chip, replica.stack, replica.model, replica.precision, release, load)
-    return replace(replica, coefficients=coefficients(taught.effects, named))
+    return replace(replica, coefficients=_coefficients(replica.spec, calibration))
+
+
+def _coefficients(spec: ReplicaSpec, calibration: ServingCalibration) -> Coefficients:
+    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, spec.load)
+    return coefficients(calibration.effects, named)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import DoesNotFit, InputError
+from chipwise.serving.limits import DEFAULT_ROUTER, ROUTERS
 from chipwise.serving.requests import Requests, draw
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.workload.serve import Serve
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-ROUTERS = ("round_robin", "least_loaded", "prefix")  # the scheduler has them by number
 WARM_UP = 0.1  # share of the requests that find a system still filling
 SECTIONS = 20  # of what follows, for the intervals
 
@@ -28,8 +28,8 @@ SECTIONS = 20  # of what follows, for the intervals
 class Prefill:
     """Replicas of their own for the prompts; the cache then travels to those that decode."""
 
-    pace: StepTimeTable
-    kv_blocks: int  # of a replica; a prompt's are free again when it ends, the transfer has its own room
+    step_times: StepTimeTable
+    kv_blocks: int  # of a replica; a prompt's are free again when it ends, the transfer has memory of its own
     replicas: int = 1
     config: EngineConfig | None = None  # None: those of the fleet
     transfer_s_per_token: float = 0.0
@@ -45,13 +45,13 @@ class Fleet:
     group unless it has over 32 requests more than the least loaded one and over 1.5 times as many.
     """
 
-    pace: StepTimeTable
+    step_times: StepTimeTable
     kv_blocks: int  # of a replica
     config: EngineConfig = field(default_factory=EngineConfig)
     replicas: int = 1
-    router: str = "least_loaded"
+    router: str = DEFAULT_ROUTER
     prefill: Prefill | None = None
-    # by tokens in an iteration, beside `pace.tokens_s`: share of the way from idle to busy watts; None: all of it
+    # by tokens in an iteration, beside `step_times.tokens_s`: share of the way from idle to busy watts; None: all of it
     use: Array | None = None
 
 
@@ -173,10 +173,10 @@ def _check_pool(name: str, pool: Fleet | Prefill, config: EngineConfig, tokens: 
         raise InputError(f"{name}s", pool.replicas, "at least 1")
     least = min(config.most_sequences, config.most_tokens, config.block)
     if least < 1:
-        raise InputError("config", least, "at least one sequence, one token in an iteration and one in a block")
-    table = pool.pace.tokens_s
+        raise InputError("settings", least, "at least one sequence, one token in an iteration and one in a block")
+    table = pool.step_times.tokens_s
     if len(table) < 2 or not np.all(np.isfinite(table[1:])) or not np.all(table[1:] > 0):
-        raise InputError("pace.tokens_s", f"{len(table)} times", "seconds above 0 for 1 token and more")
+        raise InputError("step_times.tokens_s", f"{len(table)} times", "seconds above 0 for 1 token and more")
     if pool.use is not None and len(pool.use) != len(table):
         raise InputError("use", f"{len(pool.use)} shares", f"one for each of {len(table)} times of an iteration")
     need = -(-tokens // config.block)
@@ -195,48 +195,48 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
     if fleet.prefill is not None:
         parts.insert(0, (fleet.prefill, fleet.prefill.config or fleet.config))
     count, replicas = len(requests), sum(part.replicas for part, _ in parts)
-    longest = max(len(part.pace.tokens_s) for part, _ in parts)
-    pace = np.ones((len(parts), longest, 2))
+    longest = max(len(part.step_times.tokens_s) for part, _ in parts)
+    step_times = np.ones((len(parts), longest, 2))
     pools = np.zeros(len(parts), core.POOL)
     each = np.zeros(replicas, core.REPLICA)
     each["number"] = np.arange(replicas)
     each["head"] = each["tail"] = each["partial"] = -1
     begin = 0
     for p, (part, config) in enumerate(parts):
-        pool, most = pools[p], min(config.most_tokens, part.pace.most_tokens)
+        pool, most = pools[p], min(config.most_tokens, part.step_times.most_tokens)
         pool["blocks"], pool["block"], pool["tokens"] = part.kv_blocks, config.block, most
         pool["sequences"] = min(config.most_sequences, most)  # each needs room for its token in every iteration
         pool["mixed"], pool["reserve"], pool["chunked"] = config.mixed, config.reserve, config.chunked
         pool["begin"], pool["end"] = begin, begin + part.replicas
         pool["router"] = ROUTERS.index(fleet.router if fleet.prefill is None else "least_loaded")
         for name in ("context_s", "pair_s", "sequence_s"):
-            pool[name] = getattr(part.pace, name)
+            pool[name] = getattr(part.step_times, name)
         if isinstance(part, Prefill):
             pool["prefills"] = True
             pool["transfer_s"], pool["latency_s"] = part.transfer_s_per_token, part.transfer_latency_s
-        pace[p, :, 0] = _stretched(part.pace.tokens_s, longest)
+        step_times[p, :, 0] = _stretched(part.step_times.tokens_s, longest)
         if part.use is not None:
-            pace[p, :, 1] = np.pad(part.use, (0, longest - len(part.use)), "edge")
+            step_times[p, :, 1] = np.pad(part.use, (0, longest - len(part.use)), "edge")
         each["pool"][begin : begin + part.replicas] = p
         begin += part.replicas
-    asked = np.zeros(count, core.REQUEST)
+    records = np.zeros(count, core.REQUEST)
     for name in ("input", "output", "shared", "group"):
-        asked[name] = getattr(requests, name)
-    asked["arrival"] = requests.arrival_s
-    asked["after"] = asked["replica"] = asked["prefilled_by"] = -1
-    asked["start"] = asked["first"] = asked["finish"] = asked["token"] = np.nan
+        records[name] = getattr(requests, name)
+    records["arrival"] = requests.arrival_s
+    records["after"] = records["replica"] = records["prefilled_by"] = -1
+    records["start"] = records["first"] = records["finish"] = records["token"] = np.nan
     sections = np.zeros(len(cuts), core.SECTION)
     sections["cut"] = cuts
     slots = int(pools["sequences"].max())
     return core.State(
-        requests=asked,
+        requests=records,
         replicas=each,
         pools=pools,
         running=np.zeros((replicas, slots), np.int64),
         growing=np.zeros((replicas, int(pools["block"].max())), np.int64),
         groups=np.zeros((replicas, max(int(requests.group.max()) + 1, 1)), np.int64),
         joining=np.zeros(slots, np.int64),
-        pace=pace,
+        step_times=step_times,
         totals=np.zeros((len(cuts), replicas), core.TOTAL),
         gaps=np.zeros((len(cuts), core.BINS, 2)),
         events=np.zeros(count + 1, core.EVENT),
@@ -254,23 +254,23 @@ def _stretched(tokens_s: Array, length: int) -> Array:
 
 
 def _simulation(requests: Requests, fleet: Fleet, state: State, warm: int) -> Simulation:
-    asked = state.requests
+    records = state.requests
     shift = fleet.prefill.replicas if fleet.prefill is not None else 0
-    alone = asked["replica"] < shift  # answered where its prompt was
+    in_prefill = records["replica"] < shift  # answered where its prompt was
     return Simulation(
         requests=requests,
         fleet=fleet,
-        arrival_s=asked["arrival"].copy(),
-        start_s=asked["start"].copy(),
-        first_s=asked["first"].copy(),
-        finish_s=asked["finish"].copy(),
-        replica=np.where(alone, -1, asked["replica"] - shift),
-        prefilled_by=np.where(alone, asked["replica"], asked["prefilled_by"]),
-        preempted=asked["preempted"].copy(),
-        totals=Totals(**{each.name: state.totals[each.name].copy() for each in fields(Totals)}),
+        arrival_s=records["arrival"].copy(),
+        start_s=records["start"].copy(),
+        first_s=records["first"].copy(),
+        finish_s=records["finish"].copy(),
+        replica=np.where(in_prefill, -1, records["replica"] - shift),
+        prefilled_by=np.where(in_prefill, records["replica"], records["prefilled_by"]),
+        preempted=records["preempted"].copy(),
+        totals=Totals(**{field.name: state.totals[field.name].copy() for field in fields(Totals)}),
         peak_blocks=state.replicas["peak"].copy(),
         gaps=state.gaps[:, :, 0].copy(),
         gap_s=state.gaps[:, :, 1].copy(),
         warm=warm,
-        marks=np.append(state.sections["mark"], asked["finish"].max()),
+        marks=np.append(state.sections["mark"], records["finish"].max()),
     )

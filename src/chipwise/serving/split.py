@@ -1,8 +1,11 @@
-"""How one replica (a replica) is split over its chips."""
+"""How one replica is split over its chips."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from chipwise.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,24 @@ class Split:
         """Ways each expert's width is split."""
         return max(1, self.tp * self.dp // self.ep)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}
+
     def __str__(self) -> str:
         named = (("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("ep", self.ep))
         return " ".join(f"{name}={size}" for name, size in named if size > 1 or name == "tp")
+
+
+def named_split(tp: int | None, pp: int | None, dp: int | None, ep: int | None) -> Split | None:
+    """The split of the sizes that are named, the others 1; None where none is.
+
+    >>> str(named_split(4, None, None, None)), named_split(None, None, None, None)
+    ('tp=4', None)
+    """
+    for name, size in {"tp": tp, "pp": pp, "dp": dp, "ep": ep}.items():
+        if size is not None and size < 1:
+            raise InputError(f"--{name}", size, "a whole number of at least 1")
+    if tp is pp is dp is ep is None:
+        return None
+    return Split(tp or 1, pp or 1, dp or 1, ep or 1)

@@ -56,7 +56,7 @@ class State(NamedTuple):
     growing: Whole  # by replica and step modulo block: decoding requests that then need a new block
     groups: Whole  # by replica and group: bit 0, the prefix is in the cache; bit 1, the router sent the group there
     joining: Whole  # requests whose prompt ends in the iteration at hand
-    pace: Real  # by pool and tokens of an iteration: seconds, and share of the way from idle to busy watts
+    step_times: Real  # by pool and tokens of an iteration: seconds, and share of the way from idle to busy watts
     totals: Records  # by section of the run and replica
     gaps: Real  # by section of the run and bin: between tokens of a sequence, how many and how long together
     events: Records  # heap of requests that return: answered in a closed loop, or on their way to where they decode

@@ -7,7 +7,6 @@ they read. Shapes come from `ops`, kernels and wires from `predict`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, red
 from chipwise.predict.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
 from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.workload.model import Model
 
@@ -51,25 +51,16 @@ class Parts:
     window_pair_s: float  # prompt attention of layers with a window, for each new token
 
 
-def parts(
-    model: Model,
-    chip: Chip,
-    split: Split,
-    precision: str,
-    kv_precision: str,
-    calibration: Calibration,
-    tokens: Array,
-    old_kernels: bool = False,
-    typical: float = inf,
-) -> Parts:
+def parts(spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernels: bool = False) -> Parts:
     """The parts of iterations with these numbers of tokens. `old_kernels`: the cache is read for every query head.
 
-    `typical` is the context that sequences have on average: a shorter one does not fill a window.
+    A context that is shorter than a window on average does not fill it.
 
     A pipeline of pp stages holds pp batches at once, each of a pp-th of the tokens, so that an iteration takes as long
     as all layers take for one of them.
     """
-    fmt = formats(chip, model, precision, kv_precision)
+    model, chip, split, typical = spec.model, spec.chip, spec.split, spec.typical
+    fmt = formats(chip, model, spec.precision, spec.kv_precision)
     links = wires(slice_around(chip, split.chips), calibration) if split.chips > 1 else None
     batch = np.maximum(np.ceil(tokens / split.pp), 1.0)
     rows = np.maximum(np.ceil(batch / split.dp), 1.0)  # of one attention group

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chipwise.catalog import Chip
+from chipwise.catalog.calibration import Bench
 from chipwise.errors import ChipwiseError, Refusal
 from chipwise.ops.point import KINDS, Point
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.learnt import Learnt, kept
-from chipwise.predict.point_memory import predict_peak
-from chipwise.predict.points import predict_point
+from chipwise.predict.learn.bench_calibration import BenchCalibration, bench_calibration
+from chipwise.predict.learn.point_memory import predict_peak
+from chipwise.predict.learn.points import predict_point
 from chipwise.units import GiB
 from chipwise.validate.bench_rows import framework_of, kind_of, number, point_of
 from chipwise.validate.summary import Pair, summary
@@ -20,9 +21,9 @@ from chipwise.validate.summary import Pair, summary
 PEAK = "peak_memory"
 
 
-def learnt_of(chip: Chip, framework: str) -> Learnt:
+def measured_of(chip: Chip, framework: str) -> BenchCalibration:
     """What was measured of a chip; a refusal with what would unlock it where nothing was."""
-    found = kept(chip.id, framework)
+    found = bench_calibration(Bench(used=True), chip.id, framework)
     if found is None:
         raise Refusal(
             f"{chip.id} was never measured with {framework}",
@@ -33,7 +34,7 @@ def learnt_of(chip: Chip, framework: str) -> Learnt:
 
 def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
     """Everything `validate --rows` prints of flat rows: seconds, and the most bytes that training rows held."""
-    used = {name: learnt_of(chip, name) for name in dict.fromkeys(map(framework_of, rows))}
+    used = {name: measured_of(chip, name) for name in dict.fromkeys(map(framework_of, rows))}
     scored = [_row(i, row, chip, used[framework_of(row)]) for i, row in enumerate(rows, 1)]
     kinds = sorted({row["kind"] for row in scored if row["kind"] in KINDS})
     peaks = [row for row in scored if row["peak_observed"] is not None]
@@ -71,7 +72,7 @@ def _pair(row: Mapping[str, Any]) -> Pair:
     return Pair(row["observed"], Estimate(row["predicted"], row["low"], row["high"], row["evidence"]))
 
 
-def _row(index: int, row: Mapping[str, str], chip: Chip, learnt: Learnt) -> dict[str, Any]:
+def _row(index: int, row: Mapping[str, str], chip: Chip, bench: BenchCalibration) -> dict[str, Any]:
     """One row against its prediction; what can't be read or predicted says why."""
     out: dict[str, Any] = {
         "id": row.get("id") or str(index),
@@ -92,16 +93,16 @@ def _row(index: int, row: Mapping[str, str], chip: Chip, learnt: Learnt) -> dict
         point, seconds = point_of(row), number(row, "seconds")
         if seconds is None:
             raise Refusal("no seconds", "state what was measured")
-        out |= {"observed": seconds, **_peak(point, row, learnt)}
-        made = predict_point(point, chip, learnt)
+        out |= {"observed": seconds, **_peak(point, row, bench)}
+        made = predict_point(point, chip, bench)
         return out | {"predicted": made.value, "low": made.low, "high": made.high, "evidence": made.evidence}
     except ChipwiseError as error:
         return out | {"refusal": str(error)}
 
 
-def _peak(point: Point, row: Mapping[str, str], learnt: Learnt) -> dict[str, float]:
+def _peak(point: Point, row: Mapping[str, str], bench: BenchCalibration) -> dict[str, float]:
     held = number(row, "peak_gib")
     if held is None or point.kind != "train":
         return {}
-    made = predict_peak(point, learnt)
+    made = predict_peak(point, bench)
     return {"peak_observed": held * GiB, "peak_predicted": made.value, "peak_low": made.low, "peak_high": made.high}

@@ -6,12 +6,12 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from chipwise.catalog.calibration import Calibration, shipped
-from chipwise.catalog.taught import taught
+from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.errors import BrokenFile, ChipwiseError, InputError
 from chipwise.validate import bench_rows, kernel_rows, serving_rows, training_rows
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
@@ -73,7 +73,7 @@ def score_row(
 ) -> Scored | None:
     """One row scored, or None where it isn't eligible.
 
-    A row that taught the calibration is predicted by the refit that left its group out.
+    A row that the calibration was fitted to is predicted by the refit that left its group out.
     """
     reader = reader_of(kind)
     if not reader.eligible(row):
@@ -85,18 +85,20 @@ def score_row(
     except ChipwiseError as error:
         return Scored(row.get("id", ""), kind, row.get("source_repo", ""), "", "", None, None, None, str(error))
     compiled: CompiledRow | None = None
+    training = calibration.training
     base = (known.id, kind, known.source, known.chip.id, known.chip.family, known.observed_s)
     try:
         if compiling is not None:
-            compiled = compiled_row(known, row, calibration.leaving_out_compiled(known.group), *compiling)
+            without = replace(calibration, training=training.leaving_out_compiled(known.group))
+            compiled = compiled_row(known, row, without, *compiling)
             mine = other = compiled.step.estimate
         elif kind == "training":
-            mine, other = predict_row(
-                known, (calibration.leaving_out_group(known.group), calibration.leaving_out(known.source))
-            )
+            parts = training.leaving_out_group(known.group), training.leaving_out(known.source)
+            mine, other = predict_row(known, [replace(calibration, training=part) for part in parts])
         else:
             mine = predict_kernel_row(known, calibration)
-            other = predict_kernel_row(known, calibration.leaving_out_kernels(known.source))
+            without = replace(calibration, training=training.leaving_out_kernels(known.source))
+            other = predict_kernel_row(known, without)
     except ChipwiseError as error:
         return Scored(*base, None, None, str(error))
     return Scored(*base, mine, other, "", compiled)
@@ -113,8 +115,7 @@ def score(
 
     `ids` names the only rows to score; `compiling` scores TPU training rows by their compiled schedules.
     """
-    calibration = calibration or shipped(refits=True)
-    known = taught(refits=True)
+    calibration = calibration or load_calibration(bench=False, refits=True)
     work = [
         (kind, row)
         for path in paths or published()
@@ -131,7 +132,7 @@ def score(
         if progress:
             progress(i, len(work), row.get("id", ""))
         if kind == SERVED and compiling is None and serving_rows.eligible(row):
-            scored += score_serving_row(row, calibration, known)
+            scored += score_serving_row(row, calibration)
             continue
         one = score_row(kind, row, calibration, compiling) if kind != SERVED else None
         if one is None:
@@ -144,7 +145,7 @@ def score(
     kinds = {kind for kind, _ in work}
     main = training if "training" in kinds else served if SERVED in kinds else kernels
     out = {
-        "calibration": calibration.date,
+        "calibration": calibration.training.date,
         "evidence": "modelled" if compiling is None else "compiled",
         "rows_read": len(work),
         "not_eligible": dict(left.most_common()),

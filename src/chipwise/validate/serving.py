@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import Stack
-from chipwise.catalog.taught import Taught
 from chipwise.errors import ChipwiseError
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import stack_for
 from chipwise.serving.estimates import correction
-from chipwise.serving.learnt import point
 from chipwise.serving.loads import Load, outcome
+from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, engine_config, recalibrated, set_up
+from chipwise.serving.spec import ReplicaSpec
 from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
@@ -33,27 +33,25 @@ def load_of(row: ServingRow) -> Load:
     return Load(row.load, count, row.input, row.output, row.drawn, row.rounds, row.slots, row.warm)
 
 
-def replica_of(row: ServingRow, calibration: Calibration, taught: Taught) -> Replica:
+def replica_of(row: ServingRow, calibration: Calibration) -> Replica:
     """The row's replica."""
     stack = stack_of(row)
     config = engine_config(stack)
     if row.load == "offline":  # benchmarks of throughput build for as many sequences as memory holds
         config = replace(config, most_sequences=4096)
-    return set_up(
+    spec = ReplicaSpec(
         row.model,
         row.chip,
         row.split,
         row.precision,
         row.kv_precision,
         stack,
-        calibration,
-        taught,
-        config,
         row.release,
         LABELLED[row.load],
         row.longest,
         row.input + row.output / 2,
     )
+    return set_up(spec, calibration, config)
 
 
 def model_key(model: Model) -> str:
@@ -68,24 +66,20 @@ def point_of(row: ServingRow) -> tuple[list[float], str, str]:
 
 
 def predict_serving_row(
-    row: ServingRow, calibration: Calibration, taught: Taught, replica: Replica | None = None
+    row: ServingRow, calibration: Calibration, replica: Replica | None = None
 ) -> dict[str, Estimate]:
     """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
-    made = (
-        replica_of(row, calibration, taught)
-        if replica is None
-        else recalibrated(replica, taught, row.release, LABELLED[row.load])
-    )
+    made = replica_of(row, calibration) if replica is None else recalibrated(replica, calibration.serving)
     found = outcome(made, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
-        near = correction(taught, metric, row.mode, row.chip.family, point_of(row))
+        near = correction(calibration.serving, metric, row.mode, row.chip.family, point_of(row))
         value = found.of(metric)
         out[metric] = near.rate(value * row.replicas) if metric == "throughput" else near.time(value)
     return out
 
 
-def score_serving_row(row: Mapping[str, str], calibration: Calibration, taught: Taught) -> list[Scored]:
+def score_serving_row(row: Mapping[str, str], calibration: Calibration) -> list[Scored]:
     """Every figure of an eligible row scored: by the refit without its model, and by the one without its source."""
     try:
         known = read(row)
@@ -94,9 +88,9 @@ def score_serving_row(row: Mapping[str, str], calibration: Calibration, taught: 
         return [Scored(row.get("id", ""), "inference", source, "", "", None, None, None, str(error))]
     base = (known.id, "inference", known.source, known.chip.id, known.chip.family)
     try:
-        replica = replica_of(known, calibration, taught)
+        replica = replica_of(known, calibration)
         mine, other = (
-            predict_serving_row(known, calibration, taught.leaving_out(name), replica)
+            predict_serving_row(known, calibration.with_serving(calibration.serving.leaving_out(name)), replica)
             for name in (model_key(known.model), known.source)
         )
     except ChipwiseError as error:

@@ -12,9 +12,9 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
-from chipwise.predict.correction import learnt_factors
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.learn.step_residuals import step_factors
 from chipwise.predict.prediction import math_seconds
 from chipwise.predict.schedule import schedule
 from chipwise.predict.setup import Setup
@@ -33,14 +33,14 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Setup:
     spent = costs(w.train, w.model)
     if row.forward_backward_only:
         spent = replace(spent, optimizer_bytes=0.0)
-    effects = step_coefficients(calibration.step, _labels(row))
+    effects = step_coefficients(calibration.training.step, _labels(row))
     return Setup(
         build(w.model, w.train.sequence),
         execution_target(acc, w.train.precision, calibration, row.stack, w.train.state_precision, row.release),
         spent,
         float(w.train.global_batch),
         effects,
-        partial(learnt_factors, calibration, w, acc, row.stack, row.release),
+        partial(step_factors, calibration, w, acc, row.stack, row.release),
     )
 
 
@@ -72,9 +72,9 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
     bound = math_seconds(work, row.chips)
     out = []
     for c in calibrations:
-        if c.kernels is not calibrations[0].kernels:
+        if c.training.kernels is not calibrations[0].training.kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
-        times = schedule(parts, step_coefficients(c.step, _labels(row)))
-        factor = float(learnt_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
+        times = schedule(parts, step_coefficients(c.training.step, _labels(row)))
+        factor = float(step_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
         out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip, row.workload, row.stack, c))
     return out

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from chipwise.errors import InputError
+from chipwise.errors import NOTHING, InputError
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Conv, Experts, Latent, Model
 
@@ -47,16 +47,6 @@ _FOREIGN = {
     "dit": (*_CNN_ONLY, *_TEXT_ONLY),
     "cnn": (*_DIT_ONLY, *_TEXT_ONLY, *_TRANSFORMER_ONLY),
 }
-
-
-class _Nothing:
-    """Stands for a value that was not given, in messages."""
-
-    def __str__(self) -> str:
-        return "nothing"
-
-
-NOTHING = _Nothing()
 _NAMES = frozenset(f.name for f in fields(Model))
 _REQUIRED = {
     "decoder": ("layers", "d_model", "heads", "vocab"),

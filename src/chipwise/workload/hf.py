@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from chipwise.errors import InputError
+from chipwise.errors import NOTHING, InputError
 from chipwise.io.files import read_json
-from chipwise.workload.build import NOTHING, build_model
+from chipwise.workload.build import build_model
 from chipwise.workload.model import Model
 
 _ABSURD = 10**9  # no dimension of any model comes near

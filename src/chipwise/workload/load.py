@@ -8,10 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import InputError
+from chipwise.errors import NOTHING, InputError
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
-from chipwise.workload.build import NOTHING, build_model
-from chipwise.workload.explain import explain
+from chipwise.io.schema_errors import Wording, validate
+from chipwise.workload.build import build_model
 from chipwise.workload.hf import from_hf_config
 from chipwise.workload.model import Model, Train, Workload
 from chipwise.workload.presets import preset, preset_fields
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 _LENGTHS = ("tokens", "steps", "samples", "images")
 _MOST_TOKENS = 10**18
+WORDING = Wording(
+    schema="chipwise schema",
+    fields={"model": "a model's name, {hf: path}, {preset: name, ...} or {family: ...}"},
+    kinds={
+        "string_too_short": "a name",
+        "string_too_long": "a shorter name",
+        "string_pattern_mismatch": "a name of letters, digits, dots and dashes",
+    },
+)
 _TAKES = {  # section -> the verbs that take it
     "train": "`chipwise compare`, `predict`, `layouts` and `check`",
     "serve": "`chipwise serving` and `chipwise compare`",
@@ -207,16 +216,9 @@ def _scalar(value: Any) -> Any:
 
 
 def _check(raw: Mapping[str, Any]) -> WorkloadSpec:
-    from pydantic import ValidationError
-
     from chipwise.workload.spec import WorkloadSpec
 
-    try:
-        return WorkloadSpec.model_validate(raw)
-    except ValidationError as e:
-        errors = e.errors(include_url=False)
-    errors.sort(key=lambda error: error["type"] != "extra_forbidden")  # a typo explains what is missing
-    raise explain(errors[0])
+    return validate(WorkloadSpec, raw, WORDING)
 
 
 def _model(spec: WorkloadSpec, base: Path) -> Model:

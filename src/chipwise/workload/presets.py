@@ -41,7 +41,7 @@ def preset(name: str) -> Model:
 
 def preset_entry(name: str) -> Preset:
     """The whole entry of a model, with its other names."""
-    canonical = _index().get(_key(name))
+    canonical = _index().get(folded(name))
     if canonical is None:
         raise UnknownName("model", name, preset_names(), " such as llama-3.1-8b, mixtral-8x7b or resnet-50")
     return _entry(canonical)
@@ -58,7 +58,7 @@ def preset_names() -> list[str]:
     return sorted(_tables())
 
 
-def _key(name: str) -> str:
+def folded(name: str) -> str:
     """Fold case and drop separators, so `Llama3.1_8B` and `llama-3.1-8b` meet."""
     return re.sub(r"[\s_\-]+", "", name.strip().lower())
 
@@ -79,7 +79,7 @@ def _index() -> Mapping[str, str]:
     index: dict[str, str] = {}
     for name, table in _tables().items():
         for spelling in (name, *table.get("aliases", ())):
-            index[_key(spelling)] = name
+            index[folded(spelling)] = name
     return index
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.errors import InputError, UnknownName
-from chipwise.workload.build import NOTHING
+from chipwise.errors import NOTHING, InputError, UnknownName
 from chipwise.workload.model import Model
 from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
 from chipwise.workload.trace import at_rate, rate_of, read_trace

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compiled.timing.padding import filled, padding
 from chipwise.compiled.timing.products import Product
 from chipwise.compiled.timing.schedule import Op, Schedule
 from chipwise.compiled.timing.timing import clock_rates
 
-V6E, V5E = (clock_rates(parse(name), shipped()) for name in ("v6e:1", "v5e:1"))
+V6E, V5E = (clock_rates(parse(name), load_calibration(bench=False)) for name in ("v6e:1", "v5e:1"))
 
 
 def product(m, n, k, name="dot.1", **more):
@@ -78,4 +78,4 @@ def test_attention_of_narrow_heads_says_to_pack_them():
 
 
 def test_a_gpu_has_no_array_to_pad():
-    assert padding(schedule(product(100, 100, 3)), clock_rates(parse("h100:1"), shipped())) == ()
+    assert padding(schedule(product(100, 100, 3)), clock_rates(parse("h100:1"), load_calibration(bench=False))) == ()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.names import parse
 from chipwise.compiled.cache import Cache
 from chipwise.compiled.check.check import Question, check
@@ -63,7 +63,11 @@ def test_a_platform_without_the_compiler_is_told_where_to_run(monkeypatch, syste
 def test_of_several_targets_those_with_a_compiler_are_answered(without, tmp_path):
     without("libtpu")
     found = check(
-        "jax_mlp", "function", [question("v5e:2x2"), question("h100:4")], shipped(), cache=Cache(tmp_path / "cache")
+        "jax_mlp",
+        "function",
+        [question("v5e:2x2"), question("h100:4")],
+        load_calibration(bench=False),
+        cache=Cache(tmp_path / "cache"),
     )
     missing, compiled = found.rows
     assert not found.ok and compiled.ok and not missing.outcome.tried and "libtpu" in missing.outcome.reason
@@ -78,10 +82,22 @@ def test_of_several_targets_those_with_a_compiler_are_answered(without, tmp_path
 def test_where_no_target_has_a_compiler_all_that_are_missing_are_named(without, tmp_path):
     without("libtpu")
     with pytest.raises(MissingCompiler, match="libtpu"):
-        check("jax_mlp", "function", [question("v5e:2x2"), question("v6e:2x2")], shipped(), cache=Cache(tmp_path))
+        check(
+            "jax_mlp",
+            "function",
+            [question("v5e:2x2"), question("v6e:2x2")],
+            load_calibration(bench=False),
+            cache=Cache(tmp_path),
+        )
     without("libtpu", "nvidia-nvvm")
     with pytest.raises(ChipwiseError, match=r"XLA for TPU can't be used: .*; XLA for NVIDIA GPUs can't be used: "):
-        check("jax_mlp", "function", [question("v5e:2x2"), question("h100:4")], shipped(), cache=Cache(tmp_path))
+        check(
+            "jax_mlp",
+            "function",
+            [question("v5e:2x2"), question("h100:4")],
+            load_calibration(bench=False),
+            cache=Cache(tmp_path),
+        )
 
 
 def test_a_target_that_was_not_tried_says_nothing_of_a_port(tmp_path):

@@ -14,8 +14,8 @@ from chipwise.route.load.jobs import jobs_of
 from chipwise.route.pool import Pool
 
 ROOT = Path(__file__).parents[3]
-V5E = Pool("v5e", "slurm", "v5e", "tpu", 8, shapes=((4, "2x2"), (8, "2x4")), usd_chip_hour=1.2)
-H100 = Pool("h100", "slurm", "h100", "gpu", 8, usd_chip_hour=3.0)
+V5E = Pool("v5e", "slurm", "v5e", "tpu", 8, shapes=((4, "2x2"), (8, "2x4")), usd_per_chip_hour=1.2)
+H100 = Pool("h100", "slurm", "h100", "gpu", 8, usd_per_chip_hour=3.0)
 BOTH = [pytest.param(V5E, marks=pytest.mark.compiler("tpu")), pytest.param(H100, marks=pytest.mark.compiler("cuda"))]
 
 

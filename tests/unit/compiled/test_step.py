@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from math import exp
+from typing import Any
 
 import pytest
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.compiled.job import Compiled, Job
 from chipwise.compiled.prediction import compiled_prediction, parts_of
 from chipwise.compiled.reference import mesh_of, training_job
@@ -41,18 +42,23 @@ def made(**memory: float) -> Compiled:
     return Compiled("k", {"jax": "1", "libtpu": "2"}, 1.0, 0, sizes, PLAIN.as_json())
 
 
+def compiled_with(part: dict[str, Any]) -> Calibration:
+    known = load_calibration(bench=False)
+    return replace(known, training=replace(known.training, compiled=part))
+
+
 def test_an_unscored_step_says_so_and_a_scored_one_has_the_spread_of_its_errors() -> None:
-    bare = replace(shipped(), compiled={})
+    bare = compiled_with({})
     step = compiled_step(PLAIN, ACC, bare).estimate
     assert step.evidence == "compiled" and "no published step" in step.because
     assert step.low == pytest.approx(step.value * exp(UNSCORED["tpu"][0]))
-    taught = replace(bare, compiled={"intervals": {"tpu": [-0.1, 0.1], "rows": 30}})
-    assert "30 published steps" in compiled_step(PLAIN, ACC, taught).estimate.because
+    scored = compiled_with({"intervals": {"tpu": [-0.1, 0.1], "rows": 30}})
+    assert "30 published steps" in compiled_step(PLAIN, ACC, scored).estimate.because
 
 
 def test_an_unknown_kernel_widens_the_interval_upwards() -> None:
     with_kernel = replace(PLAIN, blocks={"main": [*OPS, Op("kernel", "mine", hbm=1e9)]})
-    known, unknown = (compiled_step(s, ACC, shipped()).estimate for s in (PLAIN, with_kernel))
+    known, unknown = (compiled_step(s, ACC, load_calibration(bench=False)).estimate for s in (PLAIN, with_kernel))
     assert unknown.high / unknown.value > known.high / known.value
     assert unknown.low / unknown.value == pytest.approx(known.low / known.value)
     assert "unknown" in unknown.because
@@ -60,34 +66,36 @@ def test_an_unknown_kernel_widens_the_interval_upwards() -> None:
 
 def test_a_loop_of_unknown_length_is_said() -> None:
     looped = Schedule("main", {"main": [Loop("body", 1, known=False)], "body": OPS}, 64)
-    assert "depends on data" in compiled_step(looped, ACC, shipped()).estimate.because
+    assert "depends on data" in compiled_step(looped, ACC, load_calibration(bench=False)).estimate.because
 
 
 def test_slices_exchange_gradients_over_the_network() -> None:
     both = parse("v5p:2*4x4x4")
-    one, two = (compiled_step(PLAIN, acc, shipped(), WORK) for acc in (ACC, both))
+    one, two = (compiled_step(PLAIN, acc, load_calibration(bench=False), WORK) for acc in (ACC, both))
     assert one.between_slices == 0.0 < two.between_slices
     assert two.estimate.value == pytest.approx(one.timing.seconds + two.between_slices)
 
 
 def test_parts_of_a_compiled_prediction_add_up_and_its_memory_is_the_compilers() -> None:
-    modelled = predict(WORK, ACC, LAYOUT, shipped())
-    found = compiled_prediction(modelled, made(), shipped())
+    modelled = predict(WORK, ACC, LAYOUT, load_calibration(bench=False))
+    found = compiled_prediction(modelled, made(), load_calibration(bench=False))
     assert found.step.evidence == "compiled"
     assert sum(found.parts.values()) == pytest.approx(found.step.value)
     assert found.memory["total"] == pytest.approx(3e9 + 1e6)
     assert found.mfu > 0 and "libtpu 2" in found.assumptions[0]
-    assert sum(parts_of(compiled_step(PLAIN, ACC, shipped())).values()) == pytest.approx(found.step.value)
+    assert sum(parts_of(compiled_step(PLAIN, ACC, load_calibration(bench=False))).values()) == pytest.approx(
+        found.step.value
+    )
 
 
 def test_what_the_compiler_refuses_is_a_refusal_of_its_kind() -> None:
     from chipwise.compiled.job import Refused
 
-    modelled = predict(WORK, ACC, LAYOUT, shipped())
+    modelled = predict(WORK, ACC, LAYOUT, load_calibration(bench=False))
     with pytest.raises(DoesNotFit, match="too much"):
-        compiled_prediction(modelled, Refused("memory", "too much"), shipped())
+        compiled_prediction(modelled, Refused("memory", "too much"), load_calibration(bench=False))
     with pytest.raises(Refusal, match="no such op"):
-        compiled_prediction(modelled, Refused("compile", "no such op"), shipped())
+        compiled_prediction(modelled, Refused("compile", "no such op"), load_calibration(bench=False))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import parse
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.compiled.timing.extract import extract
 from chipwise.compiled.timing.schedule import Branch, Collective, Loop, Op, Schedule
 from chipwise.compiled.timing.timing import LAUNCH_S, ClockRates, clock_rates, op_seconds, time_schedule
 
-PACE = clock_rates(parse("v5e:4x4"), shipped())
+PACE = clock_rates(parse("v5e:4x4"), load_calibration(bench=False))
 COMPUTE = Op("matmul", "m", cycles=1.5e6)
 GATHER = Op("collective", "g", collective=Collective("gather", 64e6, 16, 1, 1))
 
@@ -93,7 +93,7 @@ def test_parts_add_up_and_faster_chips_are_never_slower(drawn: list[tuple[str, f
 def test_every_module_takes_a_time_that_its_parts_add_up_to(name: str) -> None:
     chip = {"tpu7x": "v7x"}.get(name.rpartition("_")[2], name.rpartition("_")[2])
     acc = parse({"v5e": "v5e:4x4", "v6e": "v6e:2x4", "v5p": "v5p:2x2x2", "v4": "v4:2x2x2", "v7x": "v7x:2x2x1"}[chip])
-    rates: ClockRates = clock_rates(acc, shipped())
+    rates: ClockRates = clock_rates(acc, load_calibration(bench=False))
     found = time_schedule(extract(module(name)), rates)
     assert 0 < found.seconds < 1
     assert sum(found.by_kind.values()) == pytest.approx(found.seconds)

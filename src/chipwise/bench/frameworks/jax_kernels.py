@@ -27,10 +27,12 @@ from chipwise.bench.frameworks.jax_common import (
 )
 from chipwise.ops.point import Point
 from chipwise.ops.work import WIDTH
+from chipwise.programs.jax.optimizer import adamw
+from chipwise.programs.optimizers import AdamW
 
 EPSILON = 1e-5
-BETA1, BETA2, LEARNING_RATE, WEIGHT_DECAY, ADAM_EPSILON = 0.9, 0.95, 3e-4, 0.1, 1e-8
-_STEP = 100.0  # of the bias correction in the kernel: late enough to be like any other step
+ADAMW = AdamW(3e-4)
+_CORRECTIONS = ADAMW.corrections(100.0)  # of a step late enough to be like any other
 Reference = Callable[..., Any]
 
 
@@ -166,16 +168,6 @@ def build_gather(point: Point, context: Context) -> Case:
     return rotated(point, context, rows_of, sets, lambda table, rows: table[rows.astype(np.int64)])
 
 
-def adamw(weight: Array, gradient: Array, mean: Array, square: Array, step: Array | float) -> tuple[Array, ...]:
-    """Weight and moments after one AdamW step, computed in fp32 and stored as they came."""
-    w, g, m, v = (x.astype(jnp.float32) for x in (weight, gradient, mean, square))
-    m = BETA1 * m + (1 - BETA1) * g
-    v = BETA2 * v + (1 - BETA2) * g * g
-    direction = m / (1 - BETA1**step) / (jnp.sqrt(v / (1 - BETA2**step)) + ADAM_EPSILON)
-    w = w - LEARNING_RATE * (direction + WEIGHT_DECAY * w)
-    return w.astype(weight.dtype), m.astype(mean.dtype), v.astype(square.dtype)
-
-
 def build_adamw(point: Point, context: Context) -> Case:
     """The AdamW update of `count` parameters; weights and moments are donated and thread from call to call."""
     count, dtype = point.sizes["count"], _floating(point)
@@ -191,7 +183,7 @@ def build_adamw(point: Point, context: Context) -> Case:
     ]
 
     def update(weight: Array, mean: Array, square: Array, gradient: Array) -> tuple[Array, ...]:
-        return adamw(weight, gradient, mean, square, _STEP)
+        return adamw(ADAMW, weight, gradient, (mean, square), _CORRECTIONS)
 
     program = compiled(update, *states[0], gradients[0], donate=(0, 1, 2), context=context)
 
@@ -209,6 +201,5 @@ def build_adamw(point: Point, context: Context) -> Case:
 
 
 def _adamw64(w: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, Any]:
-    m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
-    direction = m / (1 - BETA1**_STEP) / (np.sqrt(v / (1 - BETA2**_STEP)) + ADAM_EPSILON)
-    return w - LEARNING_RATE * (direction + WEIGHT_DECAY * w), m, v
+    m, v = ADAMW.first(m, g), ADAMW.second(v, g)
+    return ADAMW.moved(w, ADAMW.direction(m, v, _CORRECTIONS)), m, v

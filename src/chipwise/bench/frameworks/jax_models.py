@@ -1,26 +1,31 @@
-"""A Llama-style decoder in plain JAX: one step of training, a prefill, one decoded token.
+"""Steps of models in JAX: training, prefill, decode and inference by the programs that `compiled` compiles.
 
-Training and prefill scan over stacked layers. Decoding has its layers unrolled, each with weights and cache of its own:
-slices of a stack would be copied before each product, which doubles the traffic of what is bound by it.
+What is measured is what is predicted, but for four choices. Weights and optimizer states are in the point's precision,
+which is what a point's work counts. Attention is cuDNN's on NVIDIA GPUs where it can. Logits of training are kept
+rather than computed again, since a point's FLOPs don't count them twice. Decoding has its layers unrolled, each with
+arrays of its own: slices of a stack are copied before each product on GPUs, which doubles the traffic it is bound by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from jax.sharding import Mesh
 
-from chipwise.bench.frameworks.interface import Case
-from chipwise.bench.frameworks.jax_attention import Implementation, attend, with_attention
+from chipwise.bench.frameworks.interface import GRADIENT_SLACK, Case, Unsupported
+from chipwise.bench.frameworks.jax_attention import Implementation, with_attention
 from chipwise.bench.frameworks.jax_common import (
     Array,
     Context,
     case,
     compiled,
+    float64,
     integers,
     model_dtype,
     normal,
@@ -29,212 +34,186 @@ from chipwise.bench.frameworks.jax_common import (
     small_model,
     widened,
 )
-from chipwise.bench.frameworks.jax_kernels import rms_norm
-from chipwise.bench.frameworks.jax_optim import (
-    Reference,
-    adamw_state,
-    adamw_step,
-    copied,
-    cross_entropy,
-    seeded,
-    threaded,
-)
 from chipwise.ops.point import Point
-from chipwise.ops.work import head_width
+from chipwise.ops.work import CLASSES, IMAGE, head_width, patch_side
+from chipwise.programs.jax import resnet, transformer
+from chipwise.programs.jax.collectives import AXES
+from chipwise.programs.jax.serve import Serving, serving_step
+from chipwise.programs.program import RECOMPUTE, Execution, Program
+from chipwise.workload.build import build_model
+from chipwise.workload.model import Model, Train
 
-ROPE_BASE = 500_000.0
-BATCHES = 4  # of different tokens, in turn
-Layer = dict[str, Array]
-Weights = dict[str, Any]
-
-
-def init_decoder(sizes: Mapping[str, int], dtype: Any) -> Weights:
-    """Random weights; those of the layers stacked along their first axis."""
-    layers, d, f, vocab = sizes["layers"], sizes["d"], sizes["f"], sizes["vocab"]
-    keys = sizes["hk"] * head_width(sizes)
-    shapes = {"q": (d, d), "k": (d, keys), "v": (d, keys), "o": (d, d), "gate": (d, f), "up": (d, f), "down": (f, d)}
-    blocks = {name: seeded(f"block.{name}", (layers, *shape), dtype, 0.02) for name, shape in shapes.items()}
-    norms = {name: seeded(f"block.{name}", (layers, d), dtype, 0.02, mean=1.0) for name in ("norm1", "norm2")}
-    return {
-        "embedding": seeded("embedding", (vocab, d), dtype, 0.02),
-        "blocks": blocks | norms,
-        "norm": seeded("norm", (d,), dtype, 0.02, mean=1.0),
-        "head": seeded("head", (d, vocab), dtype, 0.02),
-    }
+BATCHES = 4  # of different inputs, in turn
+NORM_SLACK = 10.0  # on gradients of ResNets: norms over small batches multiply what 53 layers round
+RESNET50 = {"family": "cnn", "blocks": [3, 4, 6, 3], "image": IMAGE, "classes": CLASSES}
+LAST = "['convs'][2]"  # of a block's convolutions
 
 
-def rotary(positions: Array, width: int) -> tuple[Array, Array]:
-    """Cosines and sines of rotary positions, (positions, 1, width / 2), in fp32."""
-    frequencies = ROPE_BASE ** (-jnp.arange(0, width // 2, dtype=jnp.float32) * 2 / width)
-    angles = positions.astype(jnp.float32)[:, None, None] * frequencies
-    return jnp.cos(angles), jnp.sin(angles)
-
-
-def rotate(x: Array, turns: tuple[Array, Array]) -> Array:
-    """Turn the halves of each head's vector by their positions' angles."""
-    cos, sin = turns
-    a, b = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-    return jnp.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1).astype(x.dtype)
-
-
-def heads(x: Array, weight: Array, width: int) -> Array:
-    """A projection split into heads of a width."""
-    return jnp.reshape(x @ weight, (*x.shape[:-1], -1, width))
-
-
-def feed_forward(x: Array, w: Layer) -> Array:
-    """SwiGLU with its norm and the residual."""
-    y = rms_norm(x, w["norm2"])
-    return x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
-
-
-def block(
-    x: Array, w: Layer, turns: tuple[Array, Array], width: int, implementation: Implementation
-) -> tuple[Array, tuple[Array, Array]]:
-    """One layer over whole sequences; also gives its keys and values."""
-    y = rms_norm(x, w["norm1"])
-    q, k = rotate(heads(y, w["q"], width), turns), rotate(heads(y, w["k"], width), turns)
-    v = heads(y, w["v"], width)
-    out = attend(q, k, v, causal=True, implementation=implementation)
-    return feed_forward(x + out.reshape(x.shape) @ w["o"], w), (k, v)
-
-
-def hidden_states(
-    w: Weights, tokens: Array, width: int, implementation: Implementation, *, remat: bool = False, cache: bool = False
-) -> tuple[Array, Any]:
-    """Normalised states after the last layer, and every layer's keys and values where a cache is wanted."""
-    turns = rotary(jnp.arange(tokens.shape[1]), width)
-    layer = partial(block, turns=turns, width=width, implementation=implementation)
-    run = jax.checkpoint(layer) if remat else layer
-
-    def step(x: Array, one: Layer) -> tuple[Array, Any]:
-        x, kept = run(x, one)
-        return x, kept if cache else None
-
-    x, kept = lax.scan(step, w["embedding"][tokens], w["blocks"])
-    return rms_norm(x, w["norm"]), kept
-
-
-def loss_of(
-    w: Weights, tokens: Array, targets: Array, *, width: int, implementation: Implementation, remat: bool = False
-) -> Array:
-    """Mean cross-entropy over the full vocabulary."""
-    x, _ = hidden_states(w, tokens, width, implementation, remat=remat)
-    return cross_entropy(x @ w["head"], targets)
-
-
-def build_train(point: Point, context: Context) -> Case:
-    """A step of training by AdamW, weights and states in the point's precision, threaded from call to call."""
-    dtype, width = model_dtype(point, context), head_width(point.sizes)
-    shape = (point.sizes["b"], point.sizes["s"] + 1)
-    rows = [integers(i, shape, point.sizes["vocab"]) for i in range(BATCHES)]
-    batches = [(row[:, :-1], row[:, 1:]) for row in rows]
-    weights = init_decoder(point.sizes, dtype)
-    loss = partial(loss_of, width=width, remat=point.remat)
-    reference = Reference(partial(loss, implementation="xla"))
-    return with_attention(
-        point,
-        context,
-        lambda implementation: threaded(
-            point,
-            context,
-            adamw_step(partial(loss, implementation=implementation)),
-            adamw_state(weights),
-            batches,
-            reference,
-        ),
-    )
-
-
-def prefill(w: Weights, tokens: Array, *, width: int, implementation: Implementation) -> tuple[Array, Any]:
-    """Logits of the last position and the filled cache."""
-    x, kept = hidden_states(w, tokens, width, implementation, cache=True)
-    return x[:, -1] @ w["head"], kept
-
-
-def build_prefill(point: Point, context: Context) -> Case:
-    """Whole sequences through the model; the cache is made anew in each call."""
-    dtype, width = model_dtype(point, context), head_width(point.sizes)
-    weights = init_decoder(point.sizes, dtype)
-    shape = (point.sizes["b"], point.sizes["s"])
-    batches = [integers(i, shape, point.sizes["vocab"]) for i in range(BATCHES)]
-    program = with_attention(
-        point,
-        context,
-        lambda implementation: compiled(
-            partial(prefill, width=width, implementation=implementation),
-            weights,
-            batches[0],
-            precision=precision_name(point.dtype),
-            context=context,
-        ),
-    )
-
-    def check() -> float:
-        wide = compiled(
-            partial(prefill, width=width, implementation="xla"), widened(weights), batches[0], precision="highest"
+def model_of(point: Point) -> Model:
+    """The model whose step a point is."""
+    if point.kind.startswith("resnet50"):
+        return build_model(RESNET50)
+    sizes = point.sizes
+    head_width(sizes)  # refuses heads that don't divide the width
+    named = {"layers": sizes["layers"], "d_model": sizes["d"], "heads": sizes["h"], "d_ff": sizes["f"]}
+    if point.kind.startswith("vit"):
+        return build_model(
+            {"family": "vit", **named, "image": IMAGE, "patch": patch_side(sizes["s"]), "classes": CLASSES}
         )
-        return relative_error(program(weights, batches[0])[0], wide(widened(weights), batches[0])[0])
-
-    return case(point, lambda i: program(weights, batches[i % BATCHES]), check if small_model(point) else None)
+    return build_model({"family": "decoder", **named, "kv_heads": sizes["hk"], "vocab": sizes["vocab"]})
 
 
-def decode(
-    w: Weights, cache: list[tuple[Array, Array]], tokens: Array, *, width: int, implementation: Implementation
-) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Logits of the next token for each sequence, whose own key and value take the cache's last place."""
-    x = w["embedding"][tokens][:, None]
-    position = cache[0][0].shape[1] - 1
-    turns = rotary(jnp.asarray([position]), width)
-    filled = []
-    for one, (keys, values) in zip(w["blocks"], cache, strict=True):
-        y = rms_norm(x, one["norm1"])
-        q, k = rotate(heads(y, one["q"], width), turns), rotate(heads(y, one["k"], width), turns)
-        keys = lax.dynamic_update_slice_in_dim(keys, k, position, axis=1)
-        values = lax.dynamic_update_slice_in_dim(values, heads(y, one["v"], width), position, axis=1)
-        out = attend(q, keys, values, causal=False, implementation=implementation)
-        x = feed_forward(x + out.reshape(x.shape) @ one["o"], one)
-        filled.append((keys, values))
-    return rms_norm(x[:, 0], w["norm"]) @ w["head"], filled
+def training_program(point: Point, mesh: Mesh, precision: str, platform: str) -> Program:
+    """One step of training: AdamW for transformers, momentum for ResNet-50."""
+    model, b = model_of(point), point.sizes["b"]
+    execution = Execution(b, RECOMPUTE["full" if point.remat else "none"], platform=platform, chunked_loss=False)
+    step, optimizer = (resnet.training_step, "sgd") if model.family == "cnn" else (transformer.training_step, "adamw")
+    train = Train(b, point.sizes.get("s", 1), precision=precision, state_precision=precision, optimizer=optimizer)
+    return step(model, train, mesh, execution)
 
 
-def init_unrolled(sizes: Mapping[str, int], dtype: Any) -> tuple[Weights, list[tuple[Array, Array]]]:
-    """Random weights with a list of layers, and a random cache of length `s` for each layer."""
-    stacked = init_decoder(sizes, dtype)
-    blocks = [jax.tree.map(lambda x, i=i: x[i], stacked["blocks"]) for i in range(sizes["layers"])]
-    shape = (sizes["b"], sizes["s"], sizes["hk"], head_width(sizes))
-    cache = [(normal(2 * i, shape, dtype), normal(2 * i + 1, shape, dtype)) for i in range(sizes["layers"])]
-    return stacked | {"blocks": blocks}, cache
+def inference_program(point: Point, mesh: Mesh, precision: str, platform: str) -> Program:
+    """Prefill, one decoded token a sequence, or the classes of images."""
+    model, b = model_of(point), point.sizes["b"]
+    if model.family == "cnn":
+        return resnet.classify_step(model, mesh, b, precision)
+    if model.family == "vit":
+        return transformer.classify_step(model, mesh, b, precision, platform)
+    decoding = point.kind == "decode"
+    serving = Serving(model, mesh, b, point.sizes["s"], precision, platform, unrolled=decoding)
+    return serving_step(serving, point.kind)
 
 
-def build_decode(point: Point, context: Context) -> Case:
-    """One token for each of `b` sequences with `s` tokens in a donated cache."""
-    dtype, width = model_dtype(point, context), head_width(point.sizes)
-    weights, cache = init_unrolled(point.sizes, dtype)
-    batches = [integers(i, (point.sizes["b"],), point.sizes["vocab"]) for i in range(BATCHES)]
+def initial(shapes: Any, top: int) -> Any:
+    """Random arrays; each depends on its name alone. Whole numbers lie below `top`."""
+
+    def one(path: Any, shape: Any) -> Array:
+        name = jax.tree_util.keystr(path)
+        seed, (scale, mean) = zlib.crc32(name.encode()), _spread(name, shape.shape)
+        if jnp.issubdtype(shape.dtype, jnp.integer):
+            return integers(seed, shape.shape, top, dtype=shape.dtype)
+        return normal(seed, shape.shape, shape.dtype, scale, mean)
+
+    return jax.tree_util.tree_map_with_path(one, shapes)
+
+
+def _spread(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
+    """Standard deviation and mean of an array, so that activations stay near 1."""
+    last = name.rpartition("['")[2].rstrip("']")
+    if last == "kernel":
+        return (2 / (shape[0] * shape[1] * shape[3])) ** 0.5, 0.0
+    if last == "scale":  # small residuals, so that their sum over blocks stays small
+        return (0.02, 0.2) if LAST in name else (0.1, 1.0)
+    if last in ("offset", "mean"):
+        return 0.1, 0.0
+    if last == "variance":
+        return 0.05, 1.0
+    return 0.02, 1.0 if last.startswith("norm") and not last.endswith("bias") else 0.0
+
+
+def build_training(point: Point, context: Context) -> Case:
+    """A step of training, its state donated to each call and given back by it; its output is the loss.
+
+    On small models the first step of the very program that is timed is held against the same in fp32: what the
+    gradients make of the first moments, since the loss of random weights says little.
+    """
+    model_dtype(point, context)
+    mesh, cnn = _mesh(context), point.kind.startswith("resnet50")
+    if point.remat and cnn:
+        raise Unsupported("ResNet-50 is measured without recomputation")
+    shapes, batch_shapes = training_program(point, mesh, point.dtype, "").args
+    state = {name: zeros(part) for name, part in shapes.items()} | {"weights": initial(shapes["weights"], 1)}
+    if cnn:
+        state["running"] = widened(initial(shapes["running"], 1))  # statistics are fp32, whatever the weights are
+    batches = [initial({f"{i}": batch_shapes}, _top(point))[f"{i}"] for i in range(BATCHES)]
+    kept = copied(state) if small_model(point) else None  # a step consumes the originals
+
+    def program_of(precision: str, platform: str, held: Any, batch: Any, to: Context | None) -> Callable[..., Any]:
+        step = training_program(point, mesh, precision, platform).fn
+        return compiled(step, held, batch, donate=(0,), precision=precision_name(precision), context=to)
+
     program = with_attention(
-        point,
-        context,
-        lambda implementation: compiled(
-            partial(decode, width=width, implementation=implementation),
-            weights,
-            cache,
-            batches[0],
-            donate=(1,),
-            precision=precision_name(point.dtype),
-            context=context,
-        ),
+        point, context, lambda fused: program_of(point.dtype, _platform(fused, context), state, batches[0], context)
     )
-    held = [cache]
+    held = [state]
 
     def call(i: int) -> object:
-        logits, held[0] = program(weights, held[0], batches[i % BATCHES])
+        held[0], loss = program(held[0], batches[i % BATCHES])
+        return loss
+
+    def check() -> float:
+        precise = widened(kept), widened(batches[0])
+        expected, _ = program_of("fp32", "", *precise, None)(*precise)
+        after, _ = program(copied(kept), batches[0])
+        return relative_error(*(in_a_row(stepped["moments"][0]) for stepped in (after, expected)))
+
+    slack = NORM_SLACK if cnn else GRADIENT_SLACK
+    return replace(case(point, call, check if kept is not None else None), slack=slack)
+
+
+def build_inference(point: Point, context: Context) -> Case:
+    """Logits of whole sequences, of one token after a donated cache, or of images."""
+    model_dtype(point, context)
+    if point.remat:
+        raise Unsupported("inference has nothing to recompute")
+    mesh, decoding = _mesh(context), point.kind == "decode"
+    shapes = inference_program(point, mesh, point.dtype, "").args
+    inputs = 2 if decoding or point.kind.startswith("resnet50") else 1  # where the batch stands among the arguments
+    fixed = initial(shapes[:inputs], 1)
+    batches = [initial({f"{i}": shapes[inputs]}, _top(point))[f"{i}"] for i in range(BATCHES)]
+    more = (jnp.int32(point.sizes["s"] - 1),) if decoding else ()  # the position: the cache is full but for it
+
+    def program_of(precision: str, platform: str, args: Any, to: Context | None) -> Callable[..., Any]:
+        step = inference_program(point, mesh, precision, platform)
+        return compiled(step.fn, *args, donate=step.donate, precision=precision_name(precision), context=to)
+
+    first = (*fixed, batches[0], *more)
+    program = with_attention(
+        point, context, lambda fused: program_of(point.dtype, _platform(fused, context), first, context)
+    )
+    held = list(fixed)
+
+    def call(i: int) -> object:
+        out = program(*held, batches[i % BATCHES], *more)
+        if not decoding:
+            return out
+        logits, held[1] = out
         return logits
 
     def check() -> float:
-        precise = (widened(weights), widened(held[0]), batches[0])
-        wide = compiled(partial(decode, width=width, implementation="xla"), *precise, precision="highest")
-        found, _ = program(weights, copied(held[0]), batches[0])
-        return relative_error(found, wide(*precise)[0])
+        args = (*held, batches[0], *more)
+        precise = widened(args)
+        expected = program_of("fp32", "", precise, None)(*precise)
+        result = program(*(copied(args) if decoding else args))
+        return relative_error(*(each[0] if isinstance(each, tuple) else each for each in (result, expected)))
 
     return case(point, call, check if small_model(point) else None)
+
+
+def _mesh(context: Context) -> Mesh:
+    """The measured device as a mesh of the programs' axes."""
+    return Mesh(np.array(context.local[:1]).reshape((1,) * len(AXES)), AXES)
+
+
+def _platform(fused: Implementation, context: Context) -> str:
+    """Whose attention kernel a program takes: splash on TPUs, cuDNN's where it was asked for."""
+    return "cudnn" if fused == "cudnn" else context.device.platform
+
+
+def _top(point: Point) -> int:
+    return point.sizes.get("vocab", CLASSES)
+
+
+def zeros(shapes: Any) -> Any:
+    """Zeros in the shape of a tree, made by one program rather than one for each shape."""
+    return jax.jit(lambda: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes))()
+
+
+def copied(tree: Any) -> Any:
+    """Copies of a tree's arrays, made by one program."""
+    return jax.jit(lambda arrays: jax.tree.map(jnp.copy, arrays))(tree)
+
+
+def in_a_row(tree: Any) -> Any:
+    """All numbers of a tree, in float64."""
+    return np.concatenate([float64(leaf).ravel() for leaf in jax.tree.leaves(tree)])

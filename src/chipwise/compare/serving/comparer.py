@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Accelerators, Chip
 from chipwise.compare.decision import Flip, Refused, Words
 from chipwise.compare.serving.fleet import Fleet, held, rent
-from chipwise.compare.serving.replicas import COARSE, OutOfReach, alone, carried, replicas, with_interval
+from chipwise.compare.serving.replicas import COARSE, OutOfReach, carried, replicas, unloaded, with_interval
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
@@ -96,16 +96,14 @@ class ServingComparer:
 
     def target(self, chip: Chip) -> ServingTarget:
         """Where the workload is served."""
-        return serving_target(
-            self.workload, chip, self.knowledge.calibration, self.knowledge.serving, self.workload.serve.stack
-        )
+        return serving_target(self.workload, chip, self.knowledge.calibration, self.workload.serve.stack)
 
-    def requests(self, at: ServingTarget) -> Requests:
+    def requests(self, target: ServingTarget) -> Requests:
         """What every load of a replica is tried with."""
         count = JOB if self.demand.kind == "job" else capacity.COUNT
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
-        return capacity.trial_requests(at, self.knowledge.seed, count)
+        return capacity.trial_requests(target, self.knowledge.seed, count)
 
     def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
         """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""
@@ -219,7 +217,7 @@ class ServingComparer:
     def _price_key(self, pair: Sized, fixed: bool) -> tuple[float, float]:
         one, fleet = pair
         rate = one.load.value * fleet.replicas
-        paid = fleet.usd_h if fleet.usd_h is not None else float(fleet.accelerators.count)
+        paid = fleet.usd_per_hour if fleet.usd_per_hour is not None else float(fleet.accelerators.count)
         if self.demand.kind == "job":
             paid /= rate
         return (-rate, paid) if fixed else (paid, -rate)
@@ -286,13 +284,15 @@ class ServingComparer:
                     if spot
                     else fleet
                 )
-            usd_h = now.usd_h
-            if usd_h is None or now.price is None:
+            usd_per_hour = now.usd_per_hour
+            if usd_per_hour is None or now.price is None:
                 return None
-            low = high = usd_h
+            low = high = usd_per_hour
             if not fixed and self.demand.kind != "job":
-                low, high = (self._usd_h(of, end, spot) for end in (load.high, load.low))
-            spread = Estimate(usd_h, min(low, usd_h), max(high, usd_h), load.evidence, load.because)
+                low, high = (self._usd_per_hour(of, end, spot) for end in (load.high, load.low))
+            spread = Estimate(
+                usd_per_hour, min(low, usd_per_hour), max(high, usd_per_hour), load.evidence, load.because
+            )
             return Quote(spread, now.price, "hour")
 
         ondemand, spot = costs(False), costs(True)
@@ -300,7 +300,7 @@ class ServingComparer:
             spot = None  # another cloud's spot, more expensive than this on demand: no use
         return ondemand, spot
 
-    def _usd_h(self, of: Service, each: float, spot: bool) -> float:
+    def _usd_per_hour(self, of: Service, each: float, spot: bool) -> float:
         """Dollars an hour if a replica carried so much; without end where it carries nothing."""
         if each <= 0:
             return inf
@@ -308,7 +308,7 @@ class ServingComparer:
         return (
             rent(
                 of.target.chip, of.replica.split.chips, needed, spot, self.knowledge.today, self.knowledge.prices
-            ).usd_h
+            ).usd_per_hour
             or inf
         )
 
@@ -335,7 +335,7 @@ class ServingComparer:
 
 def _lone(of: Service, requests: Requests) -> Estimate:
     """Seconds per token, or of the whole answer of a model that answers in one pass."""
-    served = alone(of, requests)
+    served = unloaded(of, requests)
     return served.tpot.mean if served.tpot else served.e2e.mean
 
 

@@ -22,9 +22,9 @@ class Fleet:
     price: Price | None  # None: no public price
 
     @property
-    def usd_h(self) -> float | None:
+    def usd_per_hour(self) -> float | None:
         """US dollars an hour of all chips."""
-        return None if self.price is None else self.accelerators.count * self.price.usd_h
+        return None if self.price is None else self.accelerators.count * self.price.usd_per_chip_hour
 
 
 def rent(
@@ -53,7 +53,7 @@ def rent(
         return Fleet(acc, acc.count // each, None)
     when = today or date.today()
     fleets = [_whole(chip, offer, each, replicas, spot, when) for offer in offers]
-    return min(fleets, key=lambda f: (round(f.usd_h or 0.0, 6), f.accelerators.count))
+    return min(fleets, key=lambda f: (round(f.usd_per_hour or 0.0, 6), f.accelerators.count))
 
 
 def slices(chip: Chip, each: int, replicas: int) -> Accelerators:
@@ -94,7 +94,7 @@ def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today
     size = int(offer.chips)
     inside = size // each
     many = ceil(replicas / inside) if inside else replicas * ceil(each / size)
-    usd_h = offer.price(spot)
-    assert usd_h is not None  # offers_for left those without a price out
-    price = Price(usd_h, spot, offer, is_stale(offer.date, today))
+    usd_per_chip_hour = offer.price(spot)
+    assert usd_per_chip_hour is not None  # offers_for left those without a price out
+    price = Price(usd_per_chip_hour, spot, offer, is_stale(offer.date, today))
     return Fleet(Accelerators(chip, many * size), many * inside if inside else replicas, price)

@@ -92,7 +92,9 @@ def _cheapest(comparer: ServingComparer, candidates: Sequence[Candidate], rows: 
             fleets = [fleet for _, fleet in comparer.sized(_candidate(candidates, row))]
         except Refusal:
             continue
-        priced = [(fleet.usd_h * points / by.value, str(fleet.accelerators)) for fleet in fleets if fleet.usd_h]
+        priced = [
+            (fleet.usd_per_hour * points / by.value, str(fleet.accelerators)) for fleet in fleets if fleet.usd_per_hour
+        ]
         found += priced
     return min(found)[1] if found else None
 

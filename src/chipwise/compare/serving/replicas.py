@@ -18,7 +18,7 @@ from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.service import Served, Service, ServingTarget, run, service
 
-ALONE = 40  # requests of one user after another
+UNLOADED = 40  # requests of one user after another
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
 TOGETHER = 16.0
 EACH = 8  # requests of a user in a closed loop, at least: fewer say little
@@ -34,9 +34,9 @@ class OutOfReach(Refusal):
         self.times = times
 
     @classmethod
-    def on(cls, at: ServingTarget, found: Sequence[Capacity]) -> OutOfReach:
+    def on(cls, target: ServingTarget, found: Sequence[Capacity]) -> OutOfReach:
         """The refusal of a chip whose splits were all tried."""
-        said = capacity.impossible(at, found)
+        said = capacity.impossible(target, found)
         times = (
             max(k.seconds / k.bound.seconds for k in c.served.measures.slo_checks)
             for c in found
@@ -45,7 +45,7 @@ class OutOfReach(Refusal):
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
-def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
+def replicas(target: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capacity, ...]:
     """One replica of every split, with the largest load it carries; a `Refusal` where none can be.
 
     `narrow`: coarse, without the widest where wider ones carry ever less a chip.
@@ -53,12 +53,14 @@ def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capac
     found: list[Capacity] = []
     why: list[Refusal] = []
     alike: dict[tuple[bool, bool], list[Capacity]] = {}  # ways to split, each from narrow to wide
-    for split in capacity.splits(at.workload.model, capacity.WIDEST, domain(slice_for(at.chip, capacity.WIDEST))):
+    for split in capacity.splits(
+        target.workload.model, capacity.WIDEST, domain(slice_for(target.chip, capacity.WIDEST))
+    ):
         before = alike.setdefault((split.ep > 1, split.dp > 1), [])
         if narrow and _falls(before):
             continue
         try:
-            of = service(at, split)
+            of = service(target, split)
         except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
             why.append(refusal)
             continue
@@ -68,13 +70,13 @@ def replicas(at: ServingTarget, requests: Requests, narrow: bool) -> tuple[Capac
     if not found:
         raise why[-1]
     if not any(c.load.value > 0 for c in found):
-        raise OutOfReach.on(at, found)
+        raise OutOfReach.on(target, found)
     return tuple(found)
 
 
 def _guess(of: Service, requests: Requests) -> float:
-    """A load to begin with: some requests at once, each as fast as alone."""
-    return TOGETHER / alone(of, requests).e2e.mean.value if requests.kind in OPEN else TOGETHER
+    """A load to begin with: some requests at once, each as fast as without the others."""
+    return TOGETHER / unloaded(of, requests).e2e.mean.value if requests.kind in OPEN else TOGETHER
 
 
 def carried(of: Service, requests: Requests, guess: float, ratio: float = FINE) -> Capacity:
@@ -101,9 +103,9 @@ def with_interval(one: Capacity, requests: Requests) -> Capacity:
     return replace(exact, load=load)
 
 
-def alone(of: Service, requests: Requests) -> Served:
+def unloaded(of: Service, requests: Requests) -> Served:
     """Requests of one user, one after another."""
-    some = slice(0, ALONE)
+    some = slice(0, UNLOADED)
     few = replace(
         requests,
         arrival_s=np.zeros(len(requests.input[some])),
@@ -135,7 +137,7 @@ def _largest(of: Service, requests: Requests, guess: float, ratio: float) -> tup
         high, why = load, capacity.limit_of(served)
     else:
         high, why = load, capacity.limit_of(served)
-        low = 1.0 if whole else min(0.05 / max(alone(of, requests).e2e.mean.value, 1e-6), high / 2)
+        low = 1.0 if whole else min(0.05 / max(unloaded(of, requests).e2e.mean.value, 1e-6), high / 2)
         best = served if whole and high <= 1 else capacity.at_load(of, requests, low)
         if not capacity.holds(best):
             return 0.0, best, capacity.limit_of(best)

@@ -59,7 +59,7 @@ class ServingRow:
     load: Estimate  # the largest that all replicas carry, in the demand's unit
     limit: str  # what ends it
     served: Served  # the whole fleet at the demand; one replica of an offline job
-    alone: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
+    unloaded: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
     ondemand: Quote | None  # an hour
     spot: Quote | None
 

@@ -87,12 +87,12 @@ def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow
 
 def _holds(row: ServingRow) -> str:
     """How much more than the demand the chips carry, and whether that is sure."""
-    room = row.headroom
-    if room is None:
+    headroom = row.headroom
+    if headroom is None:
         return ""
     subject = "It carries" if row.fleet.replicas == 1 else "They carry"
-    more = f" {subject} {room.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
-    if room.low >= 0:
+    more = f" {subject} {headroom.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
+    if headroom.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:
         return f"{more}; at the low end of the interval no count would hold the SLO: measure first."
@@ -135,7 +135,7 @@ def _cause(pick: ServingRow, second: ServingRow) -> str:
     mine, other = (row.load.value / row.accelerators.count for row in (pick, second))
     text = f"a chip carries {mine / other:.2f}x the load"
     if pick.ondemand and second.ondemand:
-        text += f" at {pick.ondemand.price.usd_h / second.ondemand.price.usd_h:.2f}x the price"
+        text += f" at {pick.ondemand.price.usd_per_chip_hour / second.ondemand.price.usd_per_chip_hour:.2f}x the price"
     return text
 
 
@@ -166,7 +166,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
     """What the comparison took for granted."""
     s, job = comparer.workload.serve, comparer.demand.kind == "job"
     stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
-    calibration = comparer.knowledge.serving
+    calibration = comparer.knowledge.calibration.serving
     first = rows[0].served.simulation.requests
     tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
     said = [

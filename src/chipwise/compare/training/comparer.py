@@ -112,7 +112,7 @@ class TrainingComparer:
             quote(acc.chip, acc.count, said.duration, spot, self.knowledge.today, self.knowledge.prices)
             for spot in (False, True)
         )
-        if ondemand and spot and spot.price.usd_h >= ondemand.price.usd_h:
+        if ondemand and spot and spot.price.usd_per_chip_hour >= ondemand.price.usd_per_chip_hour:
             spot = None  # another cloud's spot, dearer than this on demand: no use
         return TrainingRow(acc, found, said, ondemand, spot)
 
@@ -249,7 +249,7 @@ class TrainingComparer:
         if price is None:
             return Refused(chip, None, "budget", f"{chip.id} has no public price", "no budget can be checked")
         try:
-            least_usd = run_cost(1, self._peak_seconds(counts[0]), price.usd_h)
+            least_usd = run_cost(1, self._peak_seconds(counts[0]), price.usd_per_chip_hour)
         except Refusal as refusal:
             return self._why(counts[0], refusal)
         if least_usd > budget:

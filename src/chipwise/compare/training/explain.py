@@ -74,7 +74,7 @@ def explanation(p: Prediction, calibration: Calibration) -> list[Block]:
         Text(
             f"evidence: {p.step.evidence} ({p.step.because}); "
             f"{'measurements of the chip' if p.measured else 'published steps nearby'} correct the formulas by "
-            f"{(p.learnt - 1) * 100:+.1f}%"
+            f"{(p.calibration_factor - 1) * 100:+.1f}%"
         ),
         _breakdown(p),
         _comms(p, comms),

@@ -19,7 +19,7 @@ from chipwise.predict.prediction import Prediction, collectives
 from chipwise.predict.prediction import predict as predict_layout
 from chipwise.present.blocks import Block, Text
 from chipwise.present.result import Result
-from chipwise.prices import Quote, own_in_words
+from chipwise.prices import Quote, custom_prices_in_words
 from chipwise.units import format_bytes
 from chipwise.workload.model import Workload
 
@@ -108,7 +108,7 @@ class PricedPrediction(Result):
 
     def _own_prices(self) -> list[Block]:
         used = [quote.price if quote else None for quote in (self.ondemand, self.spot)]
-        return [Text(f"  {line}") for line in own_in_words(self.knowledge.prices, used)]
+        return [Text(f"  {line}") for line in custom_prices_in_words(self.knowledge.prices, used)]
 
 
 def predict_training(

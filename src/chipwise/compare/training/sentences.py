@@ -98,7 +98,8 @@ def _cause(pick: TrainingRow, second: TrainingRow, objective: str) -> str:
     rate = pick.tokens_per_s_per_chip.value / second.tokens_per_s_per_chip.value
     text = f"{rate:.2f}x its {unit}/s per chip"
     if objective == "cost" and pick.ondemand and second.ondemand:
-        return f"{text} at {pick.ondemand.price.usd_h / second.ondemand.price.usd_h:.2f}x its price"
+        price, other = (row.ondemand.price.usd_per_chip_hour for row in (pick, second) if row.ondemand)
+        return f"{text} at {price / other:.2f}x its price"
     if objective == "energy":
         return f"{text} at {pick.prediction.watts / second.prediction.watts:.2f}x its watts"
     if pick.accelerators.count != second.accelerators.count:
@@ -136,7 +137,7 @@ def _without_price(rows: Sequence[TrainingRow], pick: TrainingRow) -> str:
 
 def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
     """What the comparison took for granted."""
-    calibration = comparer.knowledge.calibration
+    calibration = comparer.knowledge.calibration.training
     t = comparer.workload.train
     stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
     said = [

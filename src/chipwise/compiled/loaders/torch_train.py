@@ -10,10 +10,12 @@ import jax.numpy as jnp
 
 from chipwise.compiled.loaders.torch_graph import Graph
 from chipwise.errors import InputError
+from chipwise.programs.jax.optimizer import adamw
+from chipwise.programs.optimizers import AdamW
 
 OPTIMIZERS = ("sgd", "adamw")
-_RATE, _MOMENTUM, _DECAY = 1e-3, 0.9, 0.1
-_BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
+_RATE, _MOMENTUM = 1e-3, 0.9
+_ADAMW = AdamW(_RATE)
 
 
 def training_step(graph: Graph, optimizer: str) -> Callable[..., Any]:
@@ -59,15 +61,5 @@ def _sgd(params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
 
 def _adamw(params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
     count = state["count"] + 1
-    first = jax.tree.map(lambda m, g: _BETA1 * m + (1 - _BETA1) * g.astype(jnp.float32), state["first"], grads)
-    second = jax.tree.map(
-        lambda v, g: _BETA2 * v + (1 - _BETA2) * jnp.square(g.astype(jnp.float32)), state["second"], grads
-    )
-    scale1, scale2 = 1 - _BETA1**count, 1 - _BETA2**count
-
-    def moved(p: Any, m: Any, v: Any) -> Any:
-        wide = p.astype(jnp.float32)
-        wide = wide - _RATE * (m / scale1 / (jnp.sqrt(v / scale2) + _EPSILON) + _DECAY * wide)
-        return wide.astype(p.dtype)
-
-    return jax.tree.map(moved, params, first, second), {"first": first, "second": second, "count": count}
+    new, first, second = adamw(_ADAMW, params, grads, (state["first"], state["second"]), _ADAMW.corrections(count))
+    return new, {"first": first, "second": second, "count": count}

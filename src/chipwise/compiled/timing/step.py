@@ -55,7 +55,7 @@ def compiled_step(
 
 def interval_of(acc: Accelerators, calibration: Calibration) -> tuple[float, float, str]:
     """Log bounds of a compiled time on these chips, and where they come from."""
-    table, family = calibration.compiled.get("intervals", {}), acc.chip.family
+    table, family = calibration.training.compiled.get("intervals", {}), acc.chip.family
     low, high = table.get(family) or UNSCORED[family]
     scored = f"errors on {table['rows']} published steps" if family in table else "no published step has scored it"
     return low, high, f"XLA's schedule for {acc}; {scored}"

@@ -70,7 +70,7 @@ def clock_rates(acc: Accelerators, calibration: Calibration, dtype: str = "bf16"
     chip = acc.chip
     made = compute_spec(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
     devices = chip.devices
-    found = calibration.compiled.get(chip.id) or calibration.compiled.get("tpu", {})
+    found = calibration.training.compiled.get(chip.id) or calibration.training.compiled.get("tpu", {})
     return ClockRates(
         clock=chip.clock_hz,
         cycles=found.get("cycles", 1.0),

@@ -1,4 +1,7 @@
-"""A character-level transformer on the text that ships with chipwise, in JAX."""
+"""A character-level transformer on the text that ships with chipwise, in JAX.
+
+Its blocks are its own: each product and norm stands in a scope, since the emulation of a format rounds scope by scope.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from chipwise.numerics.data import passages, text
+from chipwise.programs.jax.loss import cross_entropy
 
 WIDTH, HEADS, LAYERS, LENGTH, BATCH = 48, 3, 2, 48, 8
 optimizer = {"name": "adamw", "learning_rate": 3e-3, "beta2": 0.99}
@@ -55,8 +59,7 @@ def loss(params: dict[str, Any], batch: tuple[jax.Array, jax.Array]) -> jax.Arra
     with jax.named_scope("head"):
         scores = h @ params["head"]["weight"]
     with jax.named_scope("fp32"):
-        chances = jax.nn.log_softmax(scores.astype(jnp.float32))
-        return -jnp.mean(jnp.take_along_axis(chances, y[..., None], -1))
+        return cross_entropy(scores, y).mean()
 
 
 def _block(p: dict[str, Any], h: jax.Array) -> jax.Array:

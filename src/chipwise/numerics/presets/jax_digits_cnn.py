@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from chipwise.numerics.data import digits
+from chipwise.programs.jax.loss import cross_entropy
 
 BATCH = 64
 optimizer = {"name": "adamw", "learning_rate": 2e-3}
@@ -37,8 +37,7 @@ def loss(params: dict[str, Any], batch: tuple[jax.Array, jax.Array]) -> jax.Arra
     with jax.named_scope("classify"):
         scores = h.reshape(len(h), -1) @ params["classify"]["weight"] + params["classify"]["bias"]
     with jax.named_scope("fp32"):
-        chances = jax.nn.log_softmax(scores.astype(jnp.float32))
-        return -jnp.mean(jnp.take_along_axis(chances, labels[:, None], -1))
+        return cross_entropy(scores[:, None], labels[:, None]).mean()
 
 
 def _convolved(p: dict[str, jax.Array], h: jax.Array) -> jax.Array:

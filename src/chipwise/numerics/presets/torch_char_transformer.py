@@ -9,39 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from chipwise.numerics.data import passages, text
+from chipwise.programs.torch.block import Block
 
 WIDTH, HEADS, LAYERS, LENGTH, BATCH = 48, 3, 2, 48, 8
 optimizer = {"name": "adamw", "learning_rate": 3e-3, "beta2": 0.99}
-
-
-class Attention(nn.Module):
-    """Causal self-attention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
-        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Mix over earlier positions."""
-        batch, length, _ = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, WIDTH))  # type: ignore[no-any-return]
-
-
-class Block(nn.Module):
-    """Attention and a perceptron, each behind a norm and beside a shortcut."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.attention, self.norm2 = nn.LayerNorm(WIDTH), Attention(), nn.LayerNorm(WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """One block."""
-        x = x + self.attention(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))  # type: ignore[no-any-return]
 
 
 class CharTransformer(nn.Module):
@@ -52,7 +23,7 @@ class CharTransformer(nn.Module):
         _, characters = text()
         self.tokens = nn.Embedding(characters, WIDTH)
         self.positions = nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.blocks = nn.Sequential(*(Block(WIDTH, HEADS, 4 * WIDTH, causal=True, bias=False) for _ in range(LAYERS)))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, characters, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Attention of the reference programs: the splash kernel on TPUs, the compiler's own fusion elsewhere."""
+"""Attention of the reference programs: the splash kernel on TPUs, cuDNN's if asked, else the compiler's own fusion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from chipwise.errors import Refusal
 from chipwise.programs.program import BLOCK
 
 # Of q [batch, heads, sequence, qk], k, v [batch, kv heads, sequence, qk or v] and one sink a head or None.
@@ -22,6 +23,8 @@ def attention(
     scale = head_dim**-0.5
     if platform == "tpu" and sequence % 128 == 0 and head_dim >= SPLASH_HEAD:
         return _splash(sequence, heads, scale, causal, window, block)
+    if platform == "cudnn" and not window:
+        return _cudnn(scale, causal)
     return _plain(sequence, scale, causal, window)
 
 
@@ -54,6 +57,17 @@ def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, 
         with jax.named_scope(f"splash[{share:.6f}]"):  # the kernel's mask doesn't show in its shapes
             out: jax.Array = jax.vmap(kernel, (0, 0, 0, None, None))((q * scale).astype(q.dtype), k, v, None, sinks)
             return out
+
+    return attend
+
+
+def _cudnn(scale: float, causal: bool) -> Attend:
+    def attend(q: jax.Array, k: jax.Array, v: jax.Array, sinks: jax.Array | None) -> jax.Array:
+        if sinks is not None:
+            raise Refusal("cuDNN's attention knows no sinks")
+        q, k, v = (t.swapaxes(1, 2) for t in (q, k, v))
+        out = jax.nn.dot_product_attention(q, k, v, scale=scale, is_causal=causal, implementation="cudnn")
+        return out.swapaxes(1, 2)
 
     return attend
 

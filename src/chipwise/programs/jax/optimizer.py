@@ -1,4 +1,4 @@
-"""The update of the reference programs, and gradients of a batch taken in parts."""
+"""Updates of JAX programs over trees of weights, and gradients of a batch taken in parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from chipwise.programs.optimizers import AdamW
+
 Tree = dict[str, Any]
+REFERENCE = AdamW(1e-4)  # of the reference programs; its betas and decay are those of Llama (arXiv 2302.13971)
 
 # Optimisers whose update isn't the one compiled: what it is, in words.
 STAND_INS = {
@@ -20,17 +23,39 @@ STAND_INS = {
 }
 
 
-def updated(weights: Any, moments: list[Any], grads: Any, rate: float = 1e-4) -> tuple[Any, list[Any]]:
-    """One step of AdamW (two moments), momentum (one) or plain descent (none)."""
+def updated(weights: Any, moments: list[Any], grads: Any, rule: AdamW = REFERENCE) -> tuple[Any, list[Any]]:
+    """One step of AdamW (two moments), momentum (one) or plain descent (none), in the precision of the weights."""
+    rate = rule.learning_rate
     grads = jax.tree.map(lambda g, w: g.astype(w.dtype), grads, weights)
     if not moments:
         return jax.tree.map(lambda w, g: w - rate * g, weights, grads), []
-    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], grads)
+    first = jax.tree.map(rule.first, moments[0], grads)
     if len(moments) == 1:
         return jax.tree.map(lambda w, m: w - rate * m, weights, first), [first]
-    second = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, moments[1], grads)
-    weights = jax.tree.map(lambda w, m, v: w - rate * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w), weights, first, second)
-    return weights, [first, second]
+    second = jax.tree.map(rule.second, moments[1], grads)
+
+    def moved(w: Any, m: Any, v: Any) -> Any:
+        return rule.moved(w, rule.direction(m, v, sqrt=jnp.sqrt))
+
+    return jax.tree.map(moved, weights, first, second), [first, second]
+
+
+def adamw(
+    rule: AdamW, weights: Any, grads: Any, moments: tuple[Any, Any], corrections: tuple[Any, Any]
+) -> tuple[Any, Any, Any]:
+    """Weights and both moments after one step of AdamW, computed in float32 and stored as they came."""
+
+    def wide(tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
+
+    def moved(w: Any, m: Any, v: Any) -> Any:
+        return rule.moved(w, rule.direction(m, v, corrections, jnp.sqrt))
+
+    first = jax.tree.map(rule.first, wide(moments[0]), wide(grads))
+    second = jax.tree.map(rule.second, wide(moments[1]), wide(grads))
+    new = (jax.tree.map(moved, wide(weights), first, second), first, second)
+    kept, first, second = jax.tree.map(lambda x, old: x.astype(old.dtype), new, (weights, *moments))
+    return kept, first, second
 
 
 def accumulated(differentiated: Callable[[Any, Tree], Any], weights: Any, batch: Tree, times: int) -> Any:

@@ -16,9 +16,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from chipwise.errors import Refusal
 from chipwise.programs.jax.collectives import AXES, BATCH, Grid, summed
+from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
-from chipwise.programs.jax.transformer import cross_entropy, dtype_of, grid_of, recomputed
-from chipwise.programs.program import Execution, Program, Recompute
+from chipwise.programs.jax.transformer import dtype_of, grid_of, recomputed
+from chipwise.programs.program import RECOMPUTE, Execution, Program, Recompute
 from chipwise.workload.model import Conv, Model, Train
 
 MOMENTUM = 0.9  # of the running statistics (torchvision's batch norm)
@@ -77,12 +78,7 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution, 
         )
     stem, body = blocks(model)
     dtype = dtype_of(train.state_precision)
-    weights = {
-        "stem": _shapes(stem, dtype),
-        "blocks": [_block_shapes(b, dtype) for b in body],
-        "head": jax.ShapeDtypeStruct((model.convs[-1].c_out, model.classes), dtype),
-        "head_bias": jax.ShapeDtypeStruct((model.classes,), dtype),
-    }
+    weights = _weights(model, stem, body, dtype)
     state = {"weights": weights, "moments": [weights] * train.optimizer_states, "running": _statistics(weights)}
     samples = execution.micro_batch * execution.accumulate * grid.batch
     batch = {
@@ -118,6 +114,15 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution, 
     return Program(step, args, donate=(0,), mesh=mesh, notes=tuple(notes))
 
 
+def _weights(model: Model, stem: Conv, body: tuple[Block, ...], dtype: str) -> Tree:
+    return {
+        "stem": _shapes(stem, dtype),
+        "blocks": [_block_shapes(b, dtype) for b in body],
+        "head": jax.ShapeDtypeStruct((model.convs[-1].c_out, model.classes), dtype),
+        "head_bias": jax.ShapeDtypeStruct((model.classes,), dtype),
+    }
+
+
 def _shapes(conv: Conv, dtype: str) -> Tree:
     kernel = (conv.kernel, conv.kernel, conv.c_in // conv.groups, conv.c_out)
     return {
@@ -143,12 +148,12 @@ def _statistics(weights: Tree) -> Tree:
     }
 
 
-def _loss(
+def _forward(
     stem: Conv, body: tuple[Block, ...], grid: Grid, recompute: Recompute, joined: bool
-) -> Callable[[Tree, Tree], tuple[jax.Array, Tree]]:
-    """This device's share of the mean loss, and the statistics its batch norms saw."""
+) -> Callable[[Tree, jax.Array, Tree | None], tuple[jax.Array, Tree]]:
+    """Logits of images, and the statistics the batch norms saw; given running ones, they use those instead."""
 
-    def normed(x: jax.Array, w: Tree, conv: Conv) -> tuple[jax.Array, Tree]:
+    def normed(x: jax.Array, w: Tree, conv: Conv, running: Tree | None) -> tuple[jax.Array, Tree]:
         pad = (conv.kernel - 1) // 2
         x = jax.lax.conv_general_dilated(
             x,
@@ -159,35 +164,66 @@ def _loss(
             feature_group_count=conv.groups,
         )
         wide = x.astype(jnp.float32)
-        mean, square = wide.mean((0, 1, 2)), (wide * wide).mean((0, 1, 2))
-        if joined:
-            mean, square = (summed(s / grid.batch, grid, BATCH) for s in (mean, square))
-        variance = square - mean * mean
+        if running is None:
+            mean, square = wide.mean((0, 1, 2)), (wide * wide).mean((0, 1, 2))
+            if joined:
+                mean, square = (summed(s / grid.batch, grid, BATCH) for s in (mean, square))
+            variance = square - mean * mean
+        else:
+            mean, variance = running["mean"], running["variance"]
         factor = jax.lax.rsqrt(variance + EPSILON) * w["scale"]
         return ((wide - mean) * factor + w["offset"]).astype(x.dtype), {"mean": mean, "variance": variance}
 
-    def one(x: jax.Array, w: Tree, block: Block) -> tuple[jax.Array, Tree]:
+    def one(x: jax.Array, w: Tree, block: Block, running: Tree | None) -> tuple[jax.Array, Tree]:
         y, seen = x, []
         for i, (conv, mine) in enumerate(zip(block.convs, w["convs"], strict=True)):
-            y, stats = normed(jax.nn.relu(y) if i else y, mine, conv)
+            y, stats = normed(jax.nn.relu(y) if i else y, mine, conv, running and running["convs"][i])
             seen.append(stats)
         if block.project is None:
             return jax.nn.relu(x + y), {"convs": seen}
-        x, stats = normed(x, w["project"], block.project)
+        x, stats = normed(x, w["project"], block.project, running and running["project"])
         return jax.nn.relu(x + y), {"convs": seen, "project": stats}
 
-    def loss(weights: Tree, batch: Tree) -> tuple[jax.Array, Tree]:
-        x, stats = normed(batch["images"].astype(grid.dtype), weights["stem"], stem)
+    def forward(weights: Tree, images: jax.Array, running: Tree | None) -> tuple[jax.Array, Tree]:
+        x, stats = normed(images.astype(grid.dtype), weights["stem"], stem, running and running["stem"])
         x = jax.lax.reduce_window(
             jax.nn.relu(x), -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
         )
         seen = []
-        for block, mine in zip(body, weights["blocks"], strict=True):
-            x, each = recomputed(lambda x, w, block=block: one(x, w, block), recompute)(x, mine)
+        for i, (block, mine) in enumerate(zip(body, weights["blocks"], strict=True)):
+            held = running and running["blocks"][i]
+            x, each = recomputed(lambda x, w, block=block, held=held: one(x, w, block, held), recompute)(x, mine)
             seen.append(each)
         features = x.astype(jnp.float32).mean((1, 2)).astype(grid.dtype)
         logits = features @ weights["head"].astype(grid.dtype) + weights["head_bias"].astype(grid.dtype)
+        return logits, {"stem": stats, "blocks": seen}
+
+    return forward
+
+
+def _loss(
+    stem: Conv, body: tuple[Block, ...], grid: Grid, recompute: Recompute, joined: bool
+) -> Callable[[Tree, Tree], tuple[jax.Array, Tree]]:
+    """This device's share of the mean loss, and the statistics its batch norms saw."""
+    forward = _forward(stem, body, grid, recompute, joined)
+
+    def loss(weights: Tree, batch: Tree) -> tuple[jax.Array, Tree]:
+        logits, seen = forward(weights, batch["images"], None)
         value = cross_entropy(logits[:, None], batch["classes"][:, None]).mean()
-        return value / grid.batch, {"stem": stats, "blocks": seen}
+        return value / grid.batch, seen
 
     return loss
+
+
+def classify_step(model: Model, mesh: Mesh, images: int, precision: str) -> Program:
+    """Inference on one device: (weights, running statistics, images) -> logits of the classes."""
+    grid = grid_of(mesh, dtype_of(precision), 1)
+    stem, body = blocks(model)
+    weights = _weights(model, stem, body, grid.dtype)
+    pictures = jax.ShapeDtypeStruct((images, model.image, model.image, model.channels), grid.dtype)
+    forward = _forward(stem, body, grid, RECOMPUTE["none"], joined=False)
+
+    def step(weights: Tree, running: Tree, images: jax.Array) -> jax.Array:
+        return forward(weights, images, running)[0]
+
+    return Program(step, (weights, _statistics(weights), pictures), mesh=mesh)

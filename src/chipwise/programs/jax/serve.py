@@ -67,6 +67,12 @@ class Serving:
     precision: str = "bf16"  # of the weights: "bf16", "int8", or "fp32" to check numbers
     platform: str = "tpu"
     block_size: int = BLOCK
+    unrolled: bool = False  # each layer with arrays of its own, rather than loops over stacks of equal ones
+
+    @property
+    def parts(self) -> tuple[Segment, ...]:
+        """The model's layers as they are run."""
+        return segments(self.model, self.unrolled)
 
     @property
     def dtype(self) -> str:
@@ -85,7 +91,7 @@ class Serving:
     def weights(self, grid: Grid) -> tuple[Tree, Tree]:
         """Shapes and partition specs of the weights."""
         model = self.model
-        tree = weights_tree(model, segments(model), self.context, grid)
+        tree = weights_tree(model, self.parts, self.context, grid)
         specs = jax.tree.map(lambda w: spec_of(w.split, grid), tree, is_leaf=is_weight)
         shapes = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, self.dtype), tree, is_leaf=is_weight)
         if self.precision == "int8":
@@ -96,7 +102,7 @@ class Serving:
         """Shapes and partition specs of the cache: for each segment and position in it, stacked over repeats."""
         model, tensor = self.model, self.grid(1).tensor
         shapes, specs = [], []
-        for segment in segments(model):
+        for segment in self.parts:
             row: list[Tree] = []
             for kind in segment.kinds:
                 heads: tuple[int, ...] = ()
@@ -129,7 +135,7 @@ def _prefill(serving: Serving, prompt: int) -> Program:
     """(weights, tokens) -> (logits of the last position, cache)."""
     model = serving.model
     grid = serving.grid(prompt)
-    parts = segments(model)
+    parts = serving.parts
     shapes, specs = serving.weights(grid)
     tokens = jax.ShapeDtypeStruct((serving.batch, prompt), jnp.int32)
 
@@ -178,7 +184,7 @@ def _prefilled(
             kept.append({name: _ring(t, slots(kind, serving.context)) for name, t in held.items()})
         return x, kept
 
-    return jax.lax.scan(body, x, weights)
+    return jax.lax.scan(body, x, weights, unroll=serving.unrolled or 1)
 
 
 def _ring(x: jax.Array, size: int) -> jax.Array:
@@ -193,7 +199,7 @@ def _decode(serving: Serving) -> Program:
     """(weights, cache, tokens, position) -> (logits, cache); the cache's memory is taken over."""
     model = serving.model
     grid = serving.grid(1)
-    parts = segments(model)
+    parts = serving.parts
     shapes, specs = serving.weights(grid)
     caches, cache_specs = serving.cache()
     tokens = jax.ShapeDtypeStruct((serving.batch,), jnp.int32)
@@ -240,7 +246,7 @@ def _decoded(
             x = residual(x, mine, model, grid, mix, _mlp(mine, kind, model, grid, x.shape[0]))
         return x, made
 
-    x, made = jax.lax.scan(body, x, (weights, cache))
+    x, made = jax.lax.scan(body, x, (weights, cache), unroll=serving.unrolled or 1)
     written = [
         {
             name: jax.lax.dynamic_update_slice_in_dim(

@@ -33,6 +33,7 @@ from chipwise.programs.jax.collectives import (
     whole_sequence,
 )
 from chipwise.programs.jax.layers import block, norm
+from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
 from chipwise.programs.jax.weights import (
     Segment,
@@ -189,6 +190,23 @@ def _loss(
     model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, execution: Execution
 ) -> Callable[[Tree, Tree], jax.Array]:
     """This device's share of the mean loss: the sum over all devices of the mesh is the loss of the batch."""
+    states = _states(model, grid, parts, sequence, execution)
+
+    def loss(weights: Tree, batch: Tree) -> jax.Array:
+        outer, x = weights["outer"], states(weights, batch)
+        if model.family == "vit":
+            mean = cross_entropy(_class_scores(x, outer, grid)[:, None], batch["classes"][:, None]).mean()
+        else:
+            mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
+        return mean / (grid.batch * grid.tensor)
+
+    return loss
+
+
+def _states(
+    model: Model, grid: Grid, parts: Sequence[Segment], sequence: int, execution: Execution
+) -> Callable[[Tree, Tree], jax.Array]:
+    """The residual stream after all layers and the last norm, whole along the sequence."""
 
     def run(x: jax.Array, weights: Sequence[Tree], segment: Segment) -> jax.Array:
         def body(x: jax.Array, w: Sequence[Tree]) -> tuple[jax.Array, None]:
@@ -202,22 +220,37 @@ def _loss(
 
         return jax.lax.scan(recomputed(body, execution.recompute), x, weights)[0]
 
-    def loss(weights: Tree, batch: Tree) -> jax.Array:
+    def states(weights: Tree, batch: Tree) -> jax.Array:
         outer = weights["outer"]
         x = embedded(model, outer, batch, grid)
         for segment, mine in zip(parts, weights["layers"], strict=True):
             x = run(x, mine, segment)
         if model.final_norm:
             x = norm(x, outer, "norm_out", model.norm_params != 1)
-        x = whole_sequence(x, grid)
-        if model.family == "vit":
-            logits = x[:, 0] @ gathered(outer["head"], grid, 0) + outer["head_bias"].astype(x.dtype)
-            mean = cross_entropy(logits[:, None], batch["classes"][:, None]).mean()
-        else:
-            mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
-        return mean / (grid.batch * grid.tensor)
+        return whole_sequence(x, grid)
 
-    return loss
+    return states
+
+
+def _class_scores(x: jax.Array, outer: Tree, grid: Grid) -> jax.Array:
+    """Logits of the classes, from the class token."""
+    scores: jax.Array = x[:, 0] @ gathered(outer["head"], grid, 0) + outer["head_bias"].astype(x.dtype)
+    return scores
+
+
+def classify_step(model: Model, mesh: Mesh, images: int, precision: str, platform: str = "tpu") -> Program:
+    """Inference of a ViT on one device: (weights, batch) -> logits of the classes."""
+    sequence, parts = model.image_tokens, segments(model)
+    grid = grid_of(mesh, dtype_of(precision), sequence)
+    tree = weights_tree(model, parts, sequence, grid)
+    weights = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, grid.dtype), tree, is_leaf=is_weight)
+    states = _states(model, grid, parts, sequence, Execution(images, platform=platform))
+
+    def step(weights: Tree, batch: Tree) -> jax.Array:
+        return _class_scores(states(weights, batch), weights["outer"], grid)
+
+    batch = {"patches": _batch(model, images, sequence)["patches"]}
+    return Program(step, (weights, batch), mesh=mesh, notes=left_out(model, None, grid))
 
 
 def head_dim(model: Model) -> int:
@@ -331,18 +364,3 @@ def _whole_loss(x: jax.Array, outer: Tree, targets: jax.Array, model: Model, gri
     """Mean cross entropy over the vocabulary, the logits of all tokens kept for the backward pass."""
     logits = logits_of(x, outer, model, grid, output_layer(outer, model, grid))
     return cross_entropy(logits, targets, grid.tensor).mean()
-
-
-def cross_entropy(logits: jax.Array, targets: jax.Array, tensor: int = 1) -> jax.Array:
-    """Of [batch, sequence, classes], in float32; with `tensor` devices, each has its own part of the classes."""
-    logits = logits.astype(jnp.float32)
-    columns = jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)
-    top = jax.lax.stop_gradient(logits.max(-1))
-    if tensor > 1:
-        columns = columns + jax.lax.axis_index("tensor") * logits.shape[-1]
-        top = jax.lax.pmax(top, "tensor")
-    total = jnp.exp(logits - top[..., None]).sum(-1)
-    hit = jnp.where(columns == targets[..., None], logits, 0).sum(-1)
-    if tensor > 1:
-        total, hit = jax.lax.psum((total, hit), "tensor")
-    return jnp.log(total) + top - hit

@@ -42,14 +42,16 @@ class Segment:
         return len(self.kinds) * self.repeats
 
 
-def segments(model: Model) -> tuple[Segment, ...]:
-    """The layers of a model as loops over their repeating pattern.
+def segments(model: Model, unrolled: bool = False) -> tuple[Segment, ...]:
+    """The layers of a model as loops over their repeating pattern, or each on its own.
 
     >>> from chipwise.workload.presets import preset
     >>> [(len(s.kinds), s.repeats) for s in segments(preset("llama-3.1-8b"))]
     [(1, 32)]
     """
     kinds = [_kind(model, i) for i in range(model.layers)]
+    if unrolled:
+        return tuple(Segment((kind,), 1) for kind in kinds)
     first = model.experts.first_dense if model.experts else 0
     period = lcm(
         model.global_every if model.window and model.global_every > 1 else 1,

@@ -1,10 +1,13 @@
-"""From what a policy wishes to decisions: gangs, room, ageing, backfill, preemption and moves, alike for all policies.
+"""Allocation: EASY backfill with aging, preemption and gang scheduling, the same for every policy.
 
-Jobs have their turns in the policy's order; whoever has waited longer than `patience` over its priority comes first. A
-job takes all its chips in the pool with its least score, or waits for it: scores count the wait where the policy says
-what a second of it costs, so a dearer pool with room wins exactly when that pays. The first that waits for a pool has a
-reservation there, and later ones pass it only if that does not delay it. Restartable jobs behind may be stopped, or may
-move, where the policy allows it and the gain is more than the work repeated; others are never touched.
+Priority queue: jobs are taken in the policy's order; aging puts those that have waited longer than `patience` over
+their priority first. A job gets all its chips at once in the pool with its lowest score, or waits for it: scores count
+the wait where the policy says what a second of it costs, so a more expensive pool with free capacity wins exactly when
+that pays. EASY backfill: the first job that waits for a pool has a reservation there, and later jobs pass it only if
+that does not delay it. Preemption and migration: restartable jobs behind may be stopped or moved where the policy
+allows it and the gain is more than the work repeated; others are never touched.
+
+EASY backfill: D. Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; A. Mu'alem, D. Feitelson, TPDS 12(6), 2001.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ Lookup = Callable[[str, str], Option]
 
 
 def allocate(
-    view: ClusterState,
-    wishes: PolicyDecision,
+    state: ClusterState,
+    decision: PolicyDecision,
     options: Lookup | None = None,
     *,
     patience: float = PATIENCE,
@@ -40,97 +43,100 @@ def allocate(
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
     that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `waits`: the jobs
     whose waiting is to be explained; all by default, which takes most of the time when thousands wait.
-    `depth`: how many waiting jobs have a turn, with those of `waits`, first in order first; all by default. The queue
+    `depth`: how many pending jobs have a turn, with those of `waits`, first in order first; all by default. The queue
     that a job sees in front of it is then no longer than that. `heads`: the first job that waits for each pool is
     explained too, before the others.
 
-    Nobody starves: of two jobs that have waited for longer than `patience` over their priority, the one that was due
-    first has its turn first, whatever the policy and `depth`, and the first that waits for a pool has its start there
-    kept. So a job starts at the latest when those that were due before it, and what ran then, have run one after the
-    other: in `patience` / priority + (those + 2) times the longest run. Jobs that fit nowhere wait for ever.
+    No starvation: of two jobs that have waited for longer than `patience` over their priority (aging), the one that
+    was due first is taken first, whatever the policy and `depth`, and the first that waits for a pool has a
+    reservation there. So a job starts at the latest when those that were due before it, and what ran then, have run
+    one after the other: in `patience` / priority + (those + 2) times the longest run. Jobs that fit nowhere wait for
+    ever.
     """
-    if not view.jobs:
+    if not state.jobs:
         return []
-    field = allocate_state(view, wishes, patience, depth if waits is not None else None, waits or ())
-    return _decisions(view, wishes, field, options, waits, _heads(view, wishes, field, patience) if heads else [])
+    allocation = allocate_state(state, decision, patience, depth if waits is not None else None, waits or ())
+    return _decisions(
+        state, decision, allocation, options, waits, _heads(state, decision, allocation, patience) if heads else []
+    )
 
 
-def _heads(view: ClusterState, wishes: PolicyDecision, field: AllocationState, patience: float) -> list[int]:
-    """The first job, in order of turns, that waits for each pool."""
-    aged, due = overdue(view, patience)
-    if wishes.order.ndim == 1:
-        jobs = sequence(view, wishes, aged, due)
-        pools = field.target[jobs]
+def _heads(state: ClusterState, decision: PolicyDecision, allocation: AllocationState, patience: float) -> list[int]:
+    """The first job, in queue order, that waits for each pool: those with a reservation."""
+    aged, due = overdue(state, patience)
+    if decision.order.ndim == 1:
+        jobs = sequence(state, decision, aged, due)
+        pools = allocation.target[jobs]
     else:
-        jobs, pools, _ = pairs(view, wishes, aged, due)
-    waits = (pools >= 0) & (field.target[jobs] == pools) & (field.pos[jobs] < 0)
+        jobs, pools, _ = pairs(state, decision, aged, due)
+    waits = (pools >= 0) & (allocation.target[jobs] == pools) & (allocation.pos[jobs] < 0)
     _, first = np.unique(pools[waits], return_index=True)
     chosen: list[int] = jobs[waits][np.sort(first)].tolist()
     return chosen
 
 
 def allocate_state(
-    view: ClusterState,
-    wishes: PolicyDecision,
+    state: ClusterState,
+    decision: PolicyDecision,
     patience: float = PATIENCE,
     depth: int | None = None,
     asked: Collection[str] = (),
 ) -> AllocationState:
-    """Who is where after all have had their turns (`pos`; -1: nowhere), without the words."""
-    aged, due = overdue(view, patience)
-    field = _field(view, wishes, aged)
-    running = np.flatnonzero(view.at >= 0)
-    ends = view.now + view.seconds[running, view.at[running]]
+    """Which job has which pool after one scheduling pass (`pos`; -1: none), without the words."""
+    aged, due = overdue(state, patience)
+    allocation = _allocation_state(state, decision, aged)
+    running = np.flatnonzero(state.at >= 0)
+    ends = state.now + state.seconds[running, state.at[running]]
     soonest = np.argsort(ends, kind="stable")
-    if wishes.order.ndim == 1:
-        turns = sequence(view, wishes, aged, due)
+    if decision.order.ndim == 1:
+        turns = sequence(state, decision, aged, due)
         if depth is not None and depth < len(turns):
-            turns = trimmed(view, turns, depth, asked)
-        settle(field, running[soonest], ends[soonest], turns, view.at[turns])
-        by_jobs(field, turns, np.zeros(len(view.pools), dtype=bool))
+            turns = trimmed(state, turns, depth, asked)
+        settle(allocation, running[soonest], ends[soonest], turns, state.at[turns])
+        by_jobs(allocation, turns, np.zeros(len(state.pools), dtype=bool))
     else:
-        jobs, pools, first = pairs(view, wishes, aged, due)
-        settle(field, running[soonest], ends[soonest], jobs, pools)
-        by_pairs(field, jobs, pools, first)
-    return field
+        jobs, pools, first = pairs(state, decision, aged, due)
+        settle(allocation, running[soonest], ends[soonest], jobs, pools)
+        by_pairs(allocation, jobs, pools, first)
+    return allocation
 
 
-def _field(view: ClusterState, wishes: PolicyDecision, aged: Flags) -> AllocationState:
-    """Everything a pass reads, and room for what it writes."""
-    n, pools = view.seconds.shape
-    running = int(np.count_nonzero(view.at >= 0))
-    most = int(min(view.total.max(initial=0), n)) + running + 1  # a job has a chip at least
-    widest = int(view.total.max(initial=0)) + 1
-    latest = np.empty((0, 0)) if wishes.latest is None else np.ascontiguousarray(wishes.latest, dtype=float)
-    wait = np.ascontiguousarray(np.broadcast_to(np.asarray(wishes.wait, dtype=float), (n,)))
+def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags) -> AllocationState:
+    """Everything a scheduling pass reads, and arrays for what it writes."""
+    n, pools = state.seconds.shape
+    running = int(np.count_nonzero(state.at >= 0))
+    most = int(min(state.total.max(initial=0), n)) + running + 1  # a job has a chip at least
+    widest = int(state.total.max(initial=0)) + 1
+    latest = np.empty((0, 0)) if decision.latest is None else np.ascontiguousarray(decision.latest, dtype=float)
+    wait = np.ascontiguousarray(np.broadcast_to(np.asarray(decision.wait, dtype=float), (n,)))
 
     def whole(*shape: int, fill: int = 0) -> Ints:
         return np.full(shape, fill, dtype=np.int64)
 
     return AllocationState(
-        now=float(view.now),
-        preempts=wishes.preempts,
-        moves=wishes.moves,
-        score=np.ascontiguousarray(wishes.score, dtype=float),
-        usd=view.usd,
-        budget=view.budget,
-        barred=view.barred,
-        start=view.start,
-        seconds=view.seconds,
-        high=view.high,
-        chips=view.chips,
-        rank=view.rank,
+        now=float(state.now),
+        preempts=decision.preempts,
+        moves=decision.moves,
+        score=np.ascontiguousarray(decision.score, dtype=float),
+        usd=state.usd,
+        budget=state.budget,
+        last_failed=state.last_failed,
+        start=state.start,
+        seconds=state.seconds,
+        high=state.high,
+        chips=state.chips,
+        variant_order=state.variant_order,
         wait=wait,
         latest=latest,
-        weight=view.weight,
-        restartable=view.restartable,
-        again=view.again,
-        since=view.since,
+        weight=state.weight,
+        restartable=state.restartable,
+        restart_cost_s=state.restart_cost_s,
+        since=state.since,
         aged=aged,
-        at=view.at,
-        total=view.total,
-        room=view.free,
-        free=view.free.copy(),
+        at=state.at,
+        total=state.total,
+        free_at_first=state.free,
+        free=state.free.copy(),
         pos=whole(n, fill=-1),
         target=whole(n, fill=-1),
         predicted=np.full(n, np.nan),
@@ -154,46 +160,45 @@ def _field(view: ClusterState, wishes: PolicyDecision, aged: Flags) -> Allocatio
 
 
 def _decisions(
-    view: ClusterState,
-    wishes: PolicyDecision,
-    field: AllocationState,
+    state: ClusterState,
+    decision: PolicyDecision,
+    allocation: AllocationState,
     options: Lookup | None,
     asked: Collection[str] | None,
     heads: Sequence[int],
 ) -> list[Decision]:
-    def decision(j: int, kind: str, p: int, reason: str) -> Decision:
-        job, pool = view.jobs[j], view.pools[p] if p >= 0 else ""
+    def made(j: int, kind: str, p: int, reason: str) -> Decision:
+        job, pool = state.jobs[j], state.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
-        return Decision(job, kind, pool, variant, reason, reasons.compared(view, wishes, j))
+        return Decision(job, kind, pool, variant, reason, reasons.compared(state, decision, j))
 
-    changed: list[int] = np.flatnonzero(field.pos != field.at).tolist()
-    found = []
+    changed: list[int] = np.flatnonzero(allocation.pos != allocation.at).tolist()
+    decisions = []
     for j in changed:
-        p, here = int(field.pos[j]), int(view.at[j])
+        p, here = int(allocation.pos[j]), int(state.at[j])
         if here >= 0:
-            why = reasons.moves(view, wishes, j, p) if p >= 0 else reasons.stops(view, wishes, j, int(field.stopper[j]))
-            found.append(decision(j, "stop", here, why))
+            stopper = int(allocation.stopper[j])
+            why = reasons.moves(state, decision, j, p) if p >= 0 else reasons.stops(state, decision, j, stopper)
+            decisions.append(made(j, "stop", here, why))
     for j in changed:
-        p = int(field.pos[j])
+        p = int(allocation.pos[j])
         if p >= 0:
-            found.append(decision(j, "start", p, reasons.starts(view, wishes, j, p)))
-    for j in dict.fromkeys([*heads, *_waiting(view, field, asked)]):
-        p = int(field.target[j])
-        found.append(
-            decision(j, "wait", p, reasons.waits(view, wishes, j, p, float(field.predicted[j]), bool(field.aged[j])))
-        )
-    return found
+            decisions.append(made(j, "start", p, reasons.starts(state, decision, j, p)))
+    for j in dict.fromkeys([*heads, *_waiting(state, allocation, asked)]):
+        p, start, aged = int(allocation.target[j]), float(allocation.predicted[j]), bool(allocation.aged[j])
+        decisions.append(made(j, "wait", p, reasons.waits(state, decision, j, p, start, aged)))
+    return decisions
 
 
-def _waiting(view: ClusterState, field: AllocationState, asked: Collection[str] | None) -> list[int]:
+def _waiting(state: ClusterState, allocation: AllocationState, asked: Collection[str] | None) -> list[int]:
     """The jobs whose waiting is to be explained."""
     if asked is None:
-        chosen: list[int] = np.flatnonzero((field.pos < 0) & (field.at < 0)).tolist()
+        chosen: list[int] = np.flatnonzero((allocation.pos < 0) & (allocation.at < 0)).tolist()
         return chosen
     if not asked:
         return []
     names = set(asked)
-    if len(names) == 1 and view.jobs[-1] in names:  # a new job stands last
-        last = len(view.jobs) - 1
-        return [last] if field.pos[last] < 0 and field.at[last] < 0 else []
-    return [j for j, job in enumerate(view.jobs) if job in names and field.pos[j] < 0 and field.at[j] < 0]
+    if len(names) == 1 and state.jobs[-1] in names:  # a new job stands last
+        last = len(state.jobs) - 1
+        return [last] if allocation.pos[last] < 0 and allocation.at[last] < 0 else []
+    return [j for j, job in enumerate(state.jobs) if job in names and allocation.pos[j] < 0 and allocation.at[j] < 0]

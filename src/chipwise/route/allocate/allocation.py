@@ -1,9 +1,9 @@
-"""Room handed out in order, compiled: one pass over the jobs, or over jobs and pools, however many wait.
+"""EASY backfill, compiled: one pass over the queue, by job or by job and pool, however many are pending.
 
-A pool's running and granted jobs stand sorted by their predicted ends, so that the wait for so many chips is known. The
-first job that must wait for a pool gets a reservation there: whoever comes later may pass it only if it ends before the
-reserved start, or takes chips that the reserved job leaves over. Running jobs that may be stopped hold their chips
-softly until their own turn comes: until then those ahead of them may take the chips.
+A pool's running and allocated jobs stand sorted by their predicted ends, so that the wait for so many chips is known.
+The first job that must wait for a pool gets a reservation there; later jobs backfill only if they end before the
+reserved start, or take chips that the reserved job leaves over. Preemptible running jobs hold their chips softly until
+their own place in the queue comes: until then jobs ahead of them may take the chips.
 
 No fastmath: equal input gives equal bits.
 """
@@ -29,22 +29,22 @@ class AllocationState(NamedTuple):
     score: Floats
     usd: Floats
     budget: Floats
-    barred: Flags
+    last_failed: Flags
     start: Floats
     seconds: Floats
     high: Floats
     chips: Ints
-    rank: Ints
+    variant_order: Ints
     wait: Floats  # [J] score of a second of waiting
     latest: Floats  # [J, P] start from which the score no longer holds; [0, 0]: none
     weight: Floats
     restartable: Flags
-    again: Floats
+    restart_cost_s: Floats
     since: Floats
     aged: Flags
     at: Ints
     total: Ints
-    room: Ints  # chips free at first
+    free_at_first: Ints  # chips
     # written
     free: Ints
     pos: Ints  # where each job is after the pass; -1: nowhere
@@ -98,10 +98,10 @@ def _closed(f: Any, j: int, p: int) -> bool:
 @jit_inline
 def _failed(f: Any, j: int, p: int) -> bool:
     """Whether a job failed last in a pool, and has another."""
-    if not f.barred[j, p]:
+    if not f.last_failed[j, p]:
         return False
     for q in range(f.score.shape[1]):  # noqa: SIM110 - compiled
-        if not f.barred[j, q] and not _closed(f, j, q):
+        if not f.last_failed[j, q] and not _closed(f, j, q):
             return True
     return False
 
@@ -142,7 +142,7 @@ def _leave(f: Any, j: int) -> None:
 
 @jit_inline
 def _when(f: Any, p: int, c: int) -> float:
-    """When so many chips of a pool are free, nobody in front. Chips of strangers are taken to be free by then."""
+    """When so many chips of a pool are free, nobody in front. Chips of unknown jobs are taken to be free by then."""
     if c > f.total[p]:
         return np.inf
     if not f.known[p, c]:
@@ -161,7 +161,7 @@ def _passes(f: Any, j: int, p: int) -> bool:
     c, r = f.chips[j, p], f.holder[p]
     if r < 0 or r == j or c <= f.spare[p] or f.now + f.high[j, p] <= f.shadow[p]:
         return True
-    return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.again[j] == 0)
+    return bool(f.preempts and f.restartable[j] and not f.aged[r] and f.restart_cost_s[j] == 0)
 
 
 @jit_inline
@@ -188,7 +188,7 @@ def _expected(f: Any, j: int, p: int) -> float:
 def _dear(f: Any, v: int) -> bool:
     """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
     ran = f.now - f.since[v]
-    return bool(ran < LEASE_S or f.again[v] > OVERHEAD * ran)
+    return bool(ran < LEASE_S or f.restart_cost_s[v] > OVERHEAD * ran)
 
 
 @jit_inline
@@ -219,7 +219,7 @@ def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
         if _spared(f, j, p, v, sharing):
             continue
         room += f.chips[v, p]
-        cost += f.weight[v] * f.chips[v, p] * f.again[v]
+        cost += f.weight[v] * f.chips[v, p] * f.restart_cost_s[v]
     if room < c or (gain <= cost and not f.aged[j]):
         return False
     for i in range(n):
@@ -275,23 +275,23 @@ def _best(f: Any, j: int, tried: Any) -> int:
                 when = max(when, _when(f, p, c))
             when += f.queue[p]
         elif _fits(f, j, p):
-            when = max(f.start[j, p], f.now) if c <= f.room[p] else f.now
+            when = max(f.start[j, p], f.now) if c <= f.free_at_first[p] else f.now
         elif not tried[p] and _may_stop(f, j, p):
             when = f.now
         elif here >= 0:
             continue
         else:
             when = _expected(f, j, p)
-        if wait != 0 and f.start[j, p] < np.inf:  # a pool that never has room again has no wait to take off its score
+        if wait != 0 and f.start[j, p] < np.inf:  # a pool that is never free again has no wait to take off its score
             score += wait * (when - max(f.start[j, p], f.now))
         if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
-            score += abs(score) * f.again[j] / max(f.seconds[j, here], 1e-9)
+            score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, here], 1e-9)
         too_late = timed and when > f.latest[j, p]
         if too_late:
             score = when - f.latest[j, p]
-        better = score < least or (score == least and (p == here or (best != here and f.rank[j, p] < place)))
+        better = score < least or (score == least and (p == here or (best != here and f.variant_order[j, p] < place)))
         if best < 0 or (late and not too_late) or (late == too_late and better):
-            best, least, late, place = p, score, too_late, f.rank[j, p]
+            best, least, late, place = p, score, too_late, f.variant_order[j, p]
     return best
 
 
@@ -347,7 +347,7 @@ def _full(f: Any, j: int) -> int:
             second = score
     if best < 0 or f.chips[j, best] <= f.free[best] + f.soft[best] or second == least:
         return -1
-    if f.barred[j, best] or _closed(f, j, best):
+    if f.last_failed[j, best] or _closed(f, j, best):
         return -1
     if f.touched[best]:
         later = _when(f, best, f.chips[j, best]) - f.start[j, best]
@@ -360,7 +360,7 @@ def _full(f: Any, j: int) -> int:
 
 @jit_cached
 def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
-    """Grant room job by job. `tried` is scratch, by pool."""
+    """Allocate job by job, with backfill. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
         j = sequence[k]
         p = _full(f, j) if f.pos[j] < 0 else -1
@@ -373,7 +373,7 @@ def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
 
 @jit_cached
 def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
-    """Grant room by job and pool, for policies that share time. The first so many pairs are of jobs that have aged."""
+    """Allocate by job and pool, for policies that share time. The first so many pairs are of overdue jobs."""
     for k in range(jobs.shape[0]):
         j, p = jobs[k], pools[k]
         if f.turn[j]:

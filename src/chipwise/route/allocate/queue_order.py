@@ -1,4 +1,4 @@
-"""Whose turn it is: the order a policy wishes, but whoever has waited too long comes first."""
+"""Queue order: the policy's own, with aging: jobs that have waited too long come first."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ RUNS = 100  # of places alike, above which sorting all again is quicker than sor
 PATIENCE = 86_400.0  # s that a job of priority 1 waits before it goes first: a day, our choice; whole days are noticed
 
 
-def overdue(view: ClusterState, patience: float = PATIENCE) -> tuple[Flags, Floats]:
+def overdue(state: ClusterState, patience: float = PATIENCE) -> tuple[Flags, Floats]:
     """Jobs that have waited for longer than `patience` over their priority, and since when; time served is no wait."""
-    due = view.arrival + patience / np.maximum(view.weight, 1e-9)
-    aged = due <= view.now
+    due = state.arrival + patience / np.maximum(state.weight, 1e-9)
+    aged = due <= state.now
     if aged.any():
-        due[aged] += view.served[aged].sum(axis=1)
-        aged = due <= view.now
+        due[aged] += state.served[aged].sum(axis=1)
+        aged = due <= state.now
     return aged, due
 
 
-def sequence(view: ClusterState, wishes: PolicyDecision, aged: Flags, due: Floats) -> Ints:
-    """Jobs in the order of their turns: those that have waited too long by when that was, then as the policy says.
+def sequence(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Floats) -> Ints:
+    """Jobs in queue order: those that are overdue (aging) by when they were due, then as the policy says.
 
     Those alike go by arrival, then by id.
     """
-    turns = np.argsort(wishes.order)
-    sorted_order = wishes.order[turns]
+    turns = np.argsort(decision.order)
+    sorted_order = decision.order[turns]
     if not (sorted_order[1:] > sorted_order[:-1]).all():  # several times as long, for the sake of those alike
-        turns = by_id(np.lexsort((view.arrival, wishes.order)), view.jobs, wishes.order, view.arrival)
+        turns = by_id(np.lexsort((state.arrival, decision.order)), state.jobs, decision.order, state.arrival)
     if not aged.any():
         return turns
     first = np.flatnonzero(aged)
-    first = first[np.lexsort((view.arrival[first], due[first]))]
-    return np.concatenate([by_id(first, view.jobs, due, view.arrival), turns[~aged[turns]]])
+    first = first[np.lexsort((state.arrival[first], due[first]))]
+    return np.concatenate([by_id(first, state.jobs, due, state.arrival), turns[~aged[turns]]])
 
 
 def by_id(turns: Ints, jobs: Sequence[str], *keys: Floats) -> Ints:
@@ -57,44 +57,44 @@ def by_id(turns: Ints, jobs: Sequence[str], *keys: Floats) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def by_arrival(view: ClusterState) -> Ints:
+def by_arrival(state: ClusterState) -> Ints:
     """Jobs in the order in which they came, then by id."""
-    return by_id(np.argsort(view.arrival, kind="stable"), view.jobs, view.arrival)
+    return by_id(np.argsort(state.arrival, kind="stable"), state.jobs, state.arrival)
 
 
-def trimmed(view: ClusterState, turns: Ints, depth: int, asked: Collection[str]) -> Ints:
+def trimmed(state: ClusterState, turns: Ints, depth: int, asked: Collection[str]) -> Ints:
     """The first so many of the jobs that wait, with those that run and those asked for."""
-    waits = view.at[turns] < 0
+    waits = state.at[turns] < 0
     keep = ~waits | (np.cumsum(waits) <= depth)
     names = set(asked)
     if names:
-        keep |= np.array([view.jobs[j] in names for j in turns.tolist()], dtype=bool)
+        keep |= np.array([state.jobs[j] in names for j in turns.tolist()], dtype=bool)
     return turns[keep]
 
 
-def pairs(view: ClusterState, wishes: PolicyDecision, aged: Flags, due: Floats) -> tuple[Ints, Ints, int]:
+def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Floats) -> tuple[Ints, Ints, int]:
     """Jobs and pools in the order of their turns, and how many of them are of jobs that have waited too long.
 
     Those alike go by arrival, then by id. Pairs that can't change anything are left out: other pools of a running job
     that may not be moved.
     """
-    ranked = by_arrival(view)
-    score, order = np.ascontiguousarray(wishes.score, dtype=float), np.ascontiguousarray(wishes.order, dtype=float)
+    ranked = by_arrival(state)
+    score, order = np.ascontiguousarray(decision.score, dtype=float), np.ascontiguousarray(decision.order, dtype=float)
     jobs, pools = (np.empty(score.size, dtype=np.int64) for _ in range(2))
     key = np.empty(score.size)
     old, many = _collect(
         ranked,
         aged,
-        _movable(view, wishes),
+        _movable(state, decision),
         score,
         order,
-        view.seconds,
-        view.usd,
-        view.budget,
-        view.chips,
-        view.total,
-        view.barred,
-        view.at,
+        state.seconds,
+        state.usd,
+        state.budget,
+        state.chips,
+        state.total,
+        state.last_failed,
+        state.at,
         jobs,
         pools,
         key,
@@ -143,13 +143,13 @@ def _collect(
     budget: Any,
     chips: Any,
     total: Any,
-    barred: Any,
+    last_failed: Any,
     at: Any,
     jobs: Any,
     pools: Any,
     key: Any,
 ) -> Any:
-    """Pairs to be granted with what sorts them, those of overdue jobs first; how many those are, and all.
+    """Pairs to be allocated with what sorts them, those of overdue jobs first; how many those are, and all.
 
     Not those that a job can't run in or afford, or failed in last while it has another; where it runs it may go on.
     """
@@ -165,7 +165,9 @@ def _collect(
                 if p != here:
                     if stays or not _open(j, p, score, seconds, usd, budget, chips, total):
                         continue
-                    if barred[j, p] and _has_other(j, here, score, seconds, usd, budget, chips, total, barred):
+                    if last_failed[j, p] and _has_other(
+                        j, here, score, seconds, usd, budget, chips, total, last_failed
+                    ):
                         continue
                 if not first and not -np.inf < order[j, p] < np.inf:
                     continue
@@ -187,18 +189,18 @@ def _open(j: int, p: int, score: Any, seconds: Any, usd: Any, budget: Any, chips
 
 @jit_helper
 def _has_other(
-    j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, barred: Any
+    j: int, here: int, score: Any, seconds: Any, usd: Any, budget: Any, chips: Any, total: Any, last_failed: Any
 ) -> bool:
     """Whether there is a pool that a job did not fail in last."""
     for p in range(score.shape[1]):
-        if not barred[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
+        if not last_failed[j, p] and (p == here or _open(j, p, score, seconds, usd, budget, chips, total)):
             return True
     return False
 
 
-def _movable(view: ClusterState, wishes: PolicyDecision) -> Flags:
+def _movable(state: ClusterState, decision: PolicyDecision) -> Flags:
     """Running jobs that may change pools for the sake of a share: what they repeat is little beside what they ran."""
-    if not wishes.moves:
-        return np.zeros(len(view.jobs), dtype=bool)
-    ran = view.now - view.since
-    return np.asarray(view.restartable & (ran >= LEASE_S) & (view.again <= OVERHEAD * ran))
+    if not decision.moves:
+        return np.zeros(len(state.jobs), dtype=bool)
+    ran = state.now - state.since
+    return np.asarray(state.restartable & (ran >= LEASE_S) & (state.restart_cost_s <= OVERHEAD * ran))

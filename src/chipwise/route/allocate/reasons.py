@@ -10,17 +10,17 @@ import numpy as np
 from chipwise.route.cluster_state import ClusterState, PolicyDecision
 from chipwise.units import format_seconds
 
-NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see grants)
+NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see allocation)
 NO_CHIPS = "no pool has that many working chips"
 OTHERS = 2  # pools named beside the chosen one
 
 
-def compared(view: ClusterState, wishes: PolicyDecision, j: int) -> dict[str, Any]:
+def compared(state: ClusterState, decision: PolicyDecision, j: int) -> dict[str, Any]:
     """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
     found: dict[str, Any] = {}
-    rows = (wishes.score[j], view.start[j], view.seconds[j], view.usd[j], view.chips[j], view.barred[j])
-    for pool, score, start, seconds, usd, chips, barred in zip(
-        view.pools, *(row.tolist() for row in rows), strict=True
+    rows = (decision.score[j], state.start[j], state.seconds[j], state.usd[j], state.chips[j], state.last_failed[j])
+    for pool, score, start, seconds, usd, chips, last_failed in zip(
+        state.pools, *(row.tolist() for row in rows), strict=True
     ):
         if seconds < inf:
             found[pool] = {
@@ -30,58 +30,58 @@ def compared(view: ClusterState, wishes: PolicyDecision, j: int) -> dict[str, An
                 "usd": usd,
                 "chips": chips,
             }
-            if barred:
-                found[pool]["barred"] = True
+            if last_failed:
+                found[pool]["last_failed"] = True
     return found
 
 
-def starts(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
+def starts(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
     """Why a job starts where it does."""
     return _with_notes(
-        view,
-        wishes,
+        state,
+        decision,
         j,
-        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, starts now" + _others(view, wishes, j, p),
+        f"{state.pools[p]}: {amount(decision.score[j, p], decision.unit)}, starts now" + _others(state, decision, j, p),
     )
 
 
-def moves(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
+def moves(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
     """Why a running job goes elsewhere."""
-    here, unit = int(view.at[j]), wishes.unit
-    gone = view.chips[j, here] > view.total[here]
-    there = "no longer possible" if gone else amount(wishes.score[j, here], unit)
+    here, unit = int(state.at[j]), decision.unit
+    gone = state.chips[j, here] > state.total[here]
+    there = "no longer possible" if gone else amount(decision.score[j, here], unit)
     return _with_notes(
-        view,
-        wishes,
+        state,
+        decision,
         j,
-        f"moves from {view.pools[here]} ({there}) to "
-        f"{view.pools[p]} ({amount(wishes.score[j, p], unit)}); "
-        f"repeats {format_seconds(float(view.again[j]))} of work",
+        f"moves from {state.pools[here]} ({there}) to "
+        f"{state.pools[p]} ({amount(decision.score[j, p], unit)}); "
+        f"repeats {format_seconds(float(state.restart_cost_s[j]))} of work",
     )
 
 
-def stops(view: ClusterState, wishes: PolicyDecision, j: int, by: int) -> str:
+def stops(state: ClusterState, decision: PolicyDecision, j: int, by: int) -> str:
     """Why a running job is stopped."""
     return _with_notes(
-        view,
-        wishes,
+        state,
+        decision,
         j,
-        f"makes room in {view.pools[int(view.at[j])]} for {view.jobs[by]}, which is "
-        f"ahead; repeats {format_seconds(float(view.again[j]))} of work",
+        f"makes room in {state.pools[int(state.at[j])]} for {state.jobs[by]}, which is "
+        f"ahead; repeats {format_seconds(float(state.restart_cost_s[j]))} of work",
     )
 
 
-def waits(view: ClusterState, wishes: PolicyDecision, j: int, p: int, predicted: float, aged: bool) -> str:
+def waits(state: ClusterState, decision: PolicyDecision, j: int, p: int, predicted: float, aged: bool) -> str:
     """Why a job waits, and for what."""
     if p < 0:
-        return _with_notes(view, wishes, j, _nowhere(view, j))
+        return _with_notes(state, decision, j, _nowhere(state, j))
     since = " (has waited long: its place is kept)" if aged else ""
     return _with_notes(
-        view,
-        wishes,
+        state,
+        decision,
         j,
-        f"{view.pools[p]}: {amount(wishes.score[j, p], wishes.unit)}, "
-        f"{_start(predicted, view.now)}{_others(view, wishes, j, p)}: waits{since}",
+        f"{state.pools[p]}: {amount(decision.score[j, p], decision.unit)}, "
+        f"{_start(predicted, state.now)}{_others(state, decision, j, p)}: waits{since}",
     )
 
 
@@ -100,31 +100,31 @@ def amount(value: float, unit: str) -> str:
     return f"{float(value):,.3g} {unit}" if abs(value) < 1000 else f"{float(value):,.0f} {unit}"
 
 
-def _nowhere(view: ClusterState, j: int) -> str:
-    can = np.isfinite(view.seconds[j])
+def _nowhere(state: ClusterState, j: int) -> str:
+    can = np.isfinite(state.seconds[j])
     if not can.any():
         return "can't run in any pool: waits"
-    dear = can & (view.usd[j] > view.budget[j])
+    dear = can & (state.usd[j] > state.budget[j])
     if dear[can].all():
         return (
-            f"costs {float(view.usd[j][can].min()):,.2f} USD at the least and "
-            f"{float(view.budget[j]):,.2f} USD of its budget are left: waits"
+            f"costs {float(state.usd[j][can].min()):,.2f} USD at the least and "
+            f"{float(state.budget[j]):,.2f} USD of its budget are left: waits"
         )
-    if (view.chips[j][can] > view.total[can]).all():
+    if (state.chips[j][can] > state.total[can]).all():
         return f"{NO_CHIPS}: waits"
     return "no pool is wanted for it: waits"
 
 
-def _others(view: ClusterState, wishes: PolicyDecision, j: int, p: int) -> str:
-    score: list[float] = wishes.score[j].tolist()
+def _others(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
+    score: list[float] = decision.score[j].tolist()
     ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
     said = [
-        f"; {view.pools[q]}: {amount(score[q], wishes.unit)}, {_start(float(view.start[j, q]), view.now)}"
+        f"; {state.pools[q]}: {amount(score[q], decision.unit)}, {_start(float(state.start[j, q]), state.now)}"
         for q in ranked[:OTHERS]
     ]
-    if view.barred[j].any():
-        barred = [view.pools[int(q)] for q in np.flatnonzero(view.barred[j]) if q != p]
-        said += [f"; {', '.join(barred)} failed last"] if barred else []
+    if state.last_failed[j].any():
+        last_failed = [state.pools[int(q)] for q in np.flatnonzero(state.last_failed[j]) if q != p]
+        said += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
     return "".join(said)
 
 
@@ -134,6 +134,6 @@ def _start(when: float, now: float) -> str:
     return "starts now" if when <= now else f"starts in {format_seconds(when - now)}"
 
 
-def _with_notes(view: ClusterState, wishes: PolicyDecision, j: int, text: str) -> str:
-    note = wishes.notes.get(view.jobs[j], "")
+def _with_notes(state: ClusterState, decision: PolicyDecision, j: int, text: str) -> str:
+    note = decision.notes.get(state.jobs[j], "")
     return text + (f"; {note}" if note else "")

@@ -1,14 +1,18 @@
-"""The backends that a pools file names."""
+"""The backends that a pools file names: ours by package, others by entry point."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from chipwise.errors import InputError
 from chipwise.route.backend import Backend
-from chipwise.route.pool import ENGINES, Pool
+from chipwise.route.names import BACKEND_GROUP, BACKENDS, backend_names
+from chipwise.route.pool import Pool
+
+Make = Callable[[str, Sequence[Pool], Path, str], Backend]  # of a name, its pools, a folder and the ledger's uid
 
 
 def backend_name(pool: Pool) -> str:
@@ -30,17 +34,27 @@ def backends_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) ->
 
 
 def _backend(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Backend:
-    kind = pools[0].backend
-    if kind not in ENGINES:
-        raise InputError("backend", kind, f"one of {', '.join(ENGINES)}")
+    return _maker(pools[0].backend)(name, pools, folder, uid)
+
+
+def _maker(kind: str) -> Make:
+    """What makes a backend of a kind: ours, or that of an entry point of the group ``chipwise.backends``."""
+    if kind in BACKENDS:
+        try:
+            make: Make = import_module(f"chipwise.route.backends.{kind}.backend").make
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("chipwise"):
+                raise
+            raise InputError("backend", kind, f"a machine with its client: pip install 'chipwise[{kind}]'") from None
+        return make
+    points = entry_points(group=BACKEND_GROUP, name=kind)
+    if not points:
+        raise InputError("backend", kind, f"one of {', '.join(backend_names())}")
     try:
-        module = import_module(f"chipwise.route.backends.{kind}.backend")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("chipwise"):
-            raise
-        raise InputError("backend", kind, f"a machine with its client: pip install 'chipwise[{kind}]'") from None
-    made: Backend = module.make(name, pools, folder, uid)
-    return made
+        loaded: Make = next(iter(points)).load()
+    except Exception as broken:
+        raise InputError("backend", kind, f"a backend that can be imported ({broken})") from broken
+    return loaded
 
 
 def attempt_folder(folder: Path, attempt: str) -> Path:

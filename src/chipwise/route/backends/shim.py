@@ -31,7 +31,7 @@ TAKEN, UNREADABLE, ONCE = 79, 80, 81
 NOT_FOUND, NOT_STARTED, BY_SIGNAL = 127, 126, 128  # as shells have it
 GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slurm's KillWait is 30 s too
 # what the backend handed out is not the job's to change
-ENGINES_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
+BACKENDS_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
 ALIVE = "alive"  # locked in an attempt's folder while its shim lives
 PATIENCE_S = 600.0  # for which it tries to write the end: disks are made room on by people
 LOCK_TRIES = 100  # over five seconds; those who look hold it for microseconds
@@ -160,7 +160,7 @@ def variables(launch: dict[str, Any]) -> dict[bytes, bytes]:
     found = dict(os.environb)
     found.pop(LOCK.encode(), None)
     own = {octets([k])[0]: octets([v])[0] for k, v in launch["environment"].items()}
-    fixed = {k.encode(): os.environb[k.encode()] for k in ENGINES_OWN if k in os.environ}
+    fixed = {k.encode(): os.environb[k.encode()] for k in BACKENDS_OWN if k in os.environ}
     fixed[b"CHIPWISE_ATTEMPT"] = octets([launch["attempt"]])[0]  # by which what a program leaves behind is found
     found.update(own)
     found.update(fixed)

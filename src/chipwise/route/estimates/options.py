@@ -66,7 +66,7 @@ class Estimator:
                 "more chips, or a pool that allows longer runs",
             )
         late = "" if run.seconds.high <= pool.max_seconds else "may pass the pool's longest run"
-        usd_hour = chips * pool.usd_chip_hour
+        usd_hour = chips * pool.usd_per_chip_hour
         watts = chips * pool.watts_chip * work.share if work.watts is None else work.watts
         said = (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
         return Option(

@@ -9,7 +9,7 @@ from math import ceil, prod
 from typing import Any
 
 from chipwise.catalog import Accelerators, load
-from chipwise.catalog.calibration import Calibration, in_use
+from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
@@ -48,7 +48,7 @@ class Predicted:
 class Predictor:
     """Predictions by workload, chips and layout, kept. With `check` programs are compiled where they weren't yet."""
 
-    calibration: Calibration = field(default_factory=in_use)
+    calibration: Calibration = field(default_factory=load_calibration)
     know: Economics = field(default_factory=economics)
     check: bool = False
     progress: Progress | None = None

@@ -1,4 +1,4 @@
-"""What befalls attempts: decided, handed over, seen, ended. Every step compares before it sets."""
+"""What happens to attempts: decided, submitted, observed, ended. Every step compares before it sets."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chipwise.route.backend import PENDING, AttemptStatus
-from chipwise.route.backend import RUNNING as SEEN_RUNNING
+from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import decode, encode, storable
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
+    FAILED,
     INTENDED,
+    PENDING,
     RUNNING,
     SUBMITTED,
+    SUCCEEDED,
     UNDER_WAY,
-    WAITING,
+    AttemptEnd,
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
@@ -97,7 +99,7 @@ def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
         found |= {
             str(job): rest
             for job, *rest in db.all(
-                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'waiting' AND "
+                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND "
                 f"id IN ({', '.join('?' * len(some))})",
                 *some,
             )
@@ -106,7 +108,7 @@ def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
 
 
 def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
-    """The option to start, if its waiting job is due and there is room for it."""
+    """The option to start, if its pending job is due and there is room for it."""
     found = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and room > 0 else None
     if found is None:
         return None
@@ -149,9 +151,9 @@ def _begin(
         row.lease,
         now,
     )
-    step_job(decision.job, WAITING, "active")
+    step_job(decision.job, PENDING, RUNNING)
     db.run(
-        "UPDATE jobs SET state = 'active', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
+        "UPDATE jobs SET state = 'running', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
         text_of(decision.reason),
         when,
         job,
@@ -203,25 +205,25 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
     return taken
 
 
-def handed_over(db: Database, attempt: str, backend_id: str, now: float) -> None:
+def mark_submitted(db: Database, attempt: str, backend_id: str, now: float) -> None:
     """The backend has taken an attempt, under an id of its own."""
     row, backend_id = one(db, attempt), storable(backend_id)
     if row.state != INTENDED and row.backend_id == backend_id:
         return  # said twice
     if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the backend shows decides
-        raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't handed over as {backend_id}")
+        raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't submitted as {backend_id}")
     step_attempt(attempt, row.state, SUBMITTED)
     db.run(
         "UPDATE attempts SET state = 'submitted', backend_id = ?, submitted = ? WHERE id = ?", backend_id, now, attempt
     )
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
-    note(db, now, int(row.job_id), "handed over", f"{row.pool} knows it as {backend_id}", attempt)
+    note(db, now, int(row.job_id), "submitted", f"{row.pool} knows it as {backend_id}", attempt)
 
 
 def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     """What the backend shows of an attempt that has not ended there."""
     row = one(db, attempt)
-    state = {PENDING: SUBMITTED, SEEN_RUNNING: RUNNING}.get(what.state)
+    state = {PENDING: SUBMITTED, RUNNING: RUNNING}.get(what.state)
     if state is None:
         raise Conflict(f"attempt {attempt} has ended on its backend ({what.state}): `end` it")
     if row.state not in UNDER_WAY:
@@ -265,44 +267,30 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
         )
 
 
-def end(
-    db: Database,
-    attempt: str,
-    state: str,
-    now: float,
-    *,
-    exit_code: int | None,
-    reason: str,
-    done: float | None,
-    spent: float,
-    then: str,
-    not_before: float,
-    started: float | None,
-    ended: float | None,
-) -> bool:
+def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
     """End an attempt and give its job its next state; False where the attempt had ended so before."""
-    row = one(db, attempt)
+    row, state, then = one(db, attempt), how.state, how.next
     if row.state == state:
         return False
     found = db.one("SELECT state, cancel, done FROM jobs WHERE id = ?", int(row.job_id))
     assert found is not None
-    if found[1] and state != "done":
+    if found[1] and state != SUCCEEDED:
         then = CANCELLED
     step_attempt(attempt, row.state, state)
     step_after(attempt, state, then)
     step_job(row.job_id, found[0], then)
-    if not 0 <= spent < float("inf"):
-        raise Conflict(f"attempt {attempt} can't have cost {spent}")
-    share = 1.0 if state == "done" else max(found[2], min(max(done or 0.0, 0.0), 1.0))
+    if not 0 <= how.spent < float("inf"):
+        raise Conflict(f"attempt {attempt} can't have cost {how.spent}")
+    share = 1.0 if state == SUCCEEDED else max(found[2], min(max(how.done or 0.0, 0.0), 1.0))
     db.run(
         "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
         "WHERE id = ?",
         state,
-        now if ended is None else ended,
-        row.started if started is None else started,
-        exit_code,
-        text_of(reason),
-        float(spent),
+        now if how.ended is None else how.ended,
+        row.started if how.started is None else how.started,
+        how.exit_code,
+        text_of(how.reason),
+        float(how.spent),
         attempt,
     )
     fault = encode((row.pool, row.variant), tuple[str, str]) if state in _FAILED else None
@@ -311,11 +299,11 @@ def end(
         "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
         "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
         then,
-        "" if then == "done" else text_of(reason),
+        "" if then == SUCCEEDED else text_of(how.reason),
         share,
-        int(state == "failed"),
+        int(state == FAILED),
         fault,
-        not_before,
+        how.not_before,
         stamp(db, now),
         int(row.job_id),
     )
@@ -324,14 +312,14 @@ def end(
         now,
         int(row.job_id),
         "ended",
-        f"{state}{f': {reason}' if reason else ''}",
+        f"{state}{f': {how.reason}' if how.reason else ''}",
         attempt,
         state=state,
-        exit_code=exit_code,
-        spent=float(spent),
+        exit_code=how.exit_code,
+        spent=float(how.spent),
         done=share,
     )
-    note(db, now, int(row.job_id), then, reason if then == "parked" else "", attempt)
+    note(db, now, int(row.job_id), then, how.reason if then == FAILED else "", attempt)
     return True
 
 
@@ -358,7 +346,7 @@ def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]
             name
             for (name,) in db.all(
                 f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
-                "ended < ? AND jobs.state IN ('done', 'parked', 'cancelled') AND jobs.changed < ? AND "
+                "ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
                 f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id",
                 when,
                 when,

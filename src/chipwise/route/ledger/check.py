@@ -13,13 +13,13 @@ _RULES: tuple[tuple[str, str], ...] = (
         "job {0}: {1} attempts are under way at once",
     ),
     (
-        f"""SELECT id FROM jobs WHERE state = 'active' AND NOT EXISTS
+        f"""SELECT id FROM jobs WHERE state = 'running' AND NOT EXISTS
          (SELECT 1 FROM attempts WHERE job_id = jobs.id AND state IN {_UNDER_WAY})""",
-        "job {0}: active without an attempt under way",
+        "job {0}: running without an attempt under way",
     ),
     (
         f"""SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
-         WHERE jobs.state <> 'active' AND attempts.state IN {_UNDER_WAY}""",
+         WHERE jobs.state <> 'running' AND attempts.state IN {_UNDER_WAY}""",
         "job {0}: {1}, with attempt {2} under way",
     ),
     (
@@ -29,18 +29,18 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         """SELECT jobs.id, count(attempts.id) FROM jobs LEFT JOIN attempts ON job_id = jobs.id AND
-        attempts.state = 'done' WHERE jobs.state = 'done' GROUP BY jobs.id HAVING count(attempts.id) <> 1""",
-        "job {0}: done, with {1} attempts that are done",
+        attempts.state = 'succeeded' WHERE jobs.state = 'succeeded' GROUP BY jobs.id HAVING count(attempts.id) <> 1""",
+        "job {0}: succeeded, with {1} attempts that succeeded",
     ),
     (
         """SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
-        WHERE attempts.state = 'done' AND jobs.state <> 'done'""",
-        "job {0}: {1}, though attempt {2} is done",
+        WHERE attempts.state = 'succeeded' AND jobs.state <> 'succeeded'""",
+        "job {0}: {1}, though attempt {2} succeeded",
     ),
     (
-        """SELECT a.job_id, a.id FROM attempts a WHERE a.state = 'done' AND EXISTS
+        """SELECT a.job_id, a.id FROM attempts a WHERE a.state = 'succeeded' AND EXISTS
         (SELECT 1 FROM attempts b WHERE b.job_id = a.job_id AND b.number > a.number)""",
-        "job {0}: tried again after attempt {1} was done",
+        "job {0}: tried again after attempt {1} succeeded",
     ),
     (
         """SELECT jobs.id, jobs.spent, coalesce(sum(attempts.spent), 0) FROM jobs LEFT JOIN attempts ON job_id = jobs.id
@@ -48,9 +48,12 @@ _RULES: tuple[tuple[str, str], ...] = (
         HAVING abs(jobs.spent - coalesce(sum(attempts.spent), 0)) > 1e-9 * (1 + abs(jobs.spent))""",
         "job {0}: spent {1}, its attempts {2}",
     ),
-    ("SELECT id, done FROM jobs WHERE state = 'done' AND done <> 1", "job {0}: done, with {1} of its work"),
     (
-        "SELECT id, state FROM jobs WHERE cancel = 1 AND state <> 'active'",
+        "SELECT id, done FROM jobs WHERE state = 'succeeded' AND done <> 1",
+        "job {0}: succeeded, with {1} of its work done",
+    ),
+    (
+        "SELECT id, state FROM jobs WHERE cancel = 1 AND state <> 'running'",
         "job {0}: {1}, with a cancellation still to carry out",
     ),
     (
@@ -98,6 +101,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         """SELECT jobs.id, count(events.id) FROM jobs LEFT JOIN events ON events.job_id = jobs.id AND kind = 'submitted'
+        AND events.attempt = ''
         GROUP BY jobs.id HAVING count(events.id) <> 1""",
         "job {0}: {1} events say that it was submitted",
     ),
@@ -108,14 +112,14 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         """SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
-        (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('done', 'parked', 'cancelled')
+        (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('succeeded', 'failed', 'cancelled')
         AND e.kind <> jobs.state""",
         "job {0}: {1}, though the last thing that happened is {2}",
     ),
     (
         """SELECT jobs.id, jobs.state, e.kind FROM jobs JOIN events e ON e.job_id = jobs.id WHERE e.id =
-        (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('waiting', 'active')
-        AND e.kind IN ('done', 'parked', 'cancelled')""",
+        (SELECT max(id) FROM events WHERE job_id = jobs.id) AND jobs.state IN ('pending', 'running')
+        AND e.kind IN ('succeeded', 'failed', 'cancelled')""",
         "job {0}: {1}, though the last thing that happened is {2}",
     ),
 )

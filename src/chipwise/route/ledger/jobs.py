@@ -1,4 +1,4 @@
-"""What befalls jobs at their owner's word: submitted, cancelled, tried again; and parked, by a router."""
+"""What happens to jobs at their owner's word: submitted, cancelled, tried again; and failed, by a router."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chipwise.route.job import Job
 from chipwise.route.ledger.codec import encode
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
-from chipwise.route.ledger.records import ACTIVE, CANCELLED, PARKED, WAITING, Submission
+from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, Submission
 from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
 from chipwise.route.ledger.states import step_job
 from chipwise.route.option import Infeasible, Option
@@ -44,12 +44,12 @@ def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
                 digest,
                 text_of(one.job.name),
                 text_of(one.job.owner),
-                WAITING,
+                PENDING,
                 now,
                 text,
                 encode(tuple(one.options), tuple[Option, ...]),
                 encode(tuple(one.unable), tuple[Infeasible, ...]),
-                "no router has looked at it yet",
+                "no scheduling pass yet",
                 when,
             )
         )
@@ -90,14 +90,14 @@ def _same(job: Job, digest: str, known: str, known_digest: str, beside: bool) ->
 def ask_cancel(db: Database, job_id: str, now: float) -> str:
     """Cancel a job: at once while none of its attempts is under way, else once the backend has stopped it."""
     number, state = _state(db, job_id)
-    if state == ACTIVE:
+    if state == RUNNING:
         db.run(
             "UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
             number,
         )
         db.run("UPDATE jobs SET cancel = 1, changed = ?, reason = 'cancelling' WHERE id = ?", stamp(db, now), number)
         note(db, now, number, "cancel asked")
-        return ACTIVE
+        return RUNNING
     if state == CANCELLED:
         return CANCELLED
     step_job(job_id, state, CANCELLED)
@@ -106,18 +106,18 @@ def ask_cancel(db: Database, job_id: str, now: float) -> str:
         stamp(db, now),
         number,
     )
-    note(db, now, number, "cancelled", "before it ran" if state == WAITING else "while it was parked")
+    note(db, now, number, "cancelled", "before it ran" if state == PENDING else "after it failed")
     return CANCELLED
 
 
 def retry(db: Database, job_id: str, now: float) -> None:
-    """Let a job that was parked or cancelled wait again, with all its retries."""
+    """Let a job that failed or was cancelled wait again, with all its retries."""
     number, state = _state(db, job_id)
-    if state not in (PARKED, CANCELLED):
-        raise Conflict(f"job {job_id} is {state}: only a job that was parked or cancelled is tried again")
-    step_job(job_id, state, WAITING)
+    if state not in (FAILED, CANCELLED):
+        raise Conflict(f"job {job_id} is {state}: only a job that failed or was cancelled is tried again")
+    step_job(job_id, state, PENDING)
     db.run(
-        "UPDATE jobs SET state = 'waiting', reason = 'to be tried again', failures = 0, failed_at = NULL, "
+        "UPDATE jobs SET state = 'pending', reason = 'to be tried again', failures = 0, failed_at = NULL, "
         "waits_for = NULL, not_before = 0, cancel = 0, changed = ? WHERE id = ?",
         stamp(db, now),
         number,
@@ -125,27 +125,27 @@ def retry(db: Database, job_id: str, now: float) -> None:
     note(db, now, number, "retried", f"it was {state}")
 
 
-def park(db: Database, job_id: str, reason: str, now: float) -> None:
-    """Give a waiting job up, with the reason, until someone tries it again."""
+def fail(db: Database, job_id: str, reason: str, now: float) -> None:
+    """Give a pending job up, with the reason, until someone tries it again."""
     number, state = _state(db, job_id)
-    if state != WAITING:
-        raise Conflict(f"job {job_id} is {state}: only a job that waits is parked so")
+    if state != PENDING:
+        raise Conflict(f"job {job_id} is {state}: only a pending job is given up so")
     db.run(
-        "UPDATE jobs SET state = 'parked', reason = ?, changed = ? WHERE id = ?",
+        "UPDATE jobs SET state = 'failed', reason = ?, changed = ? WHERE id = ?",
         text_of(reason),
         stamp(db, now),
         number,
     )
-    note(db, now, number, "parked", reason)
+    note(db, now, number, "failed", reason)
 
 
 def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
-    """Replace what a waiting job would take in each pool."""
+    """Replace what a pending job would take in each pool."""
     number, state = _state(db, job_id)
-    if state != WAITING:
-        raise Conflict(f"job {job_id} is {state}: only a job that waits is estimated anew")
+    if state != PENDING:
+        raise Conflict(f"job {job_id} is {state}: only a pending job is estimated again")
     if not options:
-        raise Conflict(f"job {job_id} would have no pool left: park it instead")
+        raise Conflict(f"job {job_id} would have no pool left: give it up instead")
     db.run(
         "UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
         encode(tuple(options), tuple[Option, ...]),
@@ -153,7 +153,7 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
         stamp(db, now),
         number,
     )
-    note(db, now, number, "estimated anew", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
+    note(db, now, number, "estimated again", f"can run in {', '.join(dict.fromkeys(o.pool for o in options))}")
 
 
 def _state(db: Database, job_id: str) -> tuple[int, str]:

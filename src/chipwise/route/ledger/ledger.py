@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import string
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 
 from chipwise.errors import InputError
@@ -16,11 +14,10 @@ from chipwise.route.ledger import attempts as _attempts
 from chipwise.route.ledger import backend_dirs as _homes
 from chipwise.route.ledger import jobs as _jobs
 from chipwise.route.ledger.codec import storable
-from chipwise.route.ledger.database import Database, SQLite
-from chipwise.route.ledger.disks import shared
+from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import LedgerError
 from chipwise.route.ledger.records import (
-    WAITING,
+    AttemptEnd,
     AttemptRow,
     BackendRow,
     DecisionRow,
@@ -115,7 +112,7 @@ class Ledger:
         so that a caller who keeps them can drop them. A change of `reason` alone counts as none.
         """
         if changed_after is None:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('active', 'waiting') ORDER BY id")
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('running', 'pending') ORDER BY id")
         else:
             # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
@@ -128,7 +125,7 @@ class Ledger:
             return _jobs.ask_cancel(db, job_id, now)
 
     def retry(self, job_id: str, now: float) -> None:
-        """Let a job that was parked or cancelled wait again, with all its retries."""
+        """Let a job that failed or was cancelled wait again, with all its retries."""
         with self._db.write() as db:
             _jobs.retry(db, job_id, now)
 
@@ -139,13 +136,13 @@ class Ledger:
             for job_id in job_ids:
                 step(db, job_id, now)
 
-    def park(self, job_id: str, reason: str, now: float) -> None:
-        """Give a waiting job up, with the reason, until someone tries it again."""
+    def fail(self, job_id: str, reason: str, now: float) -> None:
+        """Give a pending job up, with the reason, until someone tries it again."""
         with self._db.write() as db:
-            _jobs.park(db, job_id, reason, now)
+            _jobs.fail(db, job_id, reason, now)
 
     def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
-        """Replace what a waiting job would take in each pool: pools or prices are others than at its submission."""
+        """Replace what a pending job would take in each pool: pools or prices are others than at its submission."""
         with self._db.write() as db:
             _jobs.revise(db, job_id, options, unable, now)
 
@@ -198,50 +195,24 @@ class Ledger:
         with self._db.write() as db:
             return _attempts.take(db, router, now, lease_s, pools)
 
-    def handed_over(self, attempt: str, backend_id: str, now: float) -> None:
+    def mark_submitted(self, attempt: str, backend_id: str, now: float) -> None:
         """The backend has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
         with self._db.write() as db:
-            _attempts.handed_over(db, attempt, backend_id, now)
+            _attempts.mark_submitted(db, attempt, backend_id, now)
 
     def seen(self, attempt: str, what: AttemptStatus, now: float) -> None:
         """What the backend shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
         with self._db.write() as db:
             _attempts.seen(db, attempt, what, now)
 
-    def end(
-        self,
-        attempt: str,
-        state: str,
-        now: float,
-        exit_code: int | None = None,
-        reason: str = "",
-        done: float | None = None,
-        spent: float = 0.0,
-        next: str = WAITING,
-        not_before: float = 0.0,
-        started: float | None = None,
-        ended: float | None = None,
-    ) -> bool:
+    def end(self, attempt: str, how: AttemptEnd, now: float) -> bool:
         """End an attempt and give its job its next state, in one; False where it had ended so before.
 
-        A job whose owner asked for its end becomes `cancelled` whatever `next` says, unless the attempt is done.
-        `done` is the share of the job's work that checkpoints now hold; it never falls.
+        A job whose owner asked for its end becomes `cancelled` whatever `how.next` says, unless the attempt succeeded.
+        The share of the job's work that checkpoints hold never falls.
         """
         with self._db.write() as db:
-            return _attempts.end(
-                db,
-                attempt,
-                state,
-                now,
-                exit_code=exit_code,
-                reason=reason,
-                done=done,
-                spent=spent,
-                then=next,
-                not_before=not_before,
-                started=started,
-                ended=ended,
-            )
+            return _attempts.end(db, attempt, how, now)
 
     def ask_stop(self, attempt: str, why: str, now: float) -> None:
         """Ask that an attempt be stopped: "cancel", "preempt" or "move"."""
@@ -397,33 +368,6 @@ class Ledger:
 
         with self._db.read() as db:
             return check(db, self.uid)
-
-
-def open_ledger(url: str = "", create: bool = True) -> Ledger:
-    """The ledger at a URL: `postgresql://...`, `sqlite:///PATH`, a path; the user's own file where empty."""
-    url = url or default_ledger()
-    if url.startswith(("postgresql://", "postgres://")):
-        from chipwise.route.ledger.postgres import PostgreSQL
-
-        return Ledger(PostgreSQL(url))
-    path = url.removeprefix("sqlite://") if url.startswith("sqlite:///") else url
-    if "://" in path:
-        raise InputError("ledger", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
-    file = Path(path).expanduser()
-    found = Ledger(SQLite(file, create))
-    try:
-        found.stay(socket.gethostname(), shared(file))
-    except BaseException:
-        found.close()
-        raise
-    return found
-
-
-def default_ledger() -> str:
-    """The file of the user's own ledger, beside the folders of attempts."""
-    from chipwise.io.paths import data_folder
-
-    return str(data_folder() / "ledger.db")
 
 
 def _backend(row: Sequence[object]) -> BackendRow:

@@ -7,15 +7,16 @@ from typing import Any
 
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
+from chipwise.route.names import JOB_STATES
 from chipwise.route.option import Infeasible, Option
 
-# states of a job: it waits, has an attempt under way, has ended well, was given up with a reason, or was cancelled
-WAITING, ACTIVE, DONE, PARKED, CANCELLED = "waiting", "active", "done", "parked", "cancelled"
-OVER = frozenset({DONE, PARKED, CANCELLED})
-# states of an attempt: written down, handed to the backend, running; then how it ended
-INTENDED, SUBMITTED, RUNNING = "intended", "submitted", "running"
+# states of a job: it waits; has an attempt under way; ended well; was given up with a reason; was cancelled
+PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED = JOB_STATES
+OVER = frozenset({SUCCEEDED, FAILED, CANCELLED})
+# states of an attempt: written down, submitted to the backend, running; then how it ended
+INTENDED, SUBMITTED = "intended", "submitted"
 UNDER_WAY = frozenset({INTENDED, SUBMITTED, RUNNING})
-ENDS = frozenset({"done", "failed", "lost", "cancelled", "preempted", "refused"})
+ENDS = frozenset({"succeeded", "failed", "lost", "cancelled", "preempted", "refused"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class JobRow:
     unable: tuple[Infeasible, ...]
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD of the attempts so far
-    reason: str = ""  # why it waits, or why it was parked
+    reason: str = ""  # why it waits, or why it failed
     failures: int = 0  # attempts that failed by the job's own fault
     failed_at: tuple[str, str] | None = None  # pool and variant of the last attempt, if that failed or was lost
     not_before: float = 0.0  # it waits until then before it is tried again
@@ -74,6 +75,21 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """How an attempt ended, and what becomes of its job."""
+
+    state: str  # one of ENDS
+    next: str = PENDING  # of its job: pending, succeeded, failed or cancelled
+    reason: str = ""
+    not_before: float = 0.0
+    done: float | None = None  # share of the job's work that checkpoints hold
+    spent: float = 0.0  # USD of this attempt
+    exit_code: int | None = None
+    started: float | None = None  # as its backend says
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRow:
     """A decision with the policy that made it."""
 
@@ -92,7 +108,7 @@ class Event:
     at: float
     job_id: str
     attempt: str
-    kind: str  # submitted, decided, intended, handed over, running, ended, parked, cancelled, retried, ...
+    kind: str  # submitted, decided, intended, running, ended, failed, cancelled, retried, ...
     text: str
     data: dict[str, Any]
 

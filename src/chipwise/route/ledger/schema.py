@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 
-VERSION = 1
+VERSION = 2  # 2: jobs are pending, running, succeeded, failed or cancelled
 
-_OPEN = "('active', 'waiting')"
+_OPEN = "('running', 'pending')"
 _UNDER_WAY = "('intended', 'running', 'submitted')"
 assert frozenset(("intended", "running", "submitted")) == UNDER_WAY
 
@@ -24,7 +24,7 @@ TABLES = (
         digest TEXT NOT NULL,
         name TEXT NOT NULL,
         owner TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN {_among(OVER | {"waiting", "active"})}),
+        state TEXT NOT NULL CHECK (state IN {_among(OVER | {"pending", "running"})}),
         submitted DOUBLE PRECISION NOT NULL,
         job TEXT NOT NULL,
         options TEXT NOT NULL,

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from chipwise.route.ledger.error import Conflict
-from chipwise.route.ledger.records import (
-    ACTIVE,
-    CANCELLED,
-    DONE,
-    ENDS,
-    INTENDED,
-    PARKED,
-    RUNNING,
-    SUBMITTED,
-    WAITING,
-)
+from chipwise.route.ledger.records import CANCELLED, ENDS, FAILED, INTENDED, PENDING, RUNNING, SUBMITTED, SUCCEEDED
 
 JOB_STEPS: dict[str, frozenset[str]] = {
-    WAITING: frozenset({ACTIVE, PARKED, CANCELLED}),
-    ACTIVE: frozenset({WAITING, DONE, PARKED, CANCELLED}),
-    PARKED: frozenset({WAITING, CANCELLED}),  # tried again, or given up for good
-    CANCELLED: frozenset({WAITING}),
-    DONE: frozenset(),
+    PENDING: frozenset({RUNNING, FAILED, CANCELLED}),
+    RUNNING: frozenset({PENDING, SUCCEEDED, FAILED, CANCELLED}),
+    FAILED: frozenset({PENDING, CANCELLED}),  # tried again, or given up for good
+    CANCELLED: frozenset({PENDING}),
+    SUCCEEDED: frozenset(),
 }
 ATTEMPT_STEPS: dict[str, frozenset[str]] = {
     INTENDED: frozenset({SUBMITTED, RUNNING}) | ENDS,  # running at once: found on the backend after a crash of ours
@@ -29,9 +19,9 @@ ATTEMPT_STEPS: dict[str, frozenset[str]] = {
 }
 # what becomes of a job whose attempt ended so
 AFTER: dict[str, frozenset[str]] = {
-    "done": frozenset({DONE}),
-    "cancelled": frozenset({CANCELLED, WAITING, PARKED}),  # not cancelled: stopped on the backend by someone else
-    **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({WAITING, PARKED, CANCELLED})),
+    "succeeded": frozenset({SUCCEEDED}),
+    "cancelled": frozenset({CANCELLED, PENDING, FAILED}),  # not cancelled: stopped on the backend by someone else
+    **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({PENDING, FAILED, CANCELLED})),
 }
 STOPS = ("cancel", "preempt", "move")
 # no router lets a job wait, or takes a lease, for longer: a moment further ahead is of a clock that was wrong

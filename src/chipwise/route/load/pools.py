@@ -225,7 +225,7 @@ class _Asking:
         o = price.offer
         source = f"{o.cloud} {o.region} {o.instance} {terms}, {o.date}" + (", stale" if price.stale else "")
         source += ", own price" if o.own else ""
-        return _Priced(price.usd_h, source, max(1, int(o.chips)))
+        return _Priced(price.usd_per_chip_hour, source, max(1, int(o.chips)))
 
     def committed(self, spec: PoolSpec, chip: Chip, where: str) -> _Priced | None:
         """The cheapest commitment of so many years."""
@@ -237,7 +237,7 @@ class _Asking:
             return None
         c = found[0]
         stale = ", stale" if is_stale(c.date, self.today) else ""
-        return _Priced(c.usd_h, f"{c.cloud} {c.region} {c.instance} {c.years} years, {c.date}{stale}")
+        return _Priced(c.usd_per_chip_hour, f"{c.cloud} {c.region} {c.instance} {c.years} years, {c.date}{stale}")
 
     def granularity(
         self, spec: PoolSpec, chip: Chip | None, price: _Priced, where: str

@@ -1,4 +1,4 @@
-"""Policies: pure functions from a `View` to `Wishes`, by name.
+"""Policies: pure functions from a `ClusterState` to a `PolicyDecision`, by name.
 
 A policy of the user's own is one Python function: named by an entry point of the group ``chipwise.policies``, or as
 ``package.module:function``.
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from chipwise.errors import InputError
 from chipwise.route.cluster_state import Policy
+from chipwise.route.names import DEFAULT_POLICY
 from chipwise.route.policies.balanced import WEIGHTS, balanced
 from chipwise.route.policies.deadlines import cheapest_within_deadline
 from chipwise.route.policies.plugins import GROUP, own_names, own_policy
@@ -17,7 +18,16 @@ from chipwise.route.policies.ranking import cheapest, fastest, least_energy
 from chipwise.route.policies.sharing import finish_time_fair, max_min_fair
 from chipwise.route.policies.throughput_per_dollar import max_throughput_per_dollar
 
-__all__ = ["GROUP", "POLICIES", "check_weights", "describe", "policy_named", "policy_names"]
+__all__ = [
+    "DEFAULT_POLICY",
+    "GROUP",
+    "POLICIES",
+    "check_weights",
+    "describe",
+    "policy_list",
+    "policy_named",
+    "policy_names",
+]
 
 POLICIES: dict[str, Policy] = {
     "fastest": fastest,
@@ -39,6 +49,22 @@ def policy_named(name: str) -> Policy:
 def policy_names() -> tuple[str, ...]:
     """Every name that `policy_named` knows."""
     return (*POLICIES, *(name for name in own_names() if name not in POLICIES))
+
+
+def policy_list(text: str, field: str = "--policy") -> list[str]:
+    """The policies of a list such as ``fastest,cheapest``, each once; ``all``: every one of ours.
+
+    >>> policy_list("fastest,cheapest,fastest")
+    ['fastest', 'cheapest']
+    """
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if "all" in names:
+        names = list(POLICIES)
+    if not names:
+        raise InputError(field, text, f"policies such as {DEFAULT_POLICY}, or all")
+    for name in names:
+        policy_named(name)
+    return names
 
 
 def check_weights(policies: Iterable[str], weights: Iterable[str], field: str = "--weight") -> None:

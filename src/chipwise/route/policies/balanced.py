@@ -18,27 +18,27 @@ NOTHING = 1e-9  # USD or joules of a whole run that count as none: a price so sm
 
 
 @windowed(QueueWindow(by_work))
-def balanced(view: ClusterState) -> PolicyDecision:
+def balanced(state: ClusterState) -> PolicyDecision:
     """Cost, time to the end and energy, each over the job's best, and risk (spread of the time), by weights."""
-    by = weights_of(view)
-    score = by["cost"] * _over_best(view.usd)
+    by = weights_of(state)
+    score = by["cost"] * _over_best(state.usd)
     if by["energy"]:
-        score += by["energy"] * _over_best(view.joules)
+        score += by["energy"] * _over_best(state.joules)
     if by["risk"]:
-        score += by["risk"] * late_side(view)
-    shortest = least(view.seconds)
+        score += by["risk"] * late_side(state)
+    shortest = least(state.seconds)
     second = by["time"] / np.clip(shortest, 1e-9, 1e300)  # a job that can't run anywhere has no best
-    score += second[:, None] * finish_in(view)
+    score += second[:, None] * finish_in(state)
     said = ", ".join(f"{name} {share:g}" for name, share in by.items())
-    order = least_work(view.seconds, view.chips) / view.weight
+    order = least_work(state.seconds, state.chips) / state.weight
     return PolicyDecision(
         score, order, "of its best", preempts=True, moves=True, wait=second, because=f"the least weighted sum of {said}"
     )
 
 
-def weights_of(view: ClusterState) -> dict[str, float]:
+def weights_of(state: ClusterState) -> dict[str, float]:
     """The weights in force."""
-    by = {name: float(view.weights.get(name, default)) for name, default in WEIGHTS.items()}
+    by = {name: float(state.weights.get(name, default)) for name, default in WEIGHTS.items()}
     for name, value in by.items():
         if not (np.isfinite(value) and value >= 0):
             raise InputError(f"weights.{name}", value, "a number of at least 0")

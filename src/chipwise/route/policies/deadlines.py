@@ -15,87 +15,87 @@ from chipwise.route.policies.rows import least, most
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
-def _promises(view: ClusterState) -> tuple[Floats, Ints, Floats]:
+def _promises(state: ClusterState) -> tuple[Floats, Ints, Floats]:
     """The last start that keeps a promise, where that is, and what orders a job once it can't be kept."""
-    shortest = least(view.seconds)
-    behind = np.where(np.isfinite(shortest), shortest, 0.0) / view.weight
-    promised = np.isfinite(view.deadline)
-    last = np.where(promised, view.deadline, 0.0)[:, None] - run_quantile(view)
+    shortest = least(state.seconds)
+    behind = np.where(np.isfinite(shortest), shortest, 0.0) / state.weight
+    promised = np.isfinite(state.deadline)
+    last = np.where(promised, state.deadline, 0.0)[:, None] - run_quantile(state)
     return (
-        np.where(promised, most(last), view.arrival + SOFT / view.weight),
+        np.where(promised, most(last), state.arrival + SOFT / state.weight),
         np.where(promised, last.argmax(axis=1), -1),
         behind,
     )
 
 
-def _in_line(board: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
+def _in_line(table: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
     """The order of all that wait. Most keep their promise where they have most time for it: others are looked at."""
     order, where, behind = kept
-    late = (where >= 0) & (np.maximum(board.starts_in(at, where), at.now) > order) & (board.column("at") < 0)
+    late = (where >= 0) & (np.maximum(table.starts_in(at, where), at.now) > order) & (table.column("at") < 0)
     if not late.any():
         return order
     lost = late & (order < at.now)
     unsure = np.flatnonzero(late & ~lost)
-    view = board.part(at, unsure)
-    last = view.deadline[:, None] - run_quantile(view)
-    lost[unsure] = ~(np.maximum(view.start, view.now) <= last).any(axis=1)
+    state = table.part(at, unsure)
+    last = state.deadline[:, None] - run_quantile(state)
+    lost[unsure] = ~(np.maximum(state.start, state.now) <= last).any(axis=1)
     return np.where(lost, at.now + SOFT + behind, order)
 
 
 @windowed(QueueWindow(_promises, _in_line))
-def cheapest_within_deadline(view: ClusterState) -> PolicyDecision:
+def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
-    promised = np.flatnonzero(np.isfinite(view.deadline))
-    score, order, wait = view.usd, view.arrival + SOFT / view.weight, np.zeros(len(view.jobs))
+    promised = np.flatnonzero(np.isfinite(state.deadline))
+    score, order, wait = state.usd, state.arrival + SOFT / state.weight, np.zeros(len(state.jobs))
     if not len(promised):
         return _wishes(score, order, wait, None, {})
-    if len(promised) == len(view.jobs):
-        latest, start = view.deadline[:, None] - run_quantile(view), view.start
+    if len(promised) == len(state.jobs):
+        latest, start = state.deadline[:, None] - run_quantile(state), state.start
         last = latest
     else:
-        latest, start = np.full(view.seconds.shape, np.inf), view.start[promised]
-        last = latest[promised] = view.deadline[promised, None] - run_quantile(view, promised)
+        latest, start = np.full(state.seconds.shape, np.inf), state.start[promised]
+        last = latest[promised] = state.deadline[promised, None] - run_quantile(state, promised)
     order[promised] = most(last)
-    lost = promised[~(np.maximum(start, view.now) <= last).any(axis=1)]
+    lost = promised[~(np.maximum(start, state.now) <= last).any(axis=1)]
     if not len(lost):
         return _wishes(score, order, wait, latest, {})
     score = score.copy()
-    notes = _likeliest(view, lost, score, order, wait)
+    notes = _likeliest(state, lost, score, order, wait)
     latest[lost] = np.inf
     return _wishes(score, order, wait, latest, notes)
 
 
-def _likeliest(view: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
+def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
     """Jobs that no pool lets keep their promise go where that is likeliest, behind those that can keep theirs."""
-    chance = in_time(view, lost)
-    late = np.maximum(view.start[lost], view.now) + view.seconds[lost] - view.deadline[lost, None]
-    can = np.isfinite(view.seconds[lost])
+    chance = in_time(state, lost)
+    late = np.maximum(state.start[lost], state.now) + state.seconds[lost] - state.deadline[lost, None]
+    can = np.isfinite(state.seconds[lost])
     # where there is no chance left, the least late
     score[lost] = np.where(can, 1 - chance + np.where(chance > 0, 0.0, 1e-6 * np.maximum(late, 0.0)), np.inf)
-    shortest = view.seconds[lost].min(axis=1)
+    shortest = state.seconds[lost].min(axis=1)
     wait[lost] = 1e-6 + np.where(np.isfinite(shortest), 1 / np.maximum(shortest, 1.0), 0.0)
-    order[lost] = view.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / view.weight[lost]
-    return Chances(view, lost, chance)
+    order[lost] = state.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / state.weight[lost]
+    return Chances(state, lost, chance)
 
 
 class Chances(dict[str, str]):
     """What is to be said of jobs that no pool lets keep their promise; said when asked, since few are told."""
 
-    def __init__(self, view: ClusterState, lost: Ints, chance: Floats) -> None:
+    def __init__(self, state: ClusterState, lost: Ints, chance: Floats) -> None:
         super().__init__()
-        self._view, self._chance = view, chance
-        self._row = {view.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
+        self._view, self._chance = state, chance
+        self._row = {state.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
 
     def get(self, job: str, default: Any = None) -> Any:
         """What is to be said of a job."""
         if job not in self._row:
             return default
         k, j = self._row[job]
-        view, p = self._view, int(self._chance[k].argmax())
-        if not np.isfinite(view.seconds[j]).any():
+        state, p = self._view, int(self._chance[k].argmax())
+        if not np.isfinite(state.seconds[j]).any():
             return default
         return (
-            f"no pool meets its deadline with {view.confidence[j]:.0%}; the likeliest, {view.pools[p]}, does with "
+            f"no pool meets its deadline with {state.confidence[j]:.0%}; the likeliest, {state.pools[p]}, does with "
             f"{self._chance[k, p]:.0%} (scores are the risk of missing it)"
         )
 

@@ -15,7 +15,9 @@ from chipwise.route.policies.lp_interior_point import solve
 FIRST = 1e3  # how much more the level of all counts than the sum of speeds: shares are good to a millionth then
 NOTHING = 1e-6  # a share below this is dust; so is the relative gap of the solver
 CLOSE = 1e-4  # to which the least of the largest ratios of finish times is found; estimates are never that good
-GRAIN = 360.0  # s of the future that count as owed already: about the time between two looks (Gavel's round)
+GRAIN = (
+    360.0  # s of the future that count as owed already: about the time between two scheduling passes (Gavel's round)
+)
 LAST = 1e12  # an order behind everybody with a share
 TRIES = 60  # of the search for a ratio: far more than it takes (3 to 8)
 

@@ -1,4 +1,7 @@
-"""Shares of time by an interior-point method made for their linear program: jobs by pools, few pools.
+"""Primal-dual interior-point method (Mehrotra) for the linear program of fair shares: jobs by pools, few pools.
+
+The router and the simulator solve it at every scheduling pass of `max-min-fair` and `finish-time-fair`; HiGHS
+(`lp_highs`) takes over where there are many pools, or where this one does not converge.
 
 The program, with x the share of time that job j has in pool p:
 
@@ -9,7 +12,7 @@ The program, with x the share of time that job j has in pool p:
               x, t >= 0
 
 Only t and the pools' rows join the jobs, so a step factors one matrix of pools by pools for each job and one for all.
-Predictor and corrector after Mehrotra (SIAM J. Optim. 2, 1992). Of several optima the middle comes out, the same one
+Predictor and corrector: S. Mehrotra, SIAM J. Optim. 2, 1992. Of several optima the middle comes out, the same one
 for the same input: there is no basis to begin from, and none is needed.
 
 No fastmath: equal input gives equal bits.

@@ -40,7 +40,7 @@ def _loaded(name: str, point: EntryPoint) -> Policy:
     except Exception as broken:
         raise InputError("policy", name, f"a function that can be imported; {_words(broken)}") from broken
     if not callable(found):
-        raise InputError("policy", name, f"a function of a View, not {type(found).__name__}")
+        raise InputError("policy", name, f"a function of a ClusterState, not {type(found).__name__}")
     return found  # type: ignore[no-any-return]
 
 
@@ -48,25 +48,25 @@ def checked(name: str, policy: Policy) -> Policy:
     """The policy, with what it answers looked at before it is used."""
 
     @functools.wraps(policy)
-    def careful(view: ClusterState) -> PolicyDecision:
+    def careful(state: ClusterState) -> PolicyDecision:
         try:
-            wishes = policy(view)
+            decision = policy(state)
         except ChipwiseError:
             raise
         except Exception as broken:
             raise ChipwiseError(f"the policy {name} failed: {_words(broken)}") from broken
-        problem = _problem(view, wishes)
+        problem = _problem(state, decision)
         if problem:
             raise ChipwiseError(f"the policy {name} answered what can't be used: {problem}")
-        return wishes
+        return decision
 
     return careful
 
 
-def _problem(view: ClusterState, wishes: object) -> str:
-    if not isinstance(wishes, PolicyDecision):
-        return f"{type(wishes).__name__} in place of Wishes"
-    n, p = len(view.jobs), len(view.pools)
+def _problem(state: ClusterState, decision: object) -> str:
+    if not isinstance(decision, PolicyDecision):
+        return f"{type(decision).__name__} in place of a PolicyDecision"
+    n, p = len(state.jobs), len(state.pools)
     shapes: dict[str, list[tuple[int, ...]]] = {
         "score": [(n, p)],
         "order": [(n,), (n, p)],
@@ -75,7 +75,7 @@ def _problem(view: ClusterState, wishes: object) -> str:
         "wait": [(), (n,)],
     }
     for field, allowed in shapes.items():
-        value = getattr(wishes, field)
+        value = getattr(decision, field)
         if value is None and field in ("latest", "shares"):
             continue
         array = np.asarray(value)
@@ -89,9 +89,9 @@ def _problem(view: ClusterState, wishes: object) -> str:
             return f"{field} holds NaN"
         if field in ("wait", "shares") and not (np.isfinite(array) & (array >= 0)).all():
             return f"{field} holds numbers below 0 or without end"
-    if (wishes.score == -np.inf).any():
+    if (decision.score == -np.inf).any():
         return "score holds -inf"
-    return "" if isinstance(wishes.unit, str) else f"unit is {type(wishes.unit).__name__}, not text"
+    return "" if isinstance(decision.unit, str) else f"unit is {type(decision.unit).__name__}, not text"
 
 
 def _words(broken: BaseException) -> str:

@@ -13,17 +13,17 @@ from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecis
 from chipwise.route.policies.rows import least, least_work
 
 
-def by_work(view: ClusterState) -> tuple[Floats, Ints, Floats]:
+def by_work(state: ClusterState) -> tuple[Floats, Ints, Floats]:
     """Chip-seconds over priority: how jobs that wait are ordered by `fastest` and `balanced`."""
-    return _alone(least_work(view.seconds, view.chips) / view.weight)
+    return _alone(least_work(state.seconds, state.chips) / state.weight)
 
 
-def _by_usd(view: ClusterState) -> tuple[Floats, Ints, Floats]:
-    return _alone(_least(view, view.usd))
+def _by_usd(state: ClusterState) -> tuple[Floats, Ints, Floats]:
+    return _alone(_least(state, state.usd))
 
 
-def _by_joules(view: ClusterState) -> tuple[Floats, Ints, Floats]:
-    return _alone(_least(view, view.joules))
+def _by_joules(state: ClusterState) -> tuple[Floats, Ints, Floats]:
+    return _alone(_least(state, state.joules))
 
 
 def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
@@ -32,11 +32,11 @@ def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
 
 
 @windowed(QueueWindow(by_work))
-def fastest(view: ClusterState) -> PolicyDecision:
+def fastest(state: ClusterState) -> PolicyDecision:
     """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
-    order = least_work(view.seconds, view.chips) / view.weight
+    order = least_work(state.seconds, state.chips) / state.weight
     return PolicyDecision(
-        finish_in(view),
+        finish_in(state),
         order,
         "s",
         preempts=True,
@@ -47,25 +47,25 @@ def fastest(view: ClusterState) -> PolicyDecision:
 
 
 @windowed(QueueWindow(_by_usd))
-def cheapest(view: ClusterState) -> PolicyDecision:
+def cheapest(state: ClusterState) -> PolicyDecision:
     """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
     return PolicyDecision(
-        view.usd, _least(view, view.usd), "USD", moves=True, because="the fewest dollars, however long the wait"
+        state.usd, _least(state, state.usd), "USD", moves=True, because="the fewest dollars, however long the wait"
     )
 
 
 @windowed(QueueWindow(_by_joules))
-def least_energy(view: ClusterState) -> PolicyDecision:
+def least_energy(state: ClusterState) -> PolicyDecision:
     """Least energy, however long the wait; the job with the fewest joules over priority first."""
     return PolicyDecision(
-        view.joules, _least(view, view.joules), "J", moves=True, because="the least energy, however long the wait"
+        state.joules, _least(state, state.joules), "J", moves=True, because="the least energy, however long the wait"
     )
 
 
-def finish_in(view: ClusterState) -> Floats:
+def finish_in(state: ClusterState) -> Floats:
     """Seconds until a job would end in each pool."""
-    return np.asarray(view.seconds + (np.maximum(view.start, view.now) - view.now))
+    return np.asarray(state.seconds + (np.maximum(state.start, state.now) - state.now))
 
 
-def _least(view: ClusterState, what: Floats) -> Floats:
-    return np.asarray(least(what) / view.weight)
+def _least(state: ClusterState, what: Floats) -> Floats:
+    return np.asarray(least(what) / state.weight)

@@ -13,21 +13,23 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
-from chipwise.route.job_table import Z95, late_spread
+from chipwise.route.late_spread import Z95, late_spread
 
 
-def late_side(view: ClusterState, rows: Ints | None = None) -> Floats:
+def late_side(state: ClusterState, rows: Ints | None = None) -> Floats:
     """Spread of the logarithm of the time on the late side, by job and pool."""
-    if view.late is not None:
-        return view.late if rows is None else view.late[rows]
-    late = late_spread(view.seconds, view.high, view.interruptions, view.restartable[:, None], view.again[:, None])
+    if state.late is not None:
+        return state.late if rows is None else state.late[rows]
+    late = late_spread(
+        state.seconds, state.high, state.interruptions, state.restartable[:, None], state.restart_cost_s[:, None]
+    )
     return late if rows is None else late[rows]
 
 
-def early_spread(view: ClusterState, rows: Ints) -> Floats:
+def early_spread(state: ClusterState, rows: Ints) -> Floats:
     """Spread of the logarithm of the time on the early side."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.log(view.seconds[rows] / view.low[rows]) / Z95
+        spread = np.log(state.seconds[rows] / state.low[rows]) / Z95
     return np.where(np.isfinite(spread), np.maximum(spread, 0.0), 0.0)
 
 
@@ -42,23 +44,23 @@ def normal_quantile(probability: Floats) -> Floats:
     return np.array([NormalDist().inv_cdf(float(v)) for v in values])[which]
 
 
-def run_quantile(view: ClusterState, rows: Ints | None = None) -> Floats:
+def run_quantile(state: ClusterState, rows: Ints | None = None) -> Floats:
     """Seconds within which a run ends with the job's own confidence."""
-    z = normal_quantile(view.confidence if rows is None else view.confidence[rows])[:, None]
-    spread = late_side(view, rows)
+    z = normal_quantile(state.confidence if rows is None else state.confidence[rows])[:, None]
+    spread = late_side(state, rows)
     if not (z >= 0).all():
-        spread = np.where(z >= 0, spread, early_spread(view, np.arange(len(view.jobs)) if rows is None else rows))
-    return np.asarray((view.seconds if rows is None else view.seconds[rows]) * np.exp(z * spread))
+        spread = np.where(z >= 0, spread, early_spread(state, np.arange(len(state.jobs)) if rows is None else rows))
+    return np.asarray((state.seconds if rows is None else state.seconds[rows]) * np.exp(z * spread))
 
 
-def in_time(view: ClusterState, rows: Ints) -> Floats:
+def in_time(state: ClusterState, rows: Ints) -> Floats:
     """Probability that each of these jobs ends by its deadline in each pool, from the predicted start there."""
-    left = view.deadline[rows, None] - np.maximum(view.start[rows], view.now)
+    left = state.deadline[rows, None] - np.maximum(state.start[rows], state.now)
     with np.errstate(invalid="ignore", divide="ignore"):
-        log = np.log(np.maximum(left, 0.0) / view.seconds[rows])
-        spread = np.where(log >= 0, late_side(view, rows), early_spread(view, rows))
+        log = np.log(np.maximum(left, 0.0) / state.seconds[rows])
+        spread = np.where(log >= 0, late_side(state, rows), early_spread(state, rows))
         z = np.where(spread > 0, log / np.maximum(spread, 1e-300), np.where(log >= 0, np.inf, -np.inf))
-    can = (left > 0) & np.isfinite(view.seconds[rows])
+    can = (left > 0) & np.isfinite(state.seconds[rows])
     return np.where(can, normal_share(np.where(can, z, -np.inf)), 0.0)
 
 

@@ -20,38 +20,38 @@ SMALL_POOLS = 8  # up to so many, the interior-point method is quicker than the 
 ALIKE = 9  # digits to which the rows of two jobs agree that are one group of the program
 
 
-def max_min_fair(view: ClusterState) -> PolicyDecision:
+def max_min_fair(state: ClusterState) -> PolicyDecision:
     """An equal share of effective throughput, over priority, as large as can be; what is left goes for the most."""
-    shares = view.shares if view.shares is not None else max_min_shares(view)
-    return _by_shares(view, shares, "the largest equal share of effective throughput")
+    shares = state.shares if state.shares is not None else max_min_shares(state)
+    return _by_shares(state, shares, "the largest equal share of effective throughput")
 
 
-def finish_time_fair(view: ClusterState) -> PolicyDecision:
+def finish_time_fair(state: ClusterState) -> PolicyDecision:
     """The largest ratio of finish time to that of an equal split of the pools, over all jobs, as small as can be."""
-    shares = view.shares if view.shares is not None else finish_time_shares(view)
-    return _by_shares(view, shares, "the smallest ratio of finish time to that of an equal split")
+    shares = state.shares if state.shares is not None else finish_time_shares(state)
+    return _by_shares(state, shares, "the smallest ratio of finish time to that of an equal split")
 
 
-def max_min_shares(view: ClusterState) -> Floats:
+def max_min_shares(state: ClusterState) -> Floats:
     """Shares that make the least speed over priority the greatest, and with that the sum of all."""
-    rate, shares = _rate(view), np.zeros(view.seconds.shape)
+    rate, shares = _rate(state), np.zeros(state.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
-    if len(view.pools) <= SMALL_POOLS:
-        shares[able], gap = fair_share_kernels.max_min(rate[able], view.weight[able], view.chips[able], view.total)
+    if len(state.pools) <= SMALL_POOLS:
+        shares[able], gap = fair_share_kernels.max_min(rate[able], state.weight[able], state.chips[able], state.total)
         if gap <= fair_share_kernels.NOTHING:
             return shares
     gains = rate[able] / rate[able].max(axis=1)[:, None]
-    names = _names(gains, view.chips[able], view.weight[able])
+    names = _names(gains, state.chips[able], state.weight[able])
     group, first, many = _groups(names)
     rows, gains = able[first], gains[first]
     program = Sharing(
-        gains / view.weight[rows, None],
-        _takes(view, rows),
+        gains / state.weight[rows, None],
+        _takes(state, rows),
         many,
         [names[k] for k in first.tolist()],
-        bases_of(("max-min-fair", view.pools)),
+        bases_of(("max-min-fair", state.pools)),
     )
     level = program.most_alike(np.ones(len(rows)))
     program.most_in_all(level, gains)
@@ -59,22 +59,24 @@ def max_min_shares(view: ClusterState) -> Floats:
     return shares
 
 
-def finish_time_shares(view: ClusterState) -> Floats:
+def finish_time_shares(state: ClusterState) -> Floats:
     """Shares that make the largest (age + time to go) / (time of an equal split, past and to go) the smallest."""
-    rate, shares = _rate(view), np.zeros(view.seconds.shape)
+    rate, shares = _rate(state), np.zeros(state.seconds.shape)
     able = np.flatnonzero((rate > 0).any(axis=1))
     if not len(able):
         return shares
-    age = np.maximum(view.now - view.arrival, 0.0)[able]
-    alone = fair_share_kernels.alone(rate, view.served, view.weight, view.chips, view.total)[able]
-    if len(view.pools) <= SMALL_POOLS:
-        shares[able], gap = fair_share_kernels.finish_time(rate[able], age, alone, view.chips[able], view.total)
+    age = np.maximum(state.now - state.arrival, 0.0)[able]
+    alone = fair_share_kernels.alone(rate, state.served, state.weight, state.chips, state.total)[able]
+    if len(state.pools) <= SMALL_POOLS:
+        shares[able], gap = fair_share_kernels.finish_time(rate[able], age, alone, state.chips[able], state.total)
         if gap <= fair_share_kernels.NOTHING:
             return shares
     top = rate[able].max(axis=1)
     speed = rate[able] / top[:, None]
-    names = [view.jobs[j].encode(errors="surrogatepass") for j in able.tolist()]
-    program = Sharing(speed, _takes(view, able), np.ones(len(able)), names, bases_of(("finish-time-fair", view.pools)))
+    names = [state.jobs[j].encode(errors="surrogatepass") for j in able.tolist()]
+    program = Sharing(
+        speed, _takes(state, able), np.ones(len(able)), names, bases_of(("finish-time-fair", state.pools))
+    )
     worst = _smallest_ratio(program, age, alone, top)
     program.most_in_all(program.most_alike(fair_share_kernels.demand(worst, age, alone, top)), speed)
     shares[able] = program.shares()
@@ -98,28 +100,28 @@ def _smallest_ratio(program: Sharing, age: Floats, alone: Floats, top: Floats) -
     return high
 
 
-def _by_shares(view: ClusterState, shares: Floats, because: str) -> PolicyDecision:
+def _by_shares(state: ClusterState, shares: Floats, because: str) -> PolicyDecision:
     """Furthest behind its share first; pools a job has no share in come after all, fastest for it first."""
     order = np.empty(shares.shape)
-    if view.shared is None:  # as if they had been in force since the job came
-        since, had = view.arrival, view.served
+    if state.shared is None:  # as if they had been in force since the job came
+        since, had = state.arrival, state.served
     else:
-        since, had = np.full(len(shares), view.shares_since), view.shared
-    fair_share_kernels.behind(view.now, since, had, shares, view.seconds, order)
-    return PolicyDecision(finish_in(view), order, "s", preempts=True, moves=True, because=because, shares=shares)
+        since, had = np.full(len(shares), state.shares_since), state.shared
+    fair_share_kernels.behind(state.now, since, had, shares, state.seconds, order)
+    return PolicyDecision(finish_in(state), order, "s", preempts=True, moves=True, because=because, shares=shares)
 
 
-def _can(view: ClusterState) -> Flags:
-    return np.asarray(np.isfinite(view.seconds) & (view.chips > 0) & (view.chips <= view.total))
+def _can(state: ClusterState) -> Flags:
+    return np.asarray(np.isfinite(state.seconds) & (state.chips > 0) & (state.chips <= state.total))
 
 
-def _rate(view: ClusterState) -> Floats:
+def _rate(state: ClusterState) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.where(_can(view), 1 / np.maximum(view.seconds, 1e-9), 0.0)
+        return np.where(_can(state), 1 / np.maximum(state.seconds, 1e-9), 0.0)
 
 
-def _takes(view: ClusterState, rows: Ints) -> Floats:
-    return np.asarray(view.chips[rows] / np.maximum(view.total, 1))
+def _takes(state: ClusterState, rows: Ints) -> Floats:
+    return np.asarray(state.chips[rows] / np.maximum(state.total, 1))
 
 
 def _names(gains: Floats, chips: Ints, weight: Floats) -> list[bytes]:

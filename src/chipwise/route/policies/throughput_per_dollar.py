@@ -23,29 +23,29 @@ FREE = 1e-12  # USD a second that a pool without a price counts as, so that the 
 DEAREST = 2.0  # times the least cost: where the time saved can no longer be worth the dollars; see above
 
 
-def _best(view: ClusterState) -> tuple[Floats, Ints, Floats]:
+def _best(state: ClusterState) -> tuple[Floats, Ints, Floats]:
     """The least score of each job: the order in which they are planned."""
-    usd = np.where(np.isfinite(view.seconds), view.usd, np.inf)
+    usd = np.where(np.isfinite(state.seconds), state.usd, np.inf)
     wanted = usd <= DEAREST * least(usd)[:, None]
     with np.errstate(invalid="ignore"):
-        score = np.where(wanted & np.isfinite(usd), view.seconds * (view.usd + FREE * view.seconds), np.inf)
-    nothing = np.zeros(len(view.jobs))
-    return least(score) / view.weight, np.full(len(nothing), -1), nothing
+        score = np.where(wanted & np.isfinite(usd), state.seconds * (state.usd + FREE * state.seconds), np.inf)
+    nothing = np.zeros(len(state.jobs))
+    return least(score) / state.weight, np.full(len(nothing), -1), nothing
 
 
 @windowed(QueueWindow(_best))
-def max_throughput_per_dollar(view: ClusterState) -> PolicyDecision:
+def max_throughput_per_dollar(state: ClusterState) -> PolicyDecision:
     """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
-    held = view.restartable & (view.at >= 0)
-    room = view.free + np.bincount(view.at[held], view.chips[held, view.at[held]], minlength=len(view.pools)).astype(
-        np.int64
-    )
-    fixed = np.where(view.restartable, -1, view.at)
-    turns = by_arrival(view)  # of those alike
-    score, order = np.empty(view.seconds.shape), np.empty(view.seconds.shape)
-    pairs, key, most = scored(turns, view.seconds, view.usd, view.chips, view.weight, fixed, room, score)
-    plan = planned(turns, pairs[in_order(key)], view.seconds, score, view.chips, room)
-    _put_first(plan, most, score, order)
+    held = state.restartable & (state.at >= 0)
+    room = state.free + np.bincount(
+        state.at[held], state.chips[held, state.at[held]], minlength=len(state.pools)
+    ).astype(np.int64)
+    fixed = np.where(state.restartable, -1, state.at)
+    turns = by_arrival(state)  # of those alike
+    score, order = np.empty(state.seconds.shape), np.empty(state.seconds.shape)
+    pairs, key, most = scored(turns, state.seconds, state.usd, state.chips, state.weight, fixed, room, score)
+    plan = planned(turns, pairs[in_order(key)], state.seconds, score, state.chips, room)
+    put_first(plan, most, score, order)
     return PolicyDecision(
         score,
         order,
@@ -54,16 +54,6 @@ def max_throughput_per_dollar(view: ClusterState) -> PolicyDecision:
         moves=True,
         because="the most jobs done per second and dollar, at no more than twice the least cost",
     )
-
-
-@jit_cached_alloc
-def rank(
-    turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any, order: Any
-) -> None:
-    """Scores, and the order in which pairs of job and pool are to be granted: those of the plan first."""
-    pairs, key, most = scored(turns, seconds, usd, chips, weight, fixed, room, score)
-    plan = planned(turns, pairs[np.argsort(key, kind="mergesort")], seconds, score, chips, room.copy())
-    _put_first(plan, most, score, order)
 
 
 @jit_cached_alloc
@@ -105,7 +95,7 @@ def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: 
 
 
 @jit_cached_alloc
-def _put_first(plan: Any, most: float, score: Any, order: Any) -> None:
+def put_first(plan: Any, most: float, score: Any, order: Any) -> None:
     """Pairs in order of their scores, those of the plan before all others."""
     for j in range(len(plan)):
         for p in range(score.shape[1]):

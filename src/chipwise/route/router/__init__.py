@@ -1,6 +1,6 @@
 """The router: a loop that anyone may kill at any moment."""
 
 from chipwise.route.router.identity import Identity, identity
-from chipwise.route.router.loop import LEASE_S, Router, TickReport, run
+from chipwise.route.router.loop import Router, RouterOptions, TickReport, run
 
-__all__ = ["LEASE_S", "Identity", "Router", "TickReport", "identity", "run"]
+__all__ = ["Identity", "Router", "RouterOptions", "TickReport", "identity", "run"]

@@ -1,4 +1,4 @@
-"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or parked with the reason. Pure.
+"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or failed with the reason. Pure.
 
 An attempt that failed counts against the job's retries. One that was lost, preempted or refused doesn't, since the job
 is not to blame; those are bounded too, and each makes the job wait longer before the next.
@@ -7,30 +7,17 @@ is not to blame; those are bounded too, and each makes the job wait longer befor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import floor, inf, isfinite
 
 from chipwise.route import backend as on
 from chipwise.route.backend import AttemptStatus
-from chipwise.route.ledger.records import CANCELLED, DONE, PARKED, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, SUCCEEDED, AttemptEnd, AttemptRow, JobRow
 
 BLAMELESS = frozenset({"lost", "preempted", "refused"})
 SOON_S = 60.0  # an attempt that was stopped later than that had its turn: policies that share stop jobs again and again
 MOST_BLAMELESS = 20  # in a row; a job that loses its place so often needs a person
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt, doubled each time: a broken pool is not hammered
 MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to say so
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How an attempt is to be written down."""
-
-    state: str  # one of the ledger's ENDS
-    next: str  # of its job: waiting, done, parked or cancelled
-    reason: str = ""
-    not_before: float = 0.0
-    done: float | None = None  # share of the work that checkpoints hold
-    spent: float = 0.0  # USD of this attempt
 
 
 def concluded(
@@ -40,7 +27,7 @@ def concluded(
     earlier: Sequence[AttemptRow],
     now: float,
     told: float | None = None,
-) -> Ending:
+) -> AttemptEnd:
     """The end of an attempt as its backend shows it. `earlier`: attempts since the job was last retried by hand.
 
     `told` is the share done as the program itself wrote it, where it did.
@@ -48,14 +35,14 @@ def concluded(
     began, ended = _span(attempt, seen, now)
     spent = cost(attempt, began, ended)
     done = _done(row, attempt, began, ended, told)
-    if seen.state == on.DONE:
-        return Ending("done", DONE, seen.reason, done=1.0, spent=spent)
+    if seen.state == on.SUCCEEDED:
+        return AttemptEnd("succeeded", SUCCEEDED, seen.reason, done=1.0, spent=spent)
     over = row.spent + spent >= row.job.budget
     state, reason = _state(attempt, seen)
     if over and state != "cancelled":
-        return Ending(
+        return AttemptEnd(
             state,
-            PARKED,
+            FAILED,
             f"its budget of {row.job.budget:g} USD is spent ({row.spent + spent:.2f} USD)",
             done=done,
             spent=spent,
@@ -63,14 +50,14 @@ def concluded(
     if state == "cancelled":
         ours = attempt.stop == "cancel"
         words = "cancelled by its owner" if ours else f"stopped on the backend by someone else: {reason}"
-        return Ending(state, CANCELLED if ours else PARKED, words, done=done, spent=spent)
+        return AttemptEnd(state, CANCELLED if ours else FAILED, words, done=done, spent=spent)
     return _again(row, attempt, state, reason, earlier, now, done, spent)
 
 
-def refused(row: JobRow, attempt: AttemptRow, reason: str, earlier: Sequence[AttemptRow], now: float) -> Ending:
+def refused(row: JobRow, attempt: AttemptRow, reason: str, earlier: Sequence[AttemptRow], now: float) -> AttemptEnd:
     """The end of an attempt that no backend has taken."""
     if attempt.stop == "cancel":
-        return Ending("cancelled", CANCELLED, "cancelled by its owner before it ran")
+        return AttemptEnd("cancelled", CANCELLED, "cancelled by its owner before it ran")
     return _again(row, attempt, "preempted" if attempt.stop else "refused", reason, earlier, now, None, 0.0)
 
 
@@ -128,12 +115,12 @@ def _again(
     now: float,
     done: float | None,
     spent: float,
-) -> Ending:
+) -> AttemptEnd:
     at = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
     full = f"{at}: {reason}" if reason else at
     short = unpaid(row, done, spent)
     if short:
-        return Ending(state, PARKED, f"{full}; {short}", done=done, spent=spent)
+        return AttemptEnd(state, FAILED, f"{full}; {short}", done=done, spent=spent)
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
@@ -143,14 +130,14 @@ def _again(
                 if row.job.retries
                 else "no retry is allowed"
             )
-            return Ending(state, PARKED, f"{full}; {many}", done=done, spent=spent)
-        return Ending(state, WAITING, full, now + wait(failures), done, spent)
+            return AttemptEnd(state, FAILED, f"{full}; {many}", done=done, spent=spent)
+        return AttemptEnd(state, PENDING, full, now + wait(failures), done, spent)
     forward = done is not None and done > row.done
     row_of = 1 if forward else blameless(earlier, _kept_after(row)) + 1
     if row_of > MOST_BLAMELESS:
-        return Ending(state, PARKED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
+        return AttemptEnd(state, FAILED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
     pause = 0.0 if state == "preempted" else wait(row_of)
-    return Ending(state, WAITING, full, now + pause, done, spent)
+    return AttemptEnd(state, PENDING, full, now + pause, done, spent)
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -44,7 +44,7 @@ class Health:
         self.rows: dict[str, BackendRow] = {}
         self.errors: dict[str, str] = {}  # of this tick
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read how backends have answered of late."""
         self.rows = {row.name: row for row in self.ledger.backends()}
         self.errors = {}

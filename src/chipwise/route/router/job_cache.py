@@ -1,4 +1,4 @@
-"""The open jobs as the router keeps them: read from the ledger once, then only what has changed; shown as a board."""
+"""The open jobs as the router keeps them: read from the ledger once, then only what has changed; shown as a table."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from chipwise.route.allocate import queue_window
 from chipwise.route.cluster_state import ClusterState, Floats, Policy
 from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import OVER, WAITING, AttemptRow, JobRow
+from chipwise.route.ledger.records import OVER, PENDING, AttemptRow, JobRow
 from chipwise.route.ledger.states import come
 from chipwise.route.pool import Pool
 
-EXPLAINED = 50  # waiting jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
+EXPLAINED = 50  # pending jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
 SHARES_S = 60.0  # for which shares of time hold while no job comes or goes: each time, a program is solved for them
 
 
 class JobCache:
-    """Open jobs with their board."""
+    """Open jobs with their table."""
 
     def __init__(self, ledger: Ledger, pools: Sequence[Pool]) -> None:
         self.ledger, self.pools = ledger, tuple(pools)
-        self.board = JobTable(self.pools)
+        self.table = JobTable(self.pools)
         self.rows: dict[str, JobRow] = {}
         self.later: dict[str, float] = {}  # jobs that must wait until then before they are tried
         self.told: dict[str, float] = {}  # when the reason of each job was last written, longest ago first
-        self.running: set[str] = set()  # on the board as such
+        self.running: set[str] = set()  # on the table as such
         self._changed: float | None = None
         self._shares: tuple[float, dict[str, Floats]] = (0.0, {})
 
-    def look(self, under_way: Sequence[AttemptRow], now: float) -> None:
+    def refresh(self, under_way: Sequence[AttemptRow], now: float) -> None:
         """Take in what has changed."""
         with _uncollected(self._changed is None):
             self._take_in(self.ledger.open_jobs(self._changed), under_way, now)
@@ -53,7 +53,7 @@ class JobCache:
             del self.later[job]
             self._show(self.rows[job], attempts.get(job), now)
 
-    def view(
+    def state(
         self,
         now: float,
         free: Mapping[str, int],
@@ -63,31 +63,31 @@ class JobCache:
         policy: Policy,
         asked: Sequence[str] = (),
     ) -> ClusterState:
-        """The board as a policy sees it: of a long queue the front, with the jobs asked for."""
+        """The table as a policy sees it: of a long queue the front, with the jobs asked for."""
         at, known = self._shares
-        moment = self.board.moment(now, free, total, start=start or None, weights=weights)
-        view = queue_window(self.board, policy, moment, asked=asked)
-        whole = len(view.jobs) == len(self.board)
-        if known and whole and now - at < SHARES_S and all(job in known for job in view.jobs):
-            return self.board.part(moment, None, np.array([known[job] for job in view.jobs]))
-        return view
+        moment = self.table.moment(now, free, total, start=start or None, weights=weights)
+        state = queue_window(self.table, policy, moment, asked=asked)
+        whole = len(state.jobs) == len(self.table)
+        if known and whole and now - at < SHARES_S and all(job in known for job in state.jobs):
+            return self.table.part(moment, None, np.array([known[job] for job in state.jobs]))
+        return state
 
     @contextmanager
     def aside(self, attempts: Sequence[AttemptRow], now: float) -> Iterator[None]:
         """Show some jobs that are under way as if they waited: those that backends leave pending."""
         taken = [a for a in attempts if a.job_id in self.running]
         for each in taken:
-            self.board.stopped(each.job_id, now, done=self.rows[each.job_id].done)
+            self.table.stopped(each.job_id, now, done=self.rows[each.job_id].done)
         try:
             yield
         finally:
             for each in taken:
-                self.board.started(each.job_id, each.pool, each.started or each.submitted or each.intended)
+                self.table.started(each.job_id, each.pool, each.started or each.submitted or each.intended)
 
-    def keep_shares(self, view: ClusterState, shares: Floats | None) -> None:
+    def keep_shares(self, state: ClusterState, shares: Floats | None) -> None:
         """Remember what shares a policy gave, unless it was given them."""
-        if shares is not None and view.shares is None:
-            self._shares = (view.now, dict(zip(view.jobs, shares.copy(), strict=True)))
+        if shares is not None and state.shares is None:
+            self._shares = (state.now, dict(zip(state.jobs, shares.copy(), strict=True)))
 
     def to_explain(self) -> list[str]:
         """Waiting jobs whose reason is to be written now."""
@@ -110,41 +110,41 @@ class JobCache:
         self.later.pop(job, None)
         self.told.pop(job, None)
         self.running.discard(job)
-        if job in self.board:
-            self.board.remove(job)
+        if job in self.table:
+            self.table.remove(job)
 
     def _show(self, row: JobRow, attempt: AttemptRow | None, now: float) -> None:
-        """Put a job on the board as it is now, or take it off while it must wait."""
+        """Put a job on the table as it is now, or take it off while it must wait."""
         self.later.pop(row.id, None)
-        if row.state == WAITING and not come(row.not_before, now):
+        if row.state == PENDING and not come(row.not_before, now):
             self.later[row.id] = row.not_before
             self.running.discard(row.id)
-            if row.id in self.board:
-                self.board.remove(row.id)
+            if row.id in self.table:
+                self.table.remove(row.id)
             return
-        fresh = row.id not in self.board
+        fresh = row.id not in self.table
         if fresh:
-            self.board.add(candidate(row))
+            self.table.add(candidate(row))
             if row.spent or row.failures or row.failed_at or attempt is not None:
                 self._replay(row)
-        here = attempt if attempt is not None and row.state != WAITING and attempt.pool in self.board.pools else None
+        here = attempt if attempt is not None and row.state != PENDING and attempt.pool in self.table.pools else None
         if row.id in self.running and here is None:
-            self.board.stopped(row.id, now, done=row.done, spent=row.spent, barred=row.failed_at)
+            self.table.stopped(row.id, now, done=row.done, spent=row.spent, last_failed=row.failed_at)
             self.running.discard(row.id)
         if not fresh or row.done or row.spent or row.failed_at:
-            self.board.replace(candidate(row))
-        if row.state != WAITING and here is None:  # under way where this router has no pool
-            self.board.remove(row.id)
+            self.table.replace(candidate(row))
+        if row.state != PENDING and here is None:  # under way where this router has no pool
+            self.table.remove(row.id)
         elif here is not None and row.id not in self.running:
-            self.board.started(row.id, here.pool, here.started or here.submitted or here.intended)
+            self.table.started(row.id, here.pool, here.started or here.submitted or here.intended)
             self.running.add(row.id)
 
     def _replay(self, row: JobRow) -> None:
         """What a job has been served so far."""
         for each in self.ledger.attempts(row.id):
-            if each.started is not None and each.ended is not None and each.pool in self.board.pools:
-                self.board.started(row.id, each.pool, each.started)
-                self.board.stopped(row.id, each.ended, done=row.done, spent=row.spent)
+            if each.started is not None and each.ended is not None and each.pool in self.table.pools:
+                self.table.started(row.id, each.pool, each.started)
+                self.table.stopped(row.id, each.ended, done=row.done, spent=row.spent)
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _uncollected(first: bool) -> Iterator[None]:
 
 
 def candidate(row: JobRow) -> Candidate:
-    """A job of the ledger as the board takes it."""
+    """A job of the ledger as the table takes it."""
     job = row.job
     return Candidate(
         row.id,
@@ -178,5 +178,5 @@ def candidate(row: JobRow) -> Candidate:
         restart=job.checkpoint.restart,
         done=row.done,
         spent=row.spent,
-        barred=row.failed_at,
+        last_failed=row.failed_at,
     )

@@ -17,6 +17,7 @@ from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity
 from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import Policy
 from chipwise.route.ledger import Conflict, Ledger
+from chipwise.route.ledger.liveness import LEASE_S
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import Space, spaces
@@ -27,7 +28,6 @@ from chipwise.route.router.reconcile import Reconciler, Reconciliation
 from chipwise.route.router.retention import EVERY_S, remove_old
 from chipwise.route.router.submitter import Submitter
 
-LEASE_S = 30.0  # without a word from a router, another takes its attempts over; many times a usual tick
 MOST_STARTS = 50  # in one tick: it stays short, and the backends are looked at again
 
 
@@ -39,12 +39,12 @@ class TickReport:
     seconds: float = 0.0
     open_jobs: int = 0
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
-    started: list[str] = field(default_factory=list)  # attempts handed over
+    started: list[str] = field(default_factory=list)  # attempts submitted
     refused: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)  # backend ids told to stop
     moved: list[str] = field(default_factory=list)  # attempts asked to leave a backend's queue
-    strangers: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
-    homeless: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
+    unknown: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
+    orphaned: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
     removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     spaces: dict[str, Space] = field(default_factory=dict)
@@ -55,6 +55,17 @@ class TickReport:
     def busy(self) -> bool:
         """Whether anything moved: there may be more to do at once."""
         return bool(self.ended or self.started or self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class RouterOptions:
+    """How a router decides and what it leaves behind."""
+
+    policy_name: str = ""  # default: the policy's own
+    lease_s: float = LEASE_S
+    weights: Mapping[str, float] = field(default_factory=dict)
+    seed: int | None = None  # of the pauses before a backend is asked again
+    keep_s: float = inf  # for how long folders of attempts are kept once their jobs are over
 
 
 class Router:
@@ -70,27 +81,27 @@ class Router:
         *,
         folders: Mapping[str, Path],
         name: str,
-        policy_name: str = "",
-        lease_s: float = LEASE_S,
-        weights: Mapping[str, float] | None = None,
-        seed: int | None = None,
-        keep_s: float = inf,
+        options: RouterOptions | None = None,
     ) -> None:
-        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`.
-
-        `keep_s`: for how long folders of attempts are kept once their jobs are over.
-        """
-        self.ledger, self.pools, self.clock, self.name, self.lease_s = ledger, tuple(pools), clock, name, lease_s
-        self.policy_name = policy_name or getattr(policy, "__name__", "policy")
+        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`."""
+        options = options or RouterOptions()
+        self.ledger, self.pools, self.clock, self.name, self.lease_s = (
+            ledger,
+            tuple(pools),
+            clock,
+            name,
+            options.lease_s,
+        )
+        self.policy_name = options.policy_name or getattr(policy, "__name__", "policy")
         self.backends: dict[str, Guarded] = {key: Guarded(key, backend) for key, backend in backends.items()}
-        self.health = Health(ledger, random.Random(seed))
+        self.health = Health(ledger, random.Random(options.seed))
         self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in backends}
-        self.handing = Submitter(ledger, self.health, clock)
-        self.desk = JobCache(ledger, self.pools)
-        self.planner = Planner(self.desk, policy, self.backends, folders, weights or {})
+        self.submitter = Submitter(ledger, self.health, clock)
+        self.cache = JobCache(ledger, self.pools)
+        self.planner = Planner(self.cache, policy, self.backends, folders, options.weights)
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
-        self.folders, self.keep_s = dict(folders), keep_s
+        self.folders, self.keep_s = dict(folders), options.keep_s
         self._renewed = 0.0
         self._kept = -inf  # when old folders were last removed
 
@@ -99,23 +110,23 @@ class Router:
         begun, now = time.perf_counter(), self.clock()
         report = TickReport(now)
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, now)
-        self.health.look()
+        self.health.refresh()
         mine = self._mine(now)
-        self.desk.look(self.ledger.attempts(under_way=True), now)
+        self.cache.refresh(self.ledger.attempts(under_way=True), now)
         rooms, shown, again = self._look(mine, now, report)
         under_way = self.ledger.attempts(under_way=True)
-        self.desk.look(under_way, now)
-        report.homeless = [a.id for a in under_way if a.pool not in self.by_name]
+        self.cache.refresh(under_way, now)
+        report.orphaned = [a.id for a in under_way if a.pool not in self.by_name]
         report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
         for attempt in [*again, *fresh]:
             if self.stopping.is_set():
-                break  # intended, not handed over: whoever comes next does it
+                break  # intended, not submitted: whoever comes next does it
             self._hand_over(attempt, report)
         if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
             self._kept = now
             self._remove_old(shown, now, report)
-        report.open_jobs, report.seconds = len(self.desk.rows), time.perf_counter() - begun
+        report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - begun
         return report
 
     def stopped(self) -> None:
@@ -161,21 +172,21 @@ class Router:
             again += seen.resubmit
             report.ended += seen.ended
             report.stopped += seen.stopped
-            report.strangers += seen.strangers
+            report.unknown += seen.unknown
         return rooms, shown, again
 
     def _ask(
         self, backend: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
     ) -> tuple[Reconciliation, Mapping[str, Capacity]]:
-        found = self.reconcilers[name].backend(backend, theirs, self.desk.rows, now)
+        found = self.reconcilers[name].backend(backend, theirs, self.cache.rows, now)
         return found, backend.capacity(pools)
 
     def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
         for attempt in theirs:
-            row = self.desk.rows.get(attempt.job_id)
+            row = self.cache.rows.get(attempt.job_id)
             if attempt.state != INTENDED or row is None:
                 continue
-            if self.handing.give_up(name, self.reconcilers[name], attempt, row):
+            if self.submitter.give_up(name, self.reconcilers[name], attempt, row):
                 report.refused.append(attempt.id)
 
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
@@ -213,10 +224,10 @@ class Router:
             return
         there = self.ledger.attempt(attempt.id)
         if there.router != self.name or there.state != INTENDED or there.stop:
-            return  # another looks after it by now, or its owner has cancelled it: the next look says
-        row = self.desk.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        said = self.handing.over(self.backends[name], self.reconcilers[name], attempt, row, pool)
-        if said == "handed over":
+            return  # another looks after it by now, or its owner has cancelled it: the next pass says
+        row = self.cache.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
+        said = self.submitter.submit(self.backends[name], self.reconcilers[name], attempt, row, pool)
+        if said == "submitted":
             report.started.append(attempt.id)
         elif said == "refused":
             report.refused.append(attempt.id)

@@ -15,7 +15,7 @@ from chipwise.route.backend import BackendDown, BackendRefused
 from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import ClusterState, Decision, Policy
 from chipwise.route.job_table import Candidate, JobTable
-from chipwise.route.ledger.records import SUBMITTED, WAITING, AttemptRow
+from chipwise.route.ledger.records import PENDING, SUBMITTED, AttemptRow
 from chipwise.route.option import Option
 from chipwise.route.router.capacity import DRAINED, Space
 from chipwise.route.router.health import Guarded
@@ -41,45 +41,45 @@ class Planner:
 
     def __init__(
         self,
-        desk: JobCache,
+        cache: JobCache,
         policy: Policy,
         backends: Mapping[str, Guarded],
         folders: Mapping[str, Path],
         weights: Mapping[str, float],
     ) -> None:
-        self.desk, self.policy, self.backends, self.folders = desk, policy, backends, folders
+        self.cache, self.policy, self.backends, self.folders = cache, policy, backends, folders
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
         self._full: dict[str, float] = {}  # pools that others fill, since when
 
     def warm(self) -> None:
         """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
-        pools = self.desk.pools
+        pools = self.cache.pools
         room = {pool.name: 1 for pool in pools}
         some = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
         for many in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
-            board = JobTable(pools)
+            table = JobTable(pools)
             for k in range(many):
-                board.add(Candidate(str(k), 0.0, some))
-            view = board.view(0.0, room, room, weights=self.weights)
-            allocate(view, self.policy(view), board.option)
+                table.add(Candidate(str(k), 0.0, some))
+            state = table.state(0.0, room, room, weights=self.weights)
+            allocate(state, self.policy(state), table.option)
 
     def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
-        if not len(self.desk.board):
+        if not len(self.cache.table):
             return Plan([], {})
         free = {name: each.free for name, each in space.items()}
         total = {name: each.total for name, each in space.items()}
         room = {name: each.ours for name, each in space.items()}
         pending = self._pending(under_way, now)
         start = self._starts(space, [a.job_id for a in pending], now)
-        with self.desk.aside(pending, now):
-            explain = self.desk.to_explain()
-            view = _left_alone(self.desk.view(now, free, total, start, self.weights, self.policy, explain), space)
-            wishes = self.policy(view)
-            self.desk.keep_shares(view, wishes.shares)
-            decisions = allocate(view, wishes, self.desk.board.option, waits=explain, heads=True)
-        self.desk.explained(explain, now)
+        with self.cache.aside(pending, now):
+            explain = self.cache.to_explain()
+            state = _left_alone(self.cache.state(now, free, total, start, self.weights, self.policy, explain), space)
+            decision = self.policy(state)
+            self.cache.keep_shares(state, decision.shares)
+            decisions = allocate(state, decision, self.cache.table.option, waits=explain, heads=True)
+        self.cache.explained(explain, now)
         own = {a.job_id: a for a in pending}
         moves = [own[d.job].id for d in decisions if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
         decisions = [d for d in decisions if d.job not in own]
@@ -95,12 +95,12 @@ class Planner:
             and not a.stop
             and a.submitted is not None
             and now - a.submitted > PENDING_S
-            and a.job_id in self.desk.rows
+            and a.job_id in self.cache.rows
             and self._queues(a.pool)
         ]
 
     def _queues(self, pool: str) -> bool:
-        name = next((backend_name(p) for p in self.desk.pools if p.name == pool), "")
+        name = next((backend_name(p) for p in self.cache.pools if p.name == pool), "")
         return name in self.backends and self.backends[name].queues
 
     def _starts(self, space: Mapping[str, Space], pending: Sequence[str], now: float) -> dict[str, float]:
@@ -108,7 +108,7 @@ class Planner:
         there; where they can't, as long again as they have been full."""
         found = {}
         for name, each in space.items():
-            if each.free or each.ours >= each.total:  # room, or none but our own jobs there: the board knows their ends
+            if each.free or each.ours >= each.total:  # room, or none but our own jobs there: the table knows their ends
                 self._full.pop(name, None)
                 if not self._queues(name):
                     continue
@@ -123,12 +123,12 @@ class Planner:
         return found
 
     def _ask_start(self, name: str, free: int, pending: Sequence[str], now: float) -> float | None:
-        pool = next(p for p in self.desk.pools if p.name == name)
-        for row in self.desk.rows.values():
+        pool = next(p for p in self.cache.pools if p.name == name)
+        for row in self.cache.rows.values():
             option = next((o for o in row.options if o.pool == name and o.chips > free), None)
-            if option is None or (row.state != WAITING and row.id not in pending):
+            if option is None or (row.state != PENDING and row.id not in pending):
                 continue
-            attempt = f"{self.desk.ledger.uid}-{row.id}-0"
+            attempt = f"{self.cache.ledger.uid}-{row.id}-0"
             asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
             backend = backend_name(pool)
             try:
@@ -154,7 +154,7 @@ class Planner:
             waits = decision.kind == "wait" and decision.pool and decision.pool not in taken
             if not waits or not self._queues(decision.pool):
                 continue
-            option = self.desk.board.option(decision.job, decision.pool)
+            option = self.cache.table.option(decision.job, decision.pool)
             if option.chips > total.get(decision.pool, 0):
                 continue
             held = sum(a.option.chips for a in under_way if a.pool == decision.pool)
@@ -166,12 +166,12 @@ class Planner:
         return found
 
 
-def _left_alone(view: ClusterState, space: Mapping[str, Space]) -> ClusterState:
-    """The view in which jobs that run in closed pools are neither stopped nor moved."""
-    closed = np.array([space[name].closed for name in view.pools])
+def _left_alone(state: ClusterState, space: Mapping[str, Space]) -> ClusterState:
+    """The state in which jobs that run in closed pools are neither stopped nor moved."""
+    closed = np.array([space[name].closed for name in state.pools])
     if not closed.any():
-        return view
-    return replace(view, restartable=view.restartable & ~((view.at >= 0) & closed[view.at]))
+        return state
+    return replace(state, restartable=state.restartable & ~((state.at >= 0) & closed[state.at]))
 
 
 def _told(decision: Decision, space: Mapping[str, Space]) -> Decision:

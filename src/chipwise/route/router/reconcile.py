@@ -15,10 +15,8 @@ from chipwise.route.backend import CANCELLED, ENDED, LOST, PENDING, RUNNING, Att
 from chipwise.route.backends.named import attempt_folder
 from chipwise.route.launch import REVOKED, claim_of, end_of, progress_of, revoke_claim
 from chipwise.route.ledger import Conflict, Ledger
-from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptRow, JobRow
-from chipwise.route.ledger.records import RUNNING as IS_RUNNING
+from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptEnd, AttemptRow, JobRow
 from chipwise.route.router import fallback
-from chipwise.route.router.fallback import Ending
 
 SETTLE_S = 15.0  # for which a backend may not list a job that it has; Slurm's own caches last seconds
 LOOKS = 3  # in a row at the least without it, before it counts as lost: a backend that restarts lists a part at first
@@ -31,7 +29,7 @@ class Reconciliation:
     ended: list[tuple[str, str]] = field(default_factory=list)  # attempt, end
     resubmit: list[AttemptRow] = field(default_factory=list)  # intended, and not on the backend
     stopped: list[str] = field(default_factory=list)  # backend ids that were told to stop
-    strangers: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
+    unknown: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
     seen: list[AttemptStatus] = field(default_factory=list)  # one for each attempt, the right one
     error: str = ""  # the first that was said when something was to be stopped
 
@@ -104,22 +102,12 @@ class Reconciler:
         self._leftovers(backend, shown, recorded, found)
         return found
 
-    def conclude(self, attempt: AttemptRow, ending: Ending, now: float, seen: AttemptStatus | None = None) -> None:
+    def conclude(self, attempt: AttemptRow, ending: AttemptEnd, now: float, seen: AttemptStatus | None = None) -> None:
         """Write the end of an attempt, unless another router has."""
+        if seen is not None:
+            ending = replace(ending, exit_code=seen.exit_code, started=seen.started, ended=seen.ended)
         try:
-            self.ledger.end(
-                attempt.id,
-                ending.state,
-                now,
-                None if seen is None else seen.exit_code,
-                ending.reason,
-                ending.done,
-                ending.spent,
-                ending.next,
-                ending.not_before,
-                None if seen is None else seen.started,
-                None if seen is None else seen.ended,
-            )
+            self.ledger.end(attempt.id, ending, now)
         except Conflict:  # another router was faster; what it wrote stands
             if self.ledger.attempt(attempt.id).state in UNDER_WAY:
                 raise
@@ -147,7 +135,7 @@ class Reconciler:
         now: float,
         found: Reconciliation,
     ) -> None:
-        state = IS_RUNNING if seen.state == RUNNING else SUBMITTED
+        state = RUNNING if seen.state == RUNNING else SUBMITTED
         same = (
             attempt.state == state
             and attempt.backend_id == seen.backend_id
@@ -185,7 +173,7 @@ class Reconciler:
         found.ended.append((attempt.id, ending.state))
 
     def _unseen(self, attempt: AttemptRow, row: JobRow | None, now: float, found: Reconciliation) -> None:
-        """The backend doesn't know it: never handed over, forgotten after its end, or lost."""
+        """The backend doesn't know it: never submitted, forgotten after its end, or lost."""
         folder = attempt_folder(self.folder, attempt.id)
         claim, end = claim_of(folder), end_of(folder)
         if end is not None:
@@ -198,7 +186,7 @@ class Reconciler:
         if claim is None and attempt.state == INTENDED:
             if not attempt.stop:
                 found.resubmit.append(attempt)
-            elif self.refuse(attempt, row, "stopped before it was handed over", now):
+            elif self.refuse(attempt, row, "stopped before it was submitted", now):
                 found.ended.append((attempt.id, "refused"))
             return
         if claim is not None and claim.by.startswith(
@@ -231,7 +219,7 @@ class Reconciler:
             try:
                 state = self.ledger.attempt(seen.attempt).state
             except Conflict:
-                found.strangers.append(seen.attempt)
+                found.unknown.append(seen.attempt)
                 continue
             if state not in UNDER_WAY:
                 self._stop(backend, seen, found)

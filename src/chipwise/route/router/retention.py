@@ -16,8 +16,8 @@ from chipwise.route.backend import BackendDown
 from chipwise.route.ledger import Ledger
 
 KEEP_S = 30 * 86_400.0  # a month: long enough to look into what went wrong; --keep says otherwise
-EVERY_S = 600.0  # between two looks: folders are removed days after their end, minutes don't matter
-MOST = 200  # folders in one look: a tick stays short
+EVERY_S = 600.0  # between two passes: folders are removed days after their end, minutes don't matter
+MOST = 200  # folders in one pass: a tick stays short
 
 
 def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, shown: Collection[str]) -> list[str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.route.ledger import Ledger
-from chipwise.route.ledger.records import WAITING, BackendRow, JobRow, RouterRow
-from chipwise.route.router.loop import LEASE_S
-
-SILENT_S = 2 * LEASE_S  # without a heartbeat, after which a router counts as dead; its attempts are another's by then
+from chipwise.route.ledger.liveness import liveness
+from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Status:
 def router_status(ledger: Ledger, now: float) -> Status:
     """How routing stands now."""
     totals = ledger.totals()
-    waiting = ledger.jobs(state=WAITING)
+    waiting = ledger.jobs(state=PENDING)
     return Status(
         now,
         ledger.where,
@@ -41,10 +39,3 @@ def router_status(ledger: Ledger, now: float) -> Status:
         min(waiting, key=lambda row: row.submitted, default=None),
         tuple(ledger.check()),
     )
-
-
-def liveness(row: RouterRow, now: float) -> str:
-    """Whether a router lives, by its last heartbeat."""
-    if row.stopped is not None:
-        return "stopped"
-    return "alive" if now - row.seen < SILENT_S else "dead"

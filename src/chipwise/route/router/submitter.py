@@ -1,4 +1,4 @@
-"""Intended attempts handed over to their backends. A router may be killed at any line of this.
+"""Submits intended attempts to their backends. A router may be killed at any line of this.
 
 The attempt is in the ledger before its launch file is written, and that is there before the backend hears of it. Killed
 before the submission: the next router finds the backend without it, and submits. Killed after: the next one finds it on
@@ -54,8 +54,8 @@ class Submitter:
     def __init__(self, ledger: Ledger, health: Health, clock: Callable[[], float]) -> None:
         self.ledger, self.health, self.clock = ledger, health, clock
 
-    def over(self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
-        """Hand one attempt over; what came of it: "handed over", "refused", "down" or "gone"."""
+    def submit(self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
+        """Submit one attempt; what came of it: "submitted", "refused", "down" or "gone"."""
         name = backend.name
         try:
             launch = launch_of(row, attempt, pool, own.folder)
@@ -69,13 +69,13 @@ class Submitter:
         if backend_id.startswith(REVOKED):  # another router has given it up, and says so in a moment
             return "gone"
         try:
-            self.ledger.handed_over(attempt.id, backend_id, self.clock())
+            self.ledger.mark_submitted(attempt.id, backend_id, self.clock())
         except Conflict:
             if self.ledger.attempt(attempt.id).state in UNDER_WAY:
                 return "gone"  # another router has seen it run there already
             self.health.ask(name, self.clock(), lambda: backend.cancel(backend_id))  # ended meanwhile
             return "gone"
-        return "handed over"
+        return "submitted"
 
     def give_up(self, name: str, own: Reconciler, attempt: AttemptRow, row: JobRow) -> bool:
         """Let a job whose backend has not answered for long go elsewhere; True if that is safe and was done."""

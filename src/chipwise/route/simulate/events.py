@@ -1,7 +1,7 @@
-"""The replay of a trace under one policy: a clock that jumps from event to event, and the router's own decisions.
+"""Discrete-event simulation of a trace under one policy: the clock jumps from event to event.
 
 Events are arrivals, ends, chips taken away, nodes that fail and come back, and ticks while a job waits beside free
-chips. At each the policy is asked through the same board and placement that the router uses.
+chips. At each the policy is asked through the router's own job table and allocation.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from chipwise.route.cluster_state import Decision
 from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
-from chipwise.route.simulate.outcome import DONE, FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome, PoolUse, Run
+from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, SUCCEEDED, Fate, Outcome, PoolUse, Run
 from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR, MINUTE
 
-# in the order in which events of one moment are handled: room is made before it is asked for
+# in the order in which events of one moment are handled: capacity is freed before it is asked for
 _END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
 TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
 MOST_STOPS = 1000  # of one job in a row that kept nothing, after which its policy is said never to end it
-MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job is parked, as the router does
+MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job fails, as in the router
 CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
 
 
@@ -52,7 +52,7 @@ class _Live:
 
 
 class Scheduler(Protocol):
-    """Who decides: told of everything that happens, asked what to start and what to stop."""
+    """Who decides: told of everything that happens, asked what to start and what to preempt."""
 
     @property
     def name(self) -> str:
@@ -88,21 +88,21 @@ class Scheduler(Protocol):
 class ReplayOptions:
     """How a replay is done."""
 
-    chance: RandomEvents = field(default_factory=RandomEvents)
+    random_events: RandomEvents = field(default_factory=RandomEvents)
     tick: float = TICK_S
     say: Callable[[int, int], None] | None = None  # told (jobs that are over, jobs)
 
 
-def replay(trace: Trace, desk: Scheduler, terms: ReplayOptions | None = None) -> Outcome:
+def replay(trace: Trace, scheduler: Scheduler, options: ReplayOptions | None = None) -> Outcome:
     """What a policy makes of a trace."""
-    return _Replay(trace, desk, terms or ReplayOptions()).run()
+    return _Replay(trace, scheduler, options or ReplayOptions()).run()
 
 
 class _Replay:
     """One replay; used once."""
 
-    def __init__(self, trace: Trace, desk: Scheduler, terms: ReplayOptions) -> None:
-        self.trace, self.desk, self.terms, self.chance = trace, desk, terms, terms.chance
+    def __init__(self, trace: Trace, scheduler: Scheduler, options: ReplayOptions) -> None:
+        self.trace, self.scheduler, self.options, self.random_events = trace, scheduler, options, options.random_events
         self.pools: dict[str, Pool] = {p.name: p for p in trace.pools}
         self.usable = {p.name: usable(p) for p in trace.pools}
         self.held = dict.fromkeys(self.pools, 0)
@@ -131,10 +131,10 @@ class _Replay:
             while self.heap and self.heap[0][0] <= now:
                 _, kind, _, a, b, name = heapq.heappop(self.heap)
                 self._happen(now, kind, a, b, name)
-            if self.waiting or self.desk.moves:
+            if self.waiting or self.scheduler.moves:
                 self._decide(now)
-            if self.terms.say is not None:
-                self.terms.say(self.over, len(self.jobs))
+            if self.options.say is not None:
+                self.options.say(self.over, len(self.jobs))
         self._strand()
         return self._outcome(process_time() - began)
 
@@ -151,12 +151,12 @@ class _Replay:
         elif kind in (_END, _LOSS):
             live = self.jobs[a]
             if live.option is not None and live.attempt == b:  # else: that attempt is over already
-                self._stop(live, now, DONE if kind == _END else INTERRUPTED)
+                self._stop(live, now, SUCCEEDED if kind == _END else INTERRUPTED)
         elif kind == _NODE:
             self._fail(now, name, a)
         elif kind == _BACK:
             self.down[name] -= a
-            self.desk.works(name, self.usable[name] - self.down[name])
+            self.scheduler.works(name, self.usable[name] - self.down[name])
         elif kind == _TICK and now >= self.next_tick:
             self.next_tick = inf
 
@@ -167,7 +167,7 @@ class _Replay:
             self.over += 1
             return
         self._wait(live)
-        self.desk.arrive(arrival)
+        self.scheduler.arrive(arrival)
 
     def _wait(self, live: _Live) -> None:
         self.waiting[live.at] = live
@@ -188,27 +188,27 @@ class _Replay:
         live.warming = arrival.job.checkpoint.restart if restarts else 0.0
         self.held[pool.name] += option.chips
         self.running[pool.name][live.at] = live
-        self.desk.start(arrival.id, option, now)
+        self.scheduler.start(arrival.id, option, now)
         self._later(now + live.warming + (1 - live.kept) * live.pace, _END, live.at, live.attempt)
-        lost = self.chance.interruption(pool, option.chips, arrival.id, live.attempt)
+        lost = self.random_events.interruption(pool, option.chips, arrival.id, live.attempt)
         self._later(now + lost, _LOSS, live.at, live.attempt)
 
     def _pace(self, arrival: Arrival, place: int) -> float:
         """Seconds of the whole work there: as estimated, or drawn, then without the interruptions in expectation."""
         option = arrival.options[place]
-        drawn = self.chance.seed is not None and arrival.calm
-        return self.chance.seconds(arrival.calm[place] if drawn else option.seconds, arrival.id, option.pool)
+        drawn = self.random_events.seed is not None and arrival.calm
+        return self.random_events.seconds(arrival.calm[place] if drawn else option.seconds, arrival.id, option.pool)
 
     def _stop(self, live: _Live, now: float, how: str) -> None:
         """Free a job's chips, count what it took, and see what it keeps of its work."""
         option = live.option
         assert option is not None
         length = now - live.since
-        saved = length - live.warming if how == DONE else self._saved(live, length - live.warming)
+        saved = length - live.warming if how == SUCCEEDED else self._saved(live, length - live.warming)
         usd = option.usd_hour * length / HOUR + (0.0 if option.pool in live.paid_once else option.usd_once)
         live.paid_once.add(option.pool)
         live.spent += usd
-        live.kept = 1.0 if how == DONE else min(1.0, live.kept + saved / live.pace)
+        live.kept = 1.0 if how == SUCCEEDED else min(1.0, live.kept + saved / live.pace)
         live.vain = 0 if saved > 0 else live.vain + 1
         self.runs.append(
             Run(
@@ -227,19 +227,19 @@ class _Replay:
         self.held[option.pool] -= option.chips
         del self.running[option.pool][live.at]
         live.option = None
-        if how == DONE:
+        if how == SUCCEEDED:
             live.end = now
             self.over += 1
-            self.desk.leave(live.arrival.id)
+            self.scheduler.leave(live.arrival.id)
         elif how != PREEMPTED and live.vain > MOST_LOST:
             live.refused = (
-                f"parked: {live.vain} runs in a row lost their chips before a checkpoint, the last in {option.pool}"
+                f"failed: {live.vain} runs in a row lost their chips before a checkpoint, the last in {option.pool}"
             )
             self.over += 1
-            self.desk.leave(live.arrival.id)
+            self.scheduler.leave(live.arrival.id)
         else:
             self._wait(live)
-            self.desk.stop(live.arrival.id, now, live.kept, live.spent, how != PREEMPTED)
+            self.scheduler.stop(live.arrival.id, now, live.kept, live.spent, how != PREEMPTED)
 
     @staticmethod
     def _saved(live: _Live, worked: float) -> float:
@@ -252,7 +252,7 @@ class _Replay:
         return floor(worked / checkpoint.every + CLOSE) * checkpoint.every
 
     def _next_failure(self, name: str, now: float, number: int) -> None:
-        wait, _ = self.chance.failure(self.pools[name], self.usable[name], number)
+        wait, _ = self.random_events.failure(self.pools[name], self.usable[name], number)
         self._later(now + wait, _NODE, number, 0, name)
 
     def _fail(self, now: float, name: str, number: int) -> None:
@@ -262,7 +262,7 @@ class _Replay:
         gone = min(pool.unit, self.usable[name] - self.down[name])
         if not gone:
             return
-        _, which = self.chance.failure(pool, self.usable[name], number)
+        _, which = self.random_events.failure(pool, self.usable[name], number)
         place, upto = which * self.usable[name], 0
         for live in list(self.running[name].values()):
             assert live.option is not None
@@ -275,34 +275,34 @@ class _Replay:
             return
         self.downs += 1
         self.down[name] += gone
-        self.desk.works(name, self.usable[name] - self.down[name])
-        self._later(now + self.chance.repair, _BACK, gone, 0, name)
+        self.scheduler.works(name, self.usable[name] - self.down[name])
+        self._later(now + self.random_events.repair, _BACK, gone, 0, name)
 
     # -- what is decided
 
     def _decide(self, now: float) -> None:
-        if not self.desk.moves and not self._could():
+        if not self.scheduler.moves and not self._could():
             return
         self.decisions += 1
         acted = False
-        for decision in self.desk.decide(now):
+        for decision in self.scheduler.decide(now):
             live = self.by_id[decision.job]
             acted = acted or decision.kind != "wait"
             if decision.kind == "stop":
                 if live.vain > MOST_STOPS:
                     raise Refusal(
-                        f"{self.desk.name} has stopped {live.arrival.id} {MOST_STOPS:,} times before a "
+                        f"{self.scheduler.name} has stopped {live.arrival.id} {MOST_STOPS:,} times before a "
                         "checkpoint: it never ends",
                         "checkpoints that are nearer, or another policy",
                     )
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":
                 self._start(live, self._option(live, decision), now)
-        if self.waiting and self.next_tick == inf and (self.desk.moves or self._could()):
+        if self.waiting and self.next_tick == inf and (self.scheduler.moves or self._could()):
             if not acted and self._idle():
                 self._strand()
                 return
-            self.next_tick = now + self.terms.tick
+            self.next_tick = now + self.options.tick
             self._later(self.next_tick, _TICK, 0)
 
     def _could(self) -> bool:
@@ -327,7 +327,9 @@ class _Replay:
 
     def _strand(self) -> None:
         for live in self.waiting.values():
-            live.refused = f"{self.desk.name} never starts it: {self.desk.why(live.arrival.id) or 'no reason given'}"
+            live.refused = (
+                f"{self.scheduler.name} never starts it: {self.scheduler.why(live.arrival.id) or 'no reason given'}"
+            )
             self.over += 1
         self.waiting.clear()
 
@@ -336,8 +338,8 @@ class _Replay:
             Fate(a.id, a.at, a.job.owner, a.job.deadline, a.alone, live.end, live.refused, live.first, a.job.priority)
             for a, live in zip(self.trace.arrivals, self.jobs, strict=True)
         )
-        pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_chip_hour) for p in self.trace.pools)
-        return Outcome(self.desk.name, fates, tuple(self.runs), pools, cpu_s, self.decisions, self.downs)
+        pools = tuple(PoolUse(p.name, p.chip, self.usable[p.name], p.usd_per_chip_hour) for p in self.trace.pools)
+        return Outcome(self.scheduler.name, fates, tuple(self.runs), pools, cpu_s, self.decisions, self.downs)
 
 
 def usable(pool: Pool) -> int:

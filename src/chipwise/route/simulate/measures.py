@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from chipwise.route.cluster_state import Floats
 from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, Fate, Outcome
-from chipwise.route.simulate.rounds import Result
 from chipwise.units import HOUR
 
 
@@ -52,7 +51,7 @@ class Measures:
     avg_slowdown: float | None
     worst_owner: str  # whose jobs were slowed down most on average
     worst_owner_slowdown: float | None
-    preemptions: int | None  # None where stopping a job is free and not counted
+    preemptions: int
     interruptions: int
     node_failures: int
     lost_chip_s: float  # held for work that was repeated, or for restarting
@@ -85,7 +84,7 @@ def measure(outcome: Outcome) -> Measures:
         makespan_s=makespan,
         avg_wait_s=_or_none(np.array([f.first - f.arrival for f in done if f.first is not None]), np.mean),
         cost_usd=sum(r.usd for r in outcome.runs),
-        energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR),
+        energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR) or None,
         utilisation=sum(p.busy_chip_s for p in pools) / there if there > 0 else 0.0,
         deadlines=sum(f.deadline < inf for f in outcome.fates),
         deadline_misses=sum(f.missed for f in outcome.fates),
@@ -102,40 +101,6 @@ def measure(outcome: Outcome) -> Measures:
         decisions=outcome.decisions,
         pools=pools,
         reasons=tuple(Counter(f.refused for f in outcome.fates if f.end is None).most_common()),
-    )
-
-
-def of_rounds(result: Result, jobs: int) -> Measures:
-    """The figures of a replay in rounds; what rounds don't know is None or nothing."""
-    fair = result.fairness
-    return Measures(
-        policy=result.policy,
-        jobs=jobs,
-        completed=result.completed,
-        refused=len(result.refused),
-        avg_jct_s=_known(result.avg_jct_s),
-        median_jct_s=_known(result.median_jct_s),
-        p99_jct_s=_known(result.p99_jct_s),
-        makespan_s=_known(result.makespan_s),
-        avg_wait_s=None,
-        cost_usd=result.cost_usd,
-        energy_kwh=None,
-        utilisation=result.utilisation,
-        deadlines=result.with_deadline,
-        deadline_misses=result.deadline_misses,
-        fairness=_known(fair.jain),
-        worst_slowdown=_known(fair.worst_ratio),
-        avg_slowdown=_known(fair.mean_ratio),
-        worst_owner="",
-        worst_owner_slowdown=None,
-        preemptions=None,
-        interruptions=0,
-        node_failures=0,
-        lost_chip_s=0.0,
-        cpu_s=result.cpu_s,
-        decisions=result.decisions,
-        pools=(),
-        reasons=tuple(Counter(reason for _, reason in result.refused).most_common()),
     )
 
 
@@ -187,10 +152,6 @@ def _worst_owner(done: Sequence[Fate]) -> tuple[str, float | None]:
         return "", None
     name = max(owners, key=lambda o: (float(np.mean(owners[o])), o))
     return name, float(np.mean(owners[name]))
-
-
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def _or_none(values: Floats, figure: Callable[[Floats], Any]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-DONE, PREEMPTED, INTERRUPTED, FAILED = "done", "preempted", "interrupted", "failed"
+SUCCEEDED, PREEMPTED, INTERRUPTED, FAILED = "succeeded", "preempted", "interrupted", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PoolUse:
     name: str
     chip: str
     chips: int
-    usd_chip_hour: float
+    usd_per_chip_hour: float
 
 
 @dataclass(frozen=True, slots=True)

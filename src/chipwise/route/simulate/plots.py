@@ -12,7 +12,7 @@ import numpy as np
 from chipwise.errors import InputError
 from chipwise.present import plots
 from chipwise.route.simulate.measures import busy
-from chipwise.route.simulate.outcome import DONE, Outcome, PoolUse
+from chipwise.route.simulate.outcome import SUCCEEDED, Outcome, PoolUse
 from chipwise.units import DAY, HOUR
 
 MOST_POLICIES = 4  # side by side before nothing can be read
@@ -58,7 +58,9 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
             grid[-1][k].set_xlabel(f"{name} since the first arrival")
         grid[-1][0].set_ylabel("chips held, %")
         figure.suptitle(title)
-        _legend(figure, colours, len(set(labels)) > len(colours), any(r.how != DONE for o in outcomes for r in o.runs))
+        _legend(
+            figure, colours, len(set(labels)) > len(colours), any(r.how != SUCCEEDED for o in outcomes for r in o.runs)
+        )
         grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
         plots.save(figure, target)
 
@@ -96,8 +98,8 @@ def _gantt(
         left, right = (run.start - begin) / unit, (run.end - begin) / unit
         corners.append([(left, first), (right, first), (right, first + chips), (left, first + chips)])
         fill.append(colours.get(labels[run.job], plots.GREY))
-        edge.append("white" if run.how == DONE else plots.BLACK)  # a black edge: it had to stop
-        wide.append(0.3 if run.how == DONE else 0.9)
+        edge.append("white" if run.how == SUCCEEDED else plots.BLACK)  # a black edge: it had to stop
+        wide.append(0.3 if run.how == SUCCEEDED else 0.9)
     if not corners:
         axes.text(0.5, 0.5, "no job here", transform=axes.transAxes, ha="center", va="center", color=plots.GREY)
     axes.add_collection(

@@ -1,4 +1,4 @@
-"""The router's own way of deciding, on the clock of a replay: board, policy, placement."""
+"""The router's own scheduling pass on the clock of a replay: job table, policy, allocation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chipwise.route.simulate.events import usable
 
 
 class PolicyScheduler:
-    """A desk at which a policy decides."""
+    """A scheduler that follows a policy."""
 
     def __init__(
         self, name: str, policy: Policy, pools: Sequence[Pool], weights: Mapping[str, float] | None = None
@@ -22,7 +22,7 @@ class PolicyScheduler:
         self.name, self.policy, self.weights, self.now = name, policy, dict(weights or {}), 0.0
         self.stops = True  # whether it may stop jobs: until the policy has said otherwise
         self.soft = 0  # running jobs that can be stopped
-        self.board = JobTable(pools)
+        self.table = JobTable(pools)
         self.total = {p.name: usable(p) for p in pools}
         self.free = dict(self.total)
         self.options: dict[str, Option] = {}
@@ -35,7 +35,7 @@ class PolicyScheduler:
     def arrive(self, arrival: Arrival) -> None:
         """A job has come."""
         job, keep = arrival.job, arrival.job.checkpoint
-        self.board.add(
+        self.table.add(
             Candidate(
                 arrival.id,
                 arrival.at,
@@ -54,22 +54,22 @@ class PolicyScheduler:
         """It runs."""
         self.options[job] = option
         self.free[option.pool] -= option.chips
-        self.soft += self.board.candidate(job).restartable
-        self.board.started(job, option.pool, now)
+        self.soft += self.table.candidate(job).restartable
+        self.table.started(job, option.pool, now)
 
     def stop(self, job: str, now: float, kept: float, spent: float, failed: bool) -> None:
         """It waits again."""
         option = self._freed(job)
-        self.board.stopped(job, now, kept, spent, (option.pool, option.variant) if failed else None)
+        self.table.stopped(job, now, kept, spent, (option.pool, option.variant) if failed else None)
 
     def leave(self, job: str) -> None:
         """It is done."""
         self._freed(job)
-        self.board.remove(job)
+        self.table.remove(job)
 
     def _freed(self, job: str) -> Option:
         option = self.options.pop(job)
-        self.soft -= self.board.candidate(job).restartable
+        self.soft -= self.table.candidate(job).restartable
         self.free[option.pool] += option.chips
         return option
 
@@ -84,10 +84,10 @@ class PolicyScheduler:
 
     def _decided(self, now: float, waits: Sequence[str]) -> Sequence[Decision]:
         self.now = now
-        view = self.board.view(now, self.free, self.total, weights=self.weights)
-        wishes = self.policy(view)
-        self.stops = wishes.preempts or wishes.moves
-        return allocate(view, wishes, self.board.option, waits=waits)
+        state = self.table.state(now, self.free, self.total, weights=self.weights)
+        decision = self.policy(state)
+        self.stops = decision.preempts or decision.moves
+        return allocate(state, decision, self.table.option, waits=waits)
 
     def why(self, job: str) -> str:
         """Why a job waits, as last decided."""

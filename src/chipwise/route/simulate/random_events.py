@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from math import exp, inf, log
 from random import Random
 
+from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.route.pool import Pool
 from chipwise.units import HOUR
 
 NINETY = 1.6448536269514722  # standard deviations from the middle to either end of a 90 % interval
+MOST_SEED = 2**32
 REPAIR_S = 4 * HOUR  # until a failed node is back: a reboot and a health check, or a shift's wait; no source, stated
 
 
@@ -25,6 +27,12 @@ class RandomEvents:
     seed: int | None = None
     failures: float = 0.0  # of a unit (a host) an hour
     repair: float = REPAIR_S
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not 0 <= self.seed < MOST_SEED:
+            raise InputError("--seed", self.seed, f"a whole number from 0 to {MOST_SEED - 1:,}")
+        if not 0 <= self.failures <= 1:
+            raise InputError("--failures", self.failures, "failures of a node an hour from 0 to 1, such as 0.0005")
 
     def seconds(self, estimate: Estimate, job: str, pool: str) -> float:
         """How long a whole run really takes: its value, or drawn so that nine in ten lie in the interval.

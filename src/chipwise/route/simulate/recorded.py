@@ -105,7 +105,7 @@ def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) 
         held,
         topology,
         Estimate(time, time, time, "measured"),
-        held * pool.usd_chip_hour,
+        held * pool.usd_per_chip_hour,
         held * pool.watts_chip,
     )
 

@@ -6,11 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from chipwise.route.names import BACKENDS, backend_names
 from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Watts
 from chipwise.workload.fields import FilePath, Label, Strict, number_of
 
-BackendName = Literal["local", "slurm", "ray", "kubernetes"]
-Shape = Annotated[str, Field(strict=True, pattern=r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$")]
+SHAPE = r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$"
+Shape = Annotated[str, Field(strict=True, pattern=SHAPE)]
+
+
+def _backend(value: object) -> str:
+    if value not in backend_names():
+        raise ValueError(f"one of {', '.join(backend_names())}")
+    return str(value)
+
+
+BackendName = Annotated[str, BeforeValidator(_backend), WithJsonSchema({"type": "string", "examples": list(BACKENDS)})]
 
 
 def _price(value: object) -> float:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from math import prod
 from typing import Any
 
-from chipwise.route.backend import DONE, FAILED, LOST, PENDING, RUNNING, AttemptStatus, BackendDown, Capacity
+from chipwise.route.backend import FAILED, LOST, PENDING, RUNNING, SUCCEEDED, AttemptStatus, BackendDown, Capacity
 from chipwise.route.backends.kubernetes.render import (
     ATTEMPT,
     NODEPOOL_LABEL,
@@ -97,7 +97,7 @@ def seen(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> At
     info = status.get("rayJobInfo") or {}
     begun = [t for pod in pods for t in _times(pod, "startedAt")]
     ended = [t for pod in pods for t in _times(pod, "finishedAt")]
-    over = state in (DONE, FAILED, LOST)
+    over = state in (SUCCEEDED, FAILED, LOST)
     started = min(begun, default=None) or moment(info.get("startTime"))
     if over or state == RUNNING:
         started = started or moment(status.get("startTime"))
@@ -117,7 +117,7 @@ def seen(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> At
 def ended_at(kind: str, item: Object) -> float | None:
     """When an object ended; None while it has not."""
     found = seen(kind, item, "", ())
-    return found.ended if found.state in (DONE, FAILED, LOST) else None
+    return found.ended if found.state in (SUCCEEDED, FAILED, LOST) else None
 
 
 def _changed(status: Object) -> float | None:
@@ -132,7 +132,7 @@ def _job_state(status: Object, complete: str) -> tuple[str, str]:
             continue
         words = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
         if condition.get("type") == complete:
-            return DONE, ""
+            return SUCCEEDED, ""
         if condition.get("type") == "Failed":
             return FAILED, words
     return "", ""
@@ -142,7 +142,7 @@ def _ray_state(status: Object) -> tuple[str, str]:
     job, deployment = status.get("jobStatus") or "", status.get("jobDeploymentStatus") or ""
     words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
     if job == "SUCCEEDED" or (deployment == "Complete" and job not in ("FAILED", "STOPPED")):
-        return DONE, ""
+        return SUCCEEDED, ""
     if job in ("FAILED", "STOPPED") or deployment == "Failed":
         return FAILED, words or job
     return (RUNNING, "") if job == "RUNNING" else (PENDING, words or deployment)
@@ -228,7 +228,7 @@ def _times(pod: Object, key: str) -> Iterable[float]:
 
 def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
     """0 of one that is done; of one that failed, the first code that is not 0."""
-    if state == DONE:
+    if state == SUCCEEDED:
         return 0
     codes = [
         ended.get("exitCode")

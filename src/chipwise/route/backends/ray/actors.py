@@ -270,7 +270,7 @@ class Attempt:
         if end.get("killed") and not self.stopped:
             return {"state": "lost", "reason": f"signal {-end['exit_code']} ended what watches over the program"}
         code, reason = end.get("exit_code"), str(end.get("reason") or "")
-        state = "done" if code == 0 else "cancelled" if self.stopped else "failed"
+        state = "succeeded" if code == 0 else "cancelled" if self.stopped else "failed"
         return {"state": state, "exit_code": code, "reason": reason, "ended": end.get("ended") or time.time()}
 
     def _gang(self) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import yaml
 from chipwise.errors import InputError, UnknownName
 from chipwise.route.backend import (
     CANCELLED,
-    DONE,
     FAILED,
     LOST,
     PENDING,
     RUNNING,
+    SUCCEEDED,
     AttemptStatus,
     BackendRefused,
     Capacity,
@@ -38,7 +38,7 @@ KEYS = frozenset({"address", "cluster", "container", "cwd", "host", "label", "re
 RESOURCES = {"gpu": "GPU", "tpu": "TPU", "cpu": "CPU"}  # Ray's own names
 TOPOLOGY, SLICE = "ray.io/tpu-topology", "ray.io/tpu-slice-name"  # labels that Ray gives to hosts of TPU slices
 _SHIM = Path(shim.__file__)
-_ENDS = {"done": DONE, "failed": FAILED, "lost": LOST, "cancelled": CANCELLED}
+_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "lost": LOST, "cancelled": CANCELLED}
 
 
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayBackend:

@@ -20,12 +20,12 @@ from chipwise.errors import InputError
 from chipwise.io.atomic import atomic_write
 from chipwise.route.backend import (
     CANCELLED,
-    DONE,
     ENDED,
     FAILED,
     LOST,
     PENDING,
     RUNNING,
+    SUCCEEDED,
     AttemptStatus,
     BackendDown,
     BackendRefused,
@@ -108,7 +108,7 @@ class SlurmBackend:
         return f"# launch.json\n{told}\n\n{before}{secrets}{words} <<'SCRIPT'\n{SCRIPT}SCRIPT\n"
 
     def submit(self, launch: Launch) -> str:
-        """Put the shim into the attempt's folder, and hand it over."""
+        """Put the shim into the attempt's folder, and submit it."""
         request = request_of(launch)
         try:
             atomic_write(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
@@ -168,14 +168,14 @@ class SlurmBackend:
             claim = None  # a router has given it up: nothing ran, nothing will
         if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
             return None  # it found the claim of another and left: the attempt is not this job's
-        reason = "; ".join(filter(None, [reason, f"Slurm: {job.state}"])) if state != DONE else reason
+        reason = "; ".join(filter(None, [reason, f"Slurm: {job.state}"])) if state != SUCCEEDED else reason
         code, started, ended = job.exit_code, job.started, job.ended
         if job.exit_code == shim.ONCE and (end is None or end.exit_code not in (0, shim.ONCE)):
             state, reason, code = LOST, "Slurm has started it again, and it is not restartable", None
         elif end is not None and end.by == job.id and end.exit_code is not None:
             code, started, ended = end.exit_code, end.started, end.ended
             if code == 0 or job.state in BY_STATUS:
-                state, reason = DONE if code == 0 else FAILED, end.reason
+                state, reason = SUCCEEDED if code == 0 else FAILED, end.reason
         elif claim is None:
             code = code if code == shim.UNREADABLE else None  # it never ran
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
@@ -183,7 +183,7 @@ class SlurmBackend:
         elif state == LOST and job.ended is not None and time.time() - job.ended < ENDING_S:
             words = f"{reason}; its program may still be ending"
             return AttemptStatus(job.name, job.id, RUNNING, None, started, None, job.nodes, words, job.restarts)
-        elif state == DONE:
+        elif state == SUCCEEDED:
             state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
         seen = AttemptStatus(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
         if end is not None:

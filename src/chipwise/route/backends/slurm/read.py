@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from chipwise.route.backend import CANCELLED, DONE, FAILED, LOST, PENDING, RUNNING, BackendDown
+from chipwise.route.backend import CANCELLED, FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ STATES: dict[str, tuple[str, str]] = {
     "RESIZING": (RUNNING, "changing size"),
     "SUSPENDED": (RUNNING, "suspended"),
     "STOPPED": (RUNNING, "stopped"),
-    "COMPLETED": (DONE, ""),
+    "COMPLETED": (SUCCEEDED, ""),
     "FAILED": (FAILED, ""),
     "TIMEOUT": (FAILED, "ran past its time limit"),
     "DEADLINE": (FAILED, "ran past Slurm's deadline"),

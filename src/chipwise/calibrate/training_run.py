@@ -1,0 +1,215 @@
+"""`make calibration`: fits everything on the published rows and writes one dated file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.compiled_steps import compiled_errors, compiled_intervals
+from chipwise.calibrate.cross_validation import Rows, cross_validate, spread_over_folds
+from chipwise.calibrate.dated_files import compiled_path, merge, rounded, write_dated
+from chipwise.calibrate.kernel_fits import trial
+from chipwise.calibrate.kernels import fit_kernels
+from chipwise.calibrate.published import published_rows
+from chipwise.calibrate.steps import (
+    Steps,
+    believed,
+    corrected,
+    fit,
+    learn,
+    mean_error,
+    median_error,
+    prepare,
+    residuals,
+)
+from chipwise.calibrate.tpu_rows import read_rows
+from chipwise.calibrate.tpu_tables import corrections, tables, told, usable
+from chipwise.catalog.calibration import SCHEMA, TRAINING, TRAINING_REFITS
+from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
+from chipwise.predict.microbenchmark import predict_kernel
+from chipwise.predict.site import architecture
+from chipwise.validate import kernel_rows, training_rows
+from chipwise.validate.kernel_rows import KernelRow
+from chipwise.validate.training_rows import TrainingRow
+
+Array = NDArray[np.float64]
+Say = Callable[[str], None]
+
+FOLDS = 10
+SOME = 5  # published steps on a design of chips from which it counts as known
+
+
+def calibrate_training(root: Path, date: str, say: Say = print, sweep: Path | None = None) -> dict[str, Any]:
+    """Everything a calibration file holds, fitted on the rows under `root` and a sweep through TPU compilers."""
+    rows = _training(root)
+    kernel = _kernels(root)
+    compiled = _compiled(sweep, say)
+    kernels, links, kernel_residuals = fit_kernels(root, compiled=compiled)
+    compiled.update(corrections(kernels, compiled))
+    base = trial(kernels, links, kernel_residuals, compiled)
+    say(f"kernels: {len(kernel)} published rows, {len(kernels)} tables")
+    steps = prepare(rows, base)
+    every = np.arange(len(rows))
+    effects = fit(steps, every)
+    before = residuals(steps, every, believed(steps))
+    say(f"training steps: {len(rows)} rows; by priors alone: mean {mean_error(before):.1%}")
+    folds, refits, cross = _groups_left_out(steps)
+    say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
+    without, blind_kernels = _kernels_left_out(root, kernel, compiled)
+    blind = _sources_left_out(rows, steps, without, compiled)
+    say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
+    intervals = _intervals(rows, cross, blind)
+    where = np.array([folds[g] for g in steps.group])
+    for i, refit in enumerate(refits):  # a fold's interval knows nothing of the fold
+        others = np.flatnonzero(where != i)
+        refit["intervals"] = _intervals([rows[j] for j in others], cross[others], blind[others])
+    intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
+    for source, entry in without.items():
+        if "step" not in entry:
+            continue
+        others = np.array([r.source != source for r in rows])
+        pair = list(quantile_pair(list(blind[others])))
+        entry["intervals"] = {"architectures": [], "stacks": [], "groups": {}, "unknown": pair}
+    scored = compiled_errors(root, base)
+    if scored:
+        compiled.update(compiled_intervals(scored))
+        errors = np.array([error for _, error in scored])
+        say(
+            f"compiled steps: {len(scored)} rows, nothing fitted to them: mean {mean_error(errors):.1%}, "
+            f"median {median_error(errors):.1%}"
+        )
+    return {
+        "schema": SCHEMA,
+        "date": date,
+        "rows": len(rows),
+        "kernels": kernels,
+        "links": links,
+        "step": effects,
+        "folds": folds,
+        "refits": refits,
+        "without": without,
+        "intervals": intervals,
+        "compiled": compiled,
+        "correction": {
+            "kernels": kernel_residuals,
+            "steps": {
+                "sizes": steps.points.sizes.tolist(),
+                "names": steps.points.names.tolist(),
+                "alpha": learn(steps, every, effects).tolist(),
+            },
+        },
+    }
+
+
+def _compiled(sweep: Path | None, say: Say) -> dict[str, Any]:
+    """The tables of products that TPU compilers gave; none without a sweep."""
+    rows = usable(read_rows(sweep)) if sweep else []
+    if not rows:
+        return {}
+    made = tables(rows)
+    for line in told(made):
+        say(line)
+    return {"tables": made}
+
+
+def _training(root: Path) -> list[TrainingRow]:
+    rows = [r for r in published_rows(root, "training.csv") if training_rows.eligible(r)]
+    return [training_rows.read(r) for r in rows]
+
+
+def _kernels(root: Path) -> list[KernelRow]:
+    rows = [r for r in published_rows(root, "kernels.csv") if kernel_rows.eligible(r)]
+    return [kernel_rows.read(r) for r in rows]
+
+
+def _refit(steps: Steps, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+    """The step model from some rows, and the errors of others."""
+    effects = fit(steps, seen)
+    alpha = learn(steps, seen, effects)
+    return {"step": effects, "alpha": alpha.tolist()}, corrected(steps, unseen, effects, alpha)
+
+
+def _groups_left_out(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
+    """Refits that leave a tenth of the groups out, and the errors of the rows they didn't see."""
+    folds = spread_over_folds(steps.group.tolist(), FOLDS)
+    fold = np.array([folds[g] for g in steps.group])
+    refits, errors = cross_validate(lambda _, seen, unseen: _refit(steps, seen, unseen), fold, range(FOLDS))
+    return folds, list(refits.values()), errors
+
+
+def _sources_left_out(
+    rows: Sequence[TrainingRow], every: Steps, without: dict[str, dict[str, Any]], compiled: Mapping[str, Any]
+) -> Array:
+    """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
+
+    def refit(source: str, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+        tables = without.get(source, {}).get("kernel_tables")
+        blind = trial(tables["kernels"], tables["links"], tables["residuals"], compiled) if tables else None
+        return _refit(prepare(rows, blind) if blind else every, seen, unseen)
+
+    refits, errors = cross_validate(refit, every.source)
+    for source, entry in refits.items():
+        without.setdefault(source, {}).update(entry)
+    return errors
+
+
+def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[str, Any]:
+    groups: dict[str, list[float]] = {}
+    for row, e in zip(rows, cross, strict=True):
+        groups.setdefault(group_of(row.chip, row.workload.model), []).append(float(e))
+    pooled = list(quantile_pair([float(e) for e in cross]))
+    return {
+        "architectures": sorted(a for a, n in Counter(architecture(r.chip) for r in rows).items() if n >= SOME),
+        "stacks": sorted({r.stack.id for r in rows if r.stack}),
+        "models": sorted({r.workload.model.family for r in rows}),
+        "chips": dict(Counter(r.chip.id for r in rows)),
+        "precisions": sorted({f"{architecture(r.chip)}/{r.workload.train.precision}" for r in rows}),
+        "groups": {g: list(quantile_pair(e)) if len(e) >= FEWEST else pooled for g, e in groups.items()},
+        "unknown": list(quantile_pair([float(e) for e in blind])),
+    }
+
+
+def _kernels_left_out(
+    root: Path, rows: Sequence[KernelRow], compiled: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], Array]:
+    """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
+
+    def refit(source: str, _: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+        kernels, links, residuals = fit_kernels(root, source, compiled)
+        blind = trial(kernels, links, residuals, compiled)
+        left = [rows[i] for i in unseen]
+        errors = [log(row.observed_s / predict_kernel(row.kernel, row.chip, blind)) for row in left]
+        tables = {"kernels": kernels, "links": links, "residuals": residuals}
+        return {"kernel_tables": tables}, np.array(errors)
+
+    without, errors = cross_validate(refit, np.array([row.source for row in rows]))
+    for source, entry in without.items():  # intervals from the other sources' errors alone
+        others = [i for i, row in enumerate(rows) if row.source != source]
+        entry["kernel_tables"]["intervals"] = kernel_intervals([rows[i] for i in others], errors[others])
+    return without, errors
+
+
+def kernel_intervals(rows: Sequence[KernelRow], errors: Array) -> dict[str, list[float]]:
+    """Conformal bounds of kernel errors by operation."""
+    by_op: dict[str, list[float]] = {}
+    for row, e in zip(rows, errors, strict=True):
+        by_op.setdefault(row.kernel.op, []).append(float(e))
+    out = {op: list(quantile_pair(e)) for op, e in by_op.items() if len(e) >= FEWEST}
+    out["any"] = list(quantile_pair([float(e) for e in errors]))
+    return out
+
+
+def write(content: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the calibration and its refits under their date, and merge the compilers' part."""
+    apart = {key: content[key] for key in ("folds", "refits", "without")}
+    main = {key: value for key, value in content.items() if key not in apart and key != "compiled"}
+    paths = write_dated(folder, content["date"], {TRAINING: rounded(main), TRAINING_REFITS: rounded(apart)})
+    if content["compiled"]:
+        paths.append(merge(compiled_path(folder, content["date"]), content["compiled"]))
+    return paths

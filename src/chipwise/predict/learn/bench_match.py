@@ -1,0 +1,157 @@
+"""The bench calibration of a chip applied to a training step: a factor on the formulas, or the measurement itself.
+
+A workload's counterpart is the point that `bench` would measure of it: one micro-batch on one chip, with the optimiser
+states and the passes that the bench program has. How far the formulas are from that point is how far they are taken to
+be from the workload, as far as the chip itself goes; what travels between chips is left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.calibration import Bench
+from chipwise.errors import InputError, Refusal
+from chipwise.ops.point import Point
+from chipwise.ops.work import IMAGE
+from chipwise.predict.estimate import Estimate
+from chipwise.predict.layouts import Layout
+from chipwise.predict.learn.bench_calibration import BenchCalibration, bench_calibration
+from chipwise.predict.learn.points import point_id, predict_point
+from chipwise.workload.cnn import resnet_convs
+from chipwise.workload.model import Model, Workload
+
+STATES = {"bf16": "bf16", "fp16": "bf16", "fp32": "fp32", "tf32": "fp32"}  # of a bench point, by its precision
+UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a gated one of this width
+
+
+@dataclass(frozen=True, slots=True)
+class BenchMatch:
+    """What measurements say of a workload's counterpart on one chip, beside what formulas say of it."""
+
+    step: Estimate
+    formula_s: float
+    exact: bool  # the workload is that point, and the point was measured
+
+    @property
+    def factor(self) -> float:
+        """How much slower than by formulas."""
+        return self.step.value / self.formula_s
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The bench point nearest to a workload, the point as a workload, and whether the two are one."""
+
+    point: Point
+    workload: Workload
+    same: bool
+
+
+Formula = Callable[[Workload, Layout], float]  # seconds of a step on one chip
+Finder = Callable[[Layout], BenchMatch | None]
+
+
+@cache
+def bench_at(bench: Bench, chip: str, framework: str) -> BenchCalibration | None:
+    """What was measured of a chip through a framework, by the user or by us; its files are read once."""
+    return bench_calibration(bench, chip, framework)
+
+
+def finder(bench: Bench, workload: Workload, acc: Accelerators, stack: Stack, formula: Formula) -> Finder | None:
+    """What measurements say of layouts of a workload; None where the chip wasn't measured under such a stack."""
+    calibration = bench_at(bench, acc.chip.id, stack.bench) if stack.bench else None
+    if calibration is None:
+        return None
+    matches: dict[tuple[float, str], BenchMatch | None] = {}
+
+    def find(layout: Layout) -> BenchMatch | None:
+        key = (layout.micro_batch, layout.recompute)
+        if key not in matches:
+            matches[key] = _match(counterpart(workload, layout, stack.compiled), acc.chip, calibration, formula)
+        match = matches[key]
+        whole = layout.chips == 1 and workload.train.global_batch == layout.micro_batch
+        return match if match is None or whole else replace(match, exact=False)
+
+    return find
+
+
+def _match(near: Counterpart | None, chip: Chip, bench: BenchCalibration, formula: Formula) -> BenchMatch | None:
+    if near is None:
+        return None
+    try:
+        step = predict_point(near.point, chip, bench)
+    except Refusal:  # no such kernels or steps were measured
+        return None
+    alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
+    return BenchMatch(step, formula(near.workload, alone), near.same and point_id(near.point) in bench.measured)
+
+
+def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpart | None:
+    """The point that `bench` would measure of one micro-batch; None where it has no such program."""
+    m, t = workload.model, workload.train
+    if t.lora_rank or m.experts or m.latent or t.precision not in STATES or layout.micro_batch % 1:
+        return None
+    try:
+        kind, sizes = _sizes(m, t.sequence)
+    except InputError:  # heads that don't divide the width, or patches that don't divide the image
+        return None
+    if not kind:
+        return None
+    b = int(layout.micro_batch)
+    remat = layout.recompute == "full" and kind == "train"
+    optimizer = "sgd" if kind == "resnet50_train" else "adamw"
+    point = Point("predict", kind, t.precision, {"b": b, **sizes}, compiled, remat)
+    states = STATES[t.precision]
+    alone = replace(workload, train=replace(t, global_batch=b, optimizer=optimizer, state_precision=states))
+    same = (
+        t.optimizer == optimizer
+        and t.state_precision == states
+        and _alike(m, kind)
+        and layout.recompute in ("none", "full" if kind == "train" else "none")
+    )
+    return Counterpart(point, alone, same)
+
+
+def _sizes(m: Model, sequence: int) -> tuple[str, dict[str, int]]:
+    """The kind of point that a model is, with its sizes; "" where it is none."""
+    if m.family == "decoder" and m.causal:
+        if m.d_model % m.heads:
+            raise InputError("heads", m.heads, f"a divisor of d_model({m.d_model})")
+        f = m.d_ff if m.gated else round(m.d_ff * UNGATED)
+        return "train", {
+            "s": sequence,
+            "layers": m.layers,
+            "d": m.d_model,
+            "h": m.heads,
+            "hk": m.kv_heads,
+            "f": f,
+            "vocab": m.vocab,
+        }
+    if m.family == "vit" and m.image == IMAGE:
+        return "vit_train", {"s": m.image_tokens, "layers": m.layers, "d": m.d_model, "h": m.heads, "f": m.d_ff}
+    if m.family == "cnn" and m.convs == tuple(resnet_convs([3, 4, 6, 3], bottleneck=True, image=IMAGE)):
+        return "resnet50_train", {}
+    return "", {}
+
+
+def _alike(m: Model, kind: str) -> bool:
+    """Whether the bench program computes this very model."""
+    if kind != "train":
+        return True
+    plain = not (
+        m.tied
+        or m.parallel_block
+        or m.qkv_bias
+        or m.out_bias
+        or m.bias
+        or m.qk_norm
+        or m.window
+        or m.learned_positions
+        or m.mtp_layers
+        or m.sinks
+        or m.head_bias
+    )
+    return plain and m.gated and m.norm_params == 1 and m.norms_per_layer == 2 and m.head_dim * m.heads == m.d_model

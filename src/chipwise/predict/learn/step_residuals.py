@@ -1,0 +1,80 @@
+"""What the step model still misses, from published steps: a smooth factor, 1 far away from them.
+
+A Gaussian process over sizes and names. It leaves the ranking of layouts to the formulas: it corrects the answer that
+is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+
+import numpy as np
+
+from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.calibration import Calibration
+from chipwise.predict.layouts import RECOMPUTE, Layout
+from chipwise.predict.learn.gp import Array, Points, Prior, Rbf
+from chipwise.predict.site import RELEASE, architecture
+from chipwise.workload.model import Workload
+
+# Scales of the sizes (octaves, years, stages) and penalties of unlike names, chosen by cross-validation over
+# whole groups of rows (`make calibration` prints the errors), 2026-11-15.
+NAME_PENALTY = (2.0, 0.7, 1.2, 0.6, 2.0, 2.0, 2.0)  # stack, chip, design, precision, experts, LoRA, family
+# Standard deviation and largest value of the correction, as logarithms
+PRIOR = Prior(Rbf(penalties=NAME_PENALTY), amplitude=0.2, limit=0.5)
+
+
+def step_sizes(workload: Workload, chips: int, layout: Layout, release: float) -> list[float]:
+    """The numbers a step is compared by, on comparable scales."""
+    m, t = workload.model, workload.train
+    head = m.d_model / m.heads if m.heads else 64.0
+    return [
+        round(v, 3)
+        for v in (
+            log2(max(m.d_model, 1)) / 1.5,
+            log2(max(m.layers, 1)),
+            log2(t.sequence) / 1.5,
+            log2(max(layout.micro_batch, 0.1)) / 1.5,
+            log2(layout.tp),
+            log2(layout.pp),
+            log2(layout.cp),
+            log2(layout.ep) / 1.5,
+            log2(chips) / 3,
+            (release - RELEASE) / 0.7,
+            log2(head),
+            (0.0, 1.0, 2.0, 3.0)[RECOMPUTE.index(layout.recompute)],
+            layout.zero / 1.5,
+        )
+    ]
+
+
+def step_names(workload: Workload, chip: Chip, stack: Stack | None) -> list[str]:
+    """The names a step is compared by."""
+    m, t = workload.model, workload.train
+    return [
+        stack.id if stack else "",
+        chip.id,
+        architecture(chip),
+        t.precision,
+        "moe" if m.experts else "dense",
+        "lora" if t.lora_rank else "",
+        m.family,
+    ]
+
+
+def step_factors(
+    calibration: Calibration,
+    workload: Workload,
+    acc: Accelerators,
+    stack: Stack | None,
+    release: float,
+    layouts: Sequence[Layout],
+) -> Array:
+    """The factors on the steps of some layouts at a place; 1 where the calibration has none."""
+    known = calibration.training.step_residuals
+    if known is None:
+        return np.ones(len(layouts))
+    sizes = np.array([step_sizes(workload, acc.count, layout, release) for layout in layouts])
+    wanted = Points(sizes, np.array([step_names(workload, acc.chip, stack)]))
+    return np.asarray(np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights)))

@@ -1,0 +1,216 @@
+"""A company's own prices: a CSV file laid over the list, price by price.
+
+The file has a header and one line an instance; prices are of the whole instance, per hour::
+
+    chip,cloud,region,instance,chips,ondemand_usd_h,spot_usd_h,year1_usd_h,year3_usd_h,date,source,note
+    h100,gcp,us-central1,a3-highgpu-8g,8,61.20,,48.00,36.00,2026-10-31,contract 4711,
+
+A line needs one price at least. The instance `any` is a price for every size, per so many chips. A `currency` column
+may name another than USD; rates then come from the user.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from chipwise.catalog import Commitment, Offer, exact_chip, load
+from chipwise.errors import BrokenFile, UnknownName
+from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
+from chipwise.prices.book import PriceBook
+from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
+
+COLUMNS = (
+    "chip",
+    "cloud",
+    "region",
+    "instance",
+    "chips",
+    "ondemand_usd_h",
+    "spot_usd_h",
+    "year1_usd_h",
+    "year3_usd_h",
+    "date",
+    "source",
+    "note",
+)
+NEEDED = ("chip", "cloud", "region", "instance", "chips", "date")
+PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
+CURRENCY = "currency"
+MAX_USD_H = 1e6  # of an instance; more is another unit or a slip
+PRICE = f"a price per hour above 0 and at most {MAX_USD_H:,.0f}"
+ANY = "any"  # the instance of a price that holds for every size
+YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPrices:
+    """Offers and commitments of one file."""
+
+    file: str
+    offers: tuple[Offer, ...]
+    commitments: tuple[Commitment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPriceRow:
+    """One line of the file, prices in US dollars per instance-hour; None where there is none."""
+
+    chip_id: str
+    cloud: str
+    region: str
+    instance: str
+    chips: float
+    prices: tuple[float | None, float | None, float | None, float | None]  # in the order of PRICES
+    date: str
+    source: str
+    note: str = ""
+
+
+def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> CustomPrices:
+    """The prices of a file; a line that can't be used is a `BrokenFile` that names it."""
+    header, lines = read_lines(path)
+    check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
+    when = today or date.today()
+    rows: list[CustomPriceRow] = []
+    seen: dict[tuple[str, ...], int] = {}
+    for line in lines:
+        row = _row(line, rates, when)
+        key = (row.chip_id, row.cloud, row.region, row.instance, f"{row.chips:g}")
+        if key in seen:
+            where = f"{path.name} line {line.number}"
+            raise BrokenFile(where, " ".join(key), f"no offer twice (line {seen[key]} has it)")
+        seen[key] = line.number
+        rows.append(row)
+    if not rows:
+        raise BrokenFile("file", str(path), "at least one price below the header: it has none")
+    offers = tuple(offer for row in rows if (offer := _offer(row)) is not None)
+    return CustomPrices(path.name, offers, tuple(c for row in rows for c in _commitments(row)))
+
+
+def laid_over(book: PriceBook, own: CustomPrices) -> PriceBook:
+    """The book with own prices in place of those for the same chip, cloud, region and instance or instance size.
+
+    Only the price of the same terms gives way: a contract for spot leaves the list's on-demand price standing.
+    """
+    offers = [kept for offer in book.offers if (kept := _without(offer, own.offers)) is not None]
+    commitments = [c for c in book.commitments if not any(_same_commitment(c, mine) for mine in own.commitments)]
+    said = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
+    origin = f"own prices ({said}) over {book.origin}"
+    return replace(
+        book,
+        offers=(*own.offers, *offers),
+        commitments=(*own.commitments, *commitments),
+        origin=origin,
+        own=(*book.own, own.file),
+    )
+
+
+def custom_prices_csv(rows: Sequence[CustomPriceRow]) -> str:
+    """Rows as the text of a file that `read_custom_prices` reads."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for r in rows:
+        prices = ["" if usd is None else f"{usd:.10g}" for usd in r.prices]
+        writer.writerow([r.chip_id, r.cloud, r.region, r.instance, f"{r.chips:g}", *prices, r.date, r.source, r.note])
+    return buffer.getvalue()
+
+
+def _chip_id(line: Line) -> str:
+    name = line.words("chip", "a chip such as h100")
+    try:
+        return exact_chip(name).id
+    except UnknownName:
+        raise UnknownName(line.where("chip"), name, load().chips, ": see `chipwise chips`") from None
+
+
+def _row(line: Line, rates: Rates, today: date) -> CustomPriceRow:
+    chip_id = _chip_id(line)
+    cloud, region, instance = (line.words(name, f"the name of the {name}") for name in ("cloud", "region", "instance"))
+    chips = line.number_of("chips", "the chips of one instance, above 0", MAX_CHIPS)
+    prices = [line.number_of(name, PRICE, MAX_USD_H) if line[name] else None for name in PRICES]
+    if not any(prices):
+        raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
+    usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))
+    first, second, third, fourth = (None if price is None else price * usd for price in prices)
+    return CustomPriceRow(
+        chip_id,
+        cloud.lower(),
+        region,
+        instance,
+        chips,
+        (first, second, third, fourth),
+        line.day("date", today),
+        line["source"] or line.file,
+        line["note"],
+    )
+
+
+def _offer(row: CustomPriceRow) -> Offer | None:
+    ondemand, spot = (None if usd is None else usd / row.chips for usd in row.prices[:2])
+    if ondemand is None and spot is None:
+        return None
+    host = load().chips[row.chip_id].fabric.host_chips
+    chips = max(row.chips, host) if row.instance == ANY else row.chips  # a price for every size is one for whole hosts
+    return Offer(
+        row.chip_id,
+        row.cloud,
+        row.region,
+        row.instance,
+        chips,
+        ondemand,
+        spot,
+        row.date,
+        row.source,
+        row.note,
+        own=True,
+    )
+
+
+def _commitments(row: CustomPriceRow) -> Iterable[Commitment]:
+    ondemand = None if row.prices[0] is None else row.prices[0] / row.chips
+    for years, usd in zip(YEARS, row.prices[2:], strict=True):
+        if usd is not None:
+            instance = "" if row.instance == ANY else row.instance
+            yield Commitment(
+                row.chip_id,
+                row.cloud,
+                row.region,
+                instance,
+                years,
+                usd / row.chips,
+                ondemand,
+                row.date,
+                row.source,
+                row.note,
+                own=True,
+            )
+
+
+def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
+    """An offer less the prices that own ones replace; None where nothing is left."""
+    for mine in own:
+        if not _same_offer(offer, mine):
+            continue
+        offer = replace(
+            offer,
+            ondemand_usd_per_chip_hour=None if mine.ondemand_usd_per_chip_hour else offer.ondemand_usd_per_chip_hour,
+            spot_usd_per_chip_hour=None if mine.spot_usd_per_chip_hour else offer.spot_usd_per_chip_hour,
+        )
+    return offer if offer.ondemand_usd_per_chip_hour or offer.spot_usd_per_chip_hour else None
+
+
+def _same_offer(offer: Offer, mine: Offer) -> bool:
+    place = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
+    named = offer.instance.lower() == mine.instance.lower() and not offer.instance.startswith("(")  # no type's name
+    return place and (named or offer.chips == mine.chips or mine.instance == ANY)
+
+
+def _same_commitment(c: Commitment, mine: Commitment) -> bool:
+    place = (c.chip_id, c.cloud, c.region, c.years) == (mine.chip_id, mine.cloud, mine.region, mine.years)
+    return place and (not c.instance or not mine.instance or c.instance.lower() == mine.instance.lower())

@@ -1,0 +1,113 @@
+"""Compiled loops of the job table: predicted starts, what is left of each run, how far running jobs have come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chipwise.io.jit import jit_cached
+
+LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
+
+
+@jit_cached
+def fill_starts(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
+    """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
+
+    Chips of unknown jobs are taken to be free when the last of ours is.
+    """
+    pools, width = table.shape
+    for p in range(pools):
+        last = now if np.isnan(said[p]) else max(said[p], now)
+        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
+        table[p, :have] = now
+        if np.isnan(said[p]):
+            room = free[p]
+            for k in range(at.shape[0]):
+                if at[k] == p:
+                    last = ends[k]
+                    room += held[k]
+                    while have < width and have <= room:
+                        table[p, have] = last
+                        have += 1
+        table[p, have:] = last
+        table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
+
+
+@jit_cached
+def look_up_starts(table: Any, chips: Any, start: Any) -> None:
+    """When each job could start in each pool."""
+    for j in range(chips.shape[0]):
+        for p in range(chips.shape[1]):
+            start[j, p] = table[p, chips[j, p]]
+
+
+@jit_cached
+def scale_to_remaining(
+    rows: Any,
+    done: Any,
+    all_seconds: Any,
+    all_low: Any,
+    all_high: Any,
+    usd_hour: Any,
+    usd_once: Any,
+    watts: Any,
+    seconds: Any,
+    low: Any,
+    high: Any,
+    usd: Any,
+    joules: Any,
+) -> None:
+    """What is still to come of some rows' runs."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
+        pools = range(seconds.shape[1])
+        for p in pools:  # one after the other: several at once are not vectorised
+            seconds[j, p] = all_seconds[j, p] * left
+        for p in pools:
+            low[j, p] = all_low[j, p] * left
+        for p in pools:
+            high[j, p] = all_high[j, p] * left
+        for p in pools:
+            usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
+        for p in pools:
+            joules[j, p] = watts[j, p] * seconds[j, p]
+
+
+@jit_cached
+def advance_running(
+    rows: Any,
+    now: float,
+    at: Any,
+    base: Any,
+    known: Any,
+    since: Any,
+    every: Any,
+    restart: Any,
+    warming: Any,
+    all_seconds: Any,
+    before: Any,
+    done: Any,
+    served: Any,
+    had: Any,
+    restart_cost_s: Any,
+) -> None:
+    """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
+    for k in range(rows.shape[0]):
+        j = rows[k]
+        p = at[j]
+        ran = max(now - since[j], 0.0)
+        worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
+        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
+        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
+        served[j, p] = before[j, p] + ran
+        had[j] = 0.0
+        for q in range(served.shape[1]):
+            had[j] += served[j, q]
+        if every[j] == np.inf:
+            repeated = ran
+        else:
+            repeated = worked % every[j] if every[j] > 0 else 0.0
+        restart_cost_s[j] = repeated + restart[j]

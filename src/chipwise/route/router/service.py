@@ -1,0 +1,108 @@
+"""A router as a service: its identity, the folders it answers for, its scheduling passes, its metrics."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.errors import InputError
+from chipwise.route.backends.named import backend_name, backends_of
+from chipwise.route.ledger import Ledger
+from chipwise.route.ledger.liveness import LEASE_S, SILENT_S, liveness
+from chipwise.route.load import Pools
+from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
+from chipwise.route.router.identity import identity, mark_of
+from chipwise.route.router.loop import Router, RouterOptions, TickReport, run
+
+if TYPE_CHECKING:
+    from chipwise.route.router.metrics import Metrics
+
+INTERVAL_S = 2.0  # between two scheduling passes; a backend's answer is about that old anyway
+METRICS_S = 5.0  # between two writings of the metrics: Prometheus scrapes every 15 s and more
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """How a router runs."""
+
+    policy: str = DEFAULT_POLICY
+    interval_s: float = INTERVAL_S
+    lease_s: float = LEASE_S
+    keep_s: float = inf  # for which folders of attempts are kept once their jobs are over
+    weights: Mapping[str, float] = field(default_factory=dict)
+    once: bool = False
+    until_idle: bool = False
+
+    def __post_init__(self) -> None:
+        policy_named(self.policy)
+        check_weights([self.policy], self.weights)
+
+
+@contextmanager
+def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator[Router]:
+    """A router of this machine on a ledger, known to it; its identity is released at the end."""
+    _check_one_machine(ledger, pools)
+    own = identity(pools.folder / ledger.uid)
+    try:
+        folders = {backend_name(pool): pools.folder_of(pool.backend) / ledger.uid for pool in pools.pools}
+        backends = backends_of(pools.pools, folders, ledger.uid)
+        known = {**folders, f"routers of {socket.gethostname()}": pools.folder / ledger.uid}
+        _settle(ledger, own.name, options.policy, known)
+        yield Router(
+            ledger,
+            backends,
+            pools.pools,
+            policy_named(options.policy),
+            folders=folders,
+            name=own.name,
+            options=RouterOptions(options.policy, options.lease_s, options.weights, keep_s=options.keep_s),
+        )
+    finally:
+        own.release()
+
+
+def serve(
+    router: Router,
+    options: ServiceOptions,
+    after: Callable[[TickReport], None] = lambda report: None,
+    metrics: Metrics | None = None,
+) -> int:
+    """Scheduling passes until the router is told to stop; how many there were. `after` is told of each."""
+    written = -inf
+
+    def passed(report: TickReport) -> None:
+        nonlocal written
+        after(report)
+        if metrics is None:
+            return
+        metrics.count(report)
+        if time.monotonic() - written > min(METRICS_S, options.interval_s):
+            written = time.monotonic()
+            metrics.write(report, router.cache.rows.values(), router.ledger.totals())
+
+    return run(router, options.interval_s, once=options.once, until_idle=options.until_idle, after=passed)
+
+
+def _settle(ledger: Ledger, name: str, policy: str, folders: Mapping[str, Path]) -> None:
+    marks = {backend: (mark_of(folder), str(folder)) for backend, folder in folders.items()}
+    ledger.settle(marks, name, socket.gethostname(), os.getpid(), policy, time.time(), SILENT_S)
+
+
+def _check_one_machine(ledger: Ledger, pools: Pools) -> None:
+    """Local pools are of one machine: a router elsewhere would take their processes for lost."""
+    now, here = time.time(), socket.gethostname()
+    others = [row for row in ledger.routers() if row.host != here and liveness(row, now) == "alive"]
+    if others and pools.of("local"):
+        raise InputError(
+            "--pools",
+            pools.path,
+            f"no local pools: router {others[0].id} works on this ledger on another "
+            "machine, and local pools are processes of one",
+        )

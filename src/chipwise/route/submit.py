@@ -1,0 +1,148 @@
+"""Submission of jobs: each is estimated in every pool, admitted or refused, and written to the ledger, all or none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.errors import InputError
+from chipwise.route.estimates import Admitted, admit, estimator
+from chipwise.route.job import Job
+from chipwise.route.job_table import Candidate, JobTable
+from chipwise.route.ledger import Ledger, Submission, open_ledger
+from chipwise.route.ledger.records import OVER, JobRow
+from chipwise.route.load import Pools, load_jobs
+from chipwise.route.names import DEFAULT_POLICY
+from chipwise.route.policies import policy_named
+from chipwise.route.pool import Pool
+
+Progress = Callable[[int, int, str], None]  # told (jobs so far, jobs, what is being done)
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """A job in the ledger, with what was said at its admission and where the policy would send it first."""
+
+    row: JobRow
+    warnings: tuple[str, ...]
+    first_pool: str | None  # if every pool were free; None where the policy is known to another machine alone
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitResult:
+    """What was submitted."""
+
+    ledger: str
+    jobs: tuple[SubmittedJob, ...]
+    policy: str
+    policy_source: str  # whose policy that is
+    assumptions: tuple[str, ...]
+    at: float  # seconds since 1970
+
+
+def read_jobs(files: Sequence[Path], now: float) -> list[Job]:
+    """The jobs of job files; of several, an error names the file that it is in."""
+    return [job for file in files for job in _jobs_of(file, now, len(files) > 1)]
+
+
+def submit(
+    jobs: Sequence[Job],
+    pools: Pools,
+    ledger: str = "",
+    *,
+    policy: str | None = None,
+    compile: bool = False,
+    now: float | None = None,
+    progress: Progress | None = None,
+) -> SubmitResult:
+    """Write jobs to a ledger, all or none, and say what each would take where.
+
+    `policy`: whose first choice is told; default: that of the router that runs on the ledger. `compile`: programs
+    that were not checked yet are compiled for every pool. A job that can run in no pool is a `Refusal`.
+    """
+    now = time.time() if now is None else now
+    if policy is not None:
+        policy_named(policy)
+    admitted = _admitted(jobs, pools.pools, compile, now, progress or (lambda done, many, what: None))
+    first = [] if policy is None else [first_pool(one, pools.pools, policy, now) for one in admitted]
+    with open_ledger(ledger) as book:
+        followed, source = (policy, "as asked") if policy else followed_policy(book)
+        # a policy may fail: before anything is written
+        first = first or [first_pool(one, pools.pools, followed, now) for one in admitted]
+        ids = book.submit([Submission(a.job, a.options, a.unable) for a in admitted], now)
+        rows = [book.job(job_id) for job_id in ids]
+        where = book.where
+    taken = tuple(SubmittedJob(row, one.warnings, pool) for row, one, pool in zip(rows, admitted, first, strict=True))
+    return SubmitResult(where, taken, followed, source, tuple(pools.said), now)
+
+
+def wait(
+    ledger: Ledger, ids: Sequence[str], until: float | None = None, report: Callable[[int], None] = lambda over: None
+) -> list[JobRow]:
+    """The jobs once all of them are over, or at `until` on the monotonic clock; `report` is told how many are."""
+    pause = 0.1
+    while True:
+        rows = [ledger.job(job_id) for job_id in ids]
+        over = sum(row.state in OVER for row in rows)
+        left = None if until is None else until - time.monotonic()
+        if over == len(rows) or (left is not None and left <= 0):
+            return rows
+        report(over)
+        time.sleep(pause if left is None else min(pause, left))
+        pause = min(2.0, 1.5 * pause)  # jobs last minutes: two seconds late is soon enough, and spares the ledger
+
+
+def followed_policy(ledger: Ledger) -> tuple[str, str]:
+    """The policy that decides, as far as the ledger tells, and whose it is."""
+    router = next((row for row in ledger.routers() if row.stopped is None), None)
+    if router is None:
+        return DEFAULT_POLICY, "assumed: no router runs"
+    return router.policy, f"of router {router.id}"
+
+
+def first_pool(admitted: Admitted, pools: Sequence[Pool], policy: str, now: float) -> str | None:
+    """The pool that a policy scores best for a job if every pool were free; None where it can't be told here."""
+    names = {pool.name for pool in pools}
+    options = tuple(option for option in admitted.options if option.pool in names)
+    try:
+        score_of = policy_named(policy)
+    except InputError:  # a policy of the router's own machine
+        return None
+    if not options:
+        return None
+    table = JobTable(pools)
+    job = admitted.job
+    table.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
+    free = {pool.name: pool.count for pool in pools}
+    state = table.state(now, free, free)
+    score = np.where(np.isfinite(state.seconds[0]), score_of(state).score[0], np.inf)
+    best = int(np.argmin(score))
+    return state.pools[best] if np.isfinite(score[best]) else None
+
+
+def _admitted(
+    jobs: Sequence[Job], pools: Sequence[Pool], compile_programs: bool, now: float, progress: Progress
+) -> list[Admitted]:
+    admitted: list[Admitted] = []
+    using = estimator(
+        compile_programs,
+        lambda chips, stage, seconds: progress(len(admitted) + 1, len(jobs), f"{chips}: {stage}, {seconds:.0f} s"),
+    )
+    for i, job in enumerate(jobs):
+        progress(i + 1, len(jobs), job.name)
+        admitted.append(admit(job, *using.options(job, pools), now))
+    return admitted
+
+
+def _jobs_of(file: Path, now: float, several: bool) -> list[Job]:
+    try:
+        return load_jobs(file, now)
+    except InputError as error:
+        if not several or str(file) in (error.field, error.value):
+            raise
+        inside = error.field.removeprefix(file.name).strip()
+        raise InputError(f"{file}: {inside}" if inside else str(file), error.value, error.accepted) from None

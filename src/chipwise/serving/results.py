@@ -1,0 +1,213 @@
+"""The two questions about a served model: what its users see at a load, and the largest load within its SLO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from chipwise.catalog import Accelerators
+from chipwise.errors import InputError, Refusal
+from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
+from chipwise.serving.capacity import Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
+from chipwise.serving.curve import LoadCurve, load_curve
+from chipwise.serving.limits import MOST_REQUESTS
+from chipwise.serving.measures import Measures, Spread
+from chipwise.serving.service import Served, Service, ServingTarget, run
+from chipwise.serving.sizing import Progress, ServiceRequest, check_chips, overloaded, service_of
+from chipwise.serving.split import Split
+from chipwise.workload.serve import ServingWorkload
+
+JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServingSimulation(Result):
+    """What users of a service see at a load: latencies and rates with 90 % intervals, and whether the SLO is met."""
+
+    VERB: ClassVar[str] = "serving simulate"
+    accelerators: Accelerators
+    served: Served
+    request: ServiceRequest
+    seed: int = 0
+    curve: LoadCurve | None = None
+
+    @property
+    def workload(self) -> ServingWorkload:
+        """What is served."""
+        return self.service.target.workload
+
+    @property
+    def service(self) -> Service:
+        """The replicas, their split, stack and settings."""
+        return self.served.service
+
+    @property
+    def measures(self) -> Measures:
+        """Everything that was measured in the simulation: SLO, goodput, queue, KV cache, power."""
+        return self.served.measures
+
+    @property
+    def ttft(self) -> Spread:
+        """Seconds to the first token, by percentile."""
+        return self.served.ttft
+
+    @property
+    def tpot(self) -> Spread | None:
+        """Mean seconds between the tokens of a request, by percentile; None: every answer is one pass."""
+        return self.served.tpot
+
+    @property
+    def itl(self) -> Spread | None:
+        """Seconds of every gap between tokens, by percentile; None: every answer is one pass."""
+        return self.served.itl
+
+    @property
+    def e2e(self) -> Spread:
+        """Seconds from arrival to the last token, by percentile."""
+        return self.served.e2e
+
+    @property
+    def slo_met(self) -> bool:
+        """Whether every bound of the SLO is met."""
+        return self.measures.holds
+
+    @property
+    def goodput(self) -> float:
+        """Requests per second that are within every bound by themselves."""
+        return self.measures.goodput
+
+    def plot(self, target: str | Path) -> None:
+        """Draw latency against load as .svg or .png; needs the `curve`."""
+        from chipwise.serving.plot import draw
+
+        if self.curve is None:
+            raise InputError("curve", "none", "a simulation with `curve=True`")
+        draw(self.curve, Path(target))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.serving.view import record
+
+        return record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: one row, whose columns are the keys of the record without its lists."""
+        from chipwise.serving.view import flat_row
+
+        return [flat_row(self)]
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.serving.view import blocks
+
+        return blocks(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServingCapacity(Result):
+    """The largest load within an SLO: of the best split and of every other one, with the Pareto front."""
+
+    VERB: ClassVar[str] = "serving capacity"
+    accelerators: Accelerators
+    search: CapacitySearch
+    seed: int = 0
+    job: Served | None = None  # an offline job, whole
+
+    @property
+    def workload(self) -> ServingWorkload:
+        """What is served."""
+        return self.search.target.workload
+
+    @property
+    def best(self) -> Capacity:
+        """The split and settings with the largest load."""
+        return self.search.best
+
+    @property
+    def load(self) -> Estimate:
+        """The largest load of the best split: requests/s, or users of a closed loop."""
+        return self.search.best.load
+
+    @property
+    def rows(self) -> tuple[Capacity, ...]:
+        """Every split that can be, best first."""
+        return self.search.capacities
+
+    @property
+    def refused(self) -> tuple[RefusedSplit, ...]:
+        """Splits that can't be, and why."""
+        return self.search.refused
+
+    @property
+    def front(self) -> list[FrontPoint]:
+        """The Pareto front of speed for a user against output of a chip."""
+        return front(self.search.capacities)
+
+    @property
+    def needed_chips(self) -> int:
+        """Chips of the best split that carry the workload's own load; 0: it has none."""
+        return self.search.needed_chips
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.serving.capacity_view import record
+
+        return record(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: one row a split; the refused follow, with the reason."""
+        from chipwise.serving.capacity_view import flat_rows
+
+        return flat_rows(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.serving.capacity_view import blocks
+
+        return blocks(self)
+
+
+def simulate_service(
+    target: ServingTarget,
+    acc: Accelerators,
+    request: ServiceRequest,
+    count: int | None = None,
+    seed: int = 0,
+    curve: bool = False,
+    progress: Progress | None = None,
+) -> ServingSimulation:
+    """Simulate the workload's requests on chips; refused where more arrives than they carry.
+
+    `count` requests are simulated (default: 10,000, or all of a trace or an offline job); `curve` adds latency at
+    other loads.
+    """
+    serve = target.workload.serve
+    if count is not None and not 1 <= count <= MOST_REQUESTS:
+        raise InputError("--requests", count, f"a whole number from 1 to {MOST_REQUESTS:,}")
+    if curve and serve.arrival.kind == "offline":
+        raise Refusal("an offline job has one load: there is no latency against load to plot")
+    of = service_of(target, acc.count, request, seed, progress)
+    served = run(of, count=count or min(serve.requests, JOB), seed=seed, settle=True)
+    if served.measures.saturated:
+        raise overloaded(served, seed)
+    return ServingSimulation(acc, served, request, seed, load_curve(of, seed, progress) if curve else None)
+
+
+def find_capacity(
+    target: ServingTarget,
+    acc: Accelerators,
+    split: Split | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ServingCapacity:
+    """The largest load of every split of replicas over chips, or of one split alone."""
+    if split is not None:
+        check_chips(split, None, acc.count)
+    splits = search(target, acc.count, seed, progress=progress, only=None if split is None else [split])
+    serve = target.workload.serve
+    offline = serve.arrival.kind == "offline"
+    job = run(splits.best.service, count=min(serve.requests, JOB), seed=seed) if offline else None
+    return ServingCapacity(acc, splits, seed, job)

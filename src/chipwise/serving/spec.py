@@ -1,0 +1,26 @@
+"""A replica before it is set up: what runs where, under which stack and what load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from chipwise.catalog import Chip, Stack
+from chipwise.serving.split import Split
+from chipwise.workload.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """A model in a precision on the chips of one replica, the stack that serves it, and its requests."""
+
+    model: Model
+    chip: Chip
+    split: Split
+    precision: str  # of the weights
+    kv_precision: str
+    stack: Stack
+    release: float | None = None  # of the stack, in years; None: today's
+    load: str = "online"  # "online", "offline" or "batch"
+    longest: float = 0.0  # tokens of the longest request
+    typical: float = inf  # tokens of context that sequences have on average

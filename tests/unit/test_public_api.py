@@ -1,0 +1,81 @@
+"""The public names: pinned, loaded at first use, each with a docstring; one version."""
+
+import doctest
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import chipwise
+from chipwise import api
+
+ROOT = Path(__file__).resolve().parents[2]
+VERBS = (
+    "load",
+    "predict",
+    "layouts",
+    "compare",
+    "chips",
+    "models",
+    "prices",
+)
+# to come, in this order before "chips": cost, serve, capacity, plan_fleet, check, bench, numerics, simulate, submit,
+# validate, report
+TYPES = ("Knowledge", "Estimate")
+ERRORS = (
+    "ChipwiseError",
+    "InputError",
+    "UnknownName",
+    "BrokenFile",
+    "MissingCompiler",
+    "Refusal",
+    "DoesNotFit",
+    "PrecisionMissing",
+    "NoLayout",
+)
+
+
+def test_the_public_names_are_these():
+    assert sorted(chipwise.__all__) == sorted((*VERBS, *TYPES, *ERRORS))
+    assert dir(chipwise) == sorted((*VERBS, *TYPES, *ERRORS, "__version__"))
+    defined = [name for name, value in vars(api).items() if callable(value) and value.__module__ == api.__name__]
+    assert [name for name in defined if not name.startswith("_")] == list(VERBS)
+
+
+@pytest.mark.parametrize("name", [*VERBS, *TYPES, *ERRORS])
+def test_a_public_name_has_a_docstring(name):
+    assert getattr(chipwise, name).__doc__.partition("\n")[0].endswith(".")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_has_a_doctest(name):
+    assert doctest.DocTestFinder(recurse=False).find(getattr(api, name), name)[0].examples
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        chipwise.nothing  # noqa: B018
+
+
+def test_a_verb_stays_the_verb_when_the_room_of_its_name_is_imported():
+    code = (
+        "import chipwise as cw; from chipwise.compare import candidates; import chipwise.prices.book;"
+        "from chipwise import compare; from chipwise.api import prices;"
+        "assert cw.compare is compare and cw.prices is prices and callable(cw.predict);"
+        "import sys; assert sys.modules['chipwise.compare'].candidates is candidates"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_importing_chipwise_loads_nothing_else():
+    code = "import sys, chipwise; print(*(name for name in sys.modules if name.startswith('chipwise')))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["chipwise", "chipwise.version"]
+
+
+def test_the_version_is_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/chipwise/version.py"
