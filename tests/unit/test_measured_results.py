@@ -25,7 +25,8 @@ from chipwise.numerics.view import recipe_columns
 from chipwise.validate.view import GROUPS
 
 BENCH = Path("examples/bench")
-CARD, LATER, FLAT = BENCH / "h200-1.json.gz", BENCH / "h200-2.json.gz", BENCH / "h200-held-out.csv"
+CARD, FLAT = BENCH / "h200-1.json.gz", BENCH / "h200-held-out.csv"
+BEFORE, AFTER = BENCH / "cpu.json", BENCH / "cpu-avx2.json"
 
 
 def printed(capsys, *arguments):
@@ -119,12 +120,12 @@ def test_a_bench_file_without_usable_points_is_a_csv_of_its_header(capsys, tmp_p
 
 
 def test_a_diff_shows_itself_and_fails_above_what_is_allowed(capsys):
-    changes = api.bench_diff(CARD, LATER, fail_above=5)
+    changes = api.bench_diff(BEFORE, AFTER, fail_above=5)
     document = faces(
-        changes, capsys, "bench", "diff", CARD, LATER, "--fail-above", 5, status=1 if changes.failures else 0
+        changes, capsys, "bench", "diff", BEFORE, AFTER, "--fail-above", 5, status=1 if changes.failures else 0
     )
     assert document["regressions"] == len(changes.failures) and document["fail_above_percent"] == 5
-    assert api.bench_diff(CARD, LATER).failures == () and "Verdict" not in str(api.bench_diff(CARD, LATER))
+    assert api.bench_diff(BEFORE, AFTER).failures == () and "Verdict" not in str(api.bench_diff(BEFORE, AFTER))
 
 
 def test_a_roofline_shows_itself(capsys, tmp_path):
