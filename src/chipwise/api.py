@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from chipwise.compiled.check.check import Progress as CheckProgress
     from chipwise.compiled.check.request import Pairs
     from chipwise.compiled.evidence import Stage
+    from chipwise.cost import Costs
+    from chipwise.fleet.planned import PlannedFleet
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
     from chipwise.numerics.study import Study
     from chipwise.prices.chip_view import ChipList, ChipSheet
     from chipwise.prices.view import PriceList
+    from chipwise.report.parts import Report
     from chipwise.serving.results import ServingCapacity, ServingSimulation
     from chipwise.serving.service import ServingTarget
     from chipwise.validate import Validation
@@ -205,6 +208,69 @@ def capacity(
     known = _known(knowledge)
     acc, target = _target(workload, on, known)
     return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress)
+
+
+@overload
+def chips(name: None = None, *, knowledge: Knowledge | None = None) -> ChipList: ...
+
+
+@overload
+def chips(name: str, *, knowledge: Knowledge | None = None) -> ChipSheet: ...
+
+
+def chips(name: str | None = None, *, knowledge: Knowledge | None = None) -> ChipList | ChipSheet:
+    """List the chips known with their prices, or show everything about one, in any spelling of its name.
+
+    >>> chips("NVIDIA H100 80GB HBM3").chip.id
+    'h100'
+    >>> chips("v5e").chip.figures["memory_bytes"].value / 2**30, chips("v5e").chip.figures["memory_bytes"].unit
+    (16.0, 'bytes')
+    >>> {"h100", "mi300x", "v5p"} <= {chip.id for chip in chips().chips}
+    True
+    """
+    from chipwise.catalog import find_chip
+    from chipwise.catalog import load as catalog
+    from chipwise.prices.chip_view import ChipList, ChipSheet, priced
+
+    known = _known(knowledge)
+    if name is None:
+        return ChipList(priced(catalog().chips.values(), known.prices, known.today), known.prices)
+    return ChipSheet(priced([find_chip(name)], known.prices, known.today), known.prices)
+
+
+def models(name: str | None = None) -> ModelList:
+    """List the models known by name; with `name`, those that have it in one of their names.
+
+    >>> models("mixtral").names
+    ('mixtral-8x22b', 'mixtral-8x7b')
+    """
+    from chipwise.workload.preset_view import list_models
+
+    return list_models(name)
+
+
+def prices(
+    on: str | Sequence[str] | None = None,
+    *,
+    cloud: str | Sequence[str] | None = None,
+    region: str | Sequence[str] | None = None,
+    terms: str | None = None,
+    every: bool = False,
+    knowledge: Knowledge | None = None,
+) -> PriceList:
+    """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
+
+    `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
+    narrow the list, and so do `terms` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also rank it.
+
+    >>> offers = prices("v5e", cloud="gcp", terms="spot")
+    >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
+    ('2026-08-21', {'gcp'})
+    """
+    from chipwise.prices.view import PriceFilter, list_prices
+
+    known = _known(knowledge)
+    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, terms, every))
 
 
 def check(
@@ -409,67 +475,165 @@ def validate(
     return run([Path(file) for file in files], on, evidence, ids or (), recompile, compile_missing, progress)
 
 
-@overload
-def chips(name: None = None, *, knowledge: Knowledge | None = None) -> ChipList: ...
+def cost(
+    workload: WorkloadLike,
+    on: str | Sequence[str],
+    *,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    pricing: str | None = None,
+    offer: str | None = None,
+    cloud: str | None = None,
+    region: str | None = None,
+    utilization: float | None = None,
+    years: float = 3.0,
+    site: str | None = None,
+    energy_price: float | None = None,
+    pue: float | None = None,
+    framework: str | None = None,
+    custom_kernels: Sequence[str | int] | None = None,
+    now_on: str | None = None,
+    check: str | Path | None = None,
+    runs: float = 1.0,
+    epochs: float | None = None,
+    draws: int = 4_000,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> Costs:
+    """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
 
+    `pricing` names pricing models (``"spot,3y"``), `offer`, `cloud` and `region` whose prices count; `utilization` is
+    the share of committed or owned hours that is used, `years` how long servers are owned, `site` where they stand,
+    with its `energy_price` in USD/kWh and its `pue`. `framework`, `custom_kernels`, `now_on` and `check` describe the
+    program whose migration effort `runs` share.
 
-@overload
-def chips(name: str, *, knowledge: Knowledge | None = None) -> ChipSheet: ...
-
-
-def chips(name: str | None = None, *, knowledge: Knowledge | None = None) -> ChipList | ChipSheet:
-    """List the chips known with their prices, or show everything about one, in any spelling of its name.
-
-    >>> chips("NVIDIA H100 80GB HBM3").chip.id
-    'h100'
-    >>> chips("v5e").chip.figures["memory_bytes"].value / 2**30, chips("v5e").chip.figures["memory_bytes"].unit
-    (16.0, 'bytes')
-    >>> {"h100", "mi300x", "v5p"} <= {chip.id for chip in chips().chips}
-    True
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> costs = cost(job, on="h100:64", pricing="ondemand,spot", draws=100)
+    >>> [option.pricing for option in costs.statements[0].options], costs.basis
+    (['on demand', 'spot'], 'run')
     """
-    from chipwise.catalog import find_chip
-    from chipwise.catalog import load as catalog
-    from chipwise.prices.chip_view import ChipList, ChipSheet, priced
+    from dataclasses import replace
+
+    from chipwise.catalog.economics import own_site
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import better_evidence, known_evidence
+    from chipwise.cost import CostAssumptions, Program, chosen, cost_of, read_pricing, read_utilization
+
+    known_evidence(evidence)
+    known = _known(knowledge)
+    known = replace(known, prices=chosen(known.prices, cloud, region, offer))
+    assumptions = CostAssumptions(
+        own_site(site, energy_price, pue),
+        known,
+        years,
+        read_utilization(known.economics, utilization),
+        Program.read(framework, custom_kernels, now_on, check),
+        runs,
+        epochs,
+        draws,
+        read_pricing(pricing),
+    )
+    terms, change = Terms.read("cost", chips, deadline), better_evidence(evidence, known.calibration)
+    return cost_of(_workload(workload), candidates(on) or [], assumptions, terms, progress, change)
+
+
+def plan_fleet(
+    demand: str | Path | Mapping[str, Any],
+    *,
+    gap: float = 0.01,
+    time_limit: str | float = "60s",
+    cautious: bool = False,
+    sensitivity: bool = True,
+    knowledge: Knowledge | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> PlannedFleet:
+    """Plan the cheapest mix of chips over time that meets a demand, with how good it is proved to be.
+
+    `demand` is a demand file, or what one holds. The solver stops once no plan can be cheaper by more than `gap`, and
+    takes at most `time_limit` for each plan; `cautious` plans by the bad end of every prediction's interval;
+    `sensitivity` solves again with demand and prices up and down.
+
+    >>> train = {"model": "llama-3.1-8b", "train": {"steps": 100, "global_batch": 256, "sequence": 4096}}
+    >>> fleet = plan_fleet(
+    ...     {
+    ...         "start": "2027-01",
+    ...         "months": 1,
+    ...         "workloads": [{"name": "run", "workload": train, "train": {"chips": [16]}}],
+    ...         "candidates": [{"chip": "v5e", "clouds": ["gcp"], "terms": ["ondemand"]}],
+    ...     },
+    ...     sensitivity=False,
+    ... )
+    >>> fleet.plan.gap <= 0.01, fleet.plan.usd > 0
+    (True, True)
+    """
+    from chipwise.fleet.demand import demand_of, read_demand
+    from chipwise.fleet.planned import PlanOptions, plan_demand
 
     known = _known(knowledge)
-    if name is None:
-        return ChipList(priced(catalog().chips.values(), known.prices, known.today), known.prices)
-    return ChipSheet(priced([find_chip(name)], known.prices, known.today), known.prices)
+    options = PlanOptions(gap, _seconds(time_limit, "--time-limit"), cautious, sensitivity)
+    if isinstance(demand, str | Path):
+        return plan_demand(read_demand(demand, known.today), known, options, progress)
+    return plan_demand(demand_of(demand, today=known.today), known, options, progress)
 
 
-def models(name: str | None = None) -> ModelList:
-    """List the models known by name; with `name`, those that have it in one of their names.
-
-    >>> models("mixtral").names
-    ('mixtral-8x22b', 'mixtral-8x7b')
-    """
-    from chipwise.workload.preset_view import list_models
-
-    return list_models(name)
-
-
-def prices(
+def report(
+    work: WorkloadLike,
     on: str | Sequence[str] | None = None,
     *,
-    cloud: str | Sequence[str] | None = None,
-    region: str | Sequence[str] | None = None,
-    terms: str | None = None,
-    every: bool = False,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    budget: str | float | None = None,
+    by: str | None = None,
+    utilization: float | None = None,
+    years: float | None = None,
+    site: str | None = None,
+    framework: str | None = None,
+    time_limit: str | float | None = None,
+    evidence: str = "modelled",
     knowledge: Knowledge | None = None,
-) -> PriceList:
-    """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Report on a workload of either kind, or on a demand file: the decision on one page, then all it rests on.
 
-    `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
-    narrow the list, and so do `terms` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also rank it.
+    ``.write("report.html")`` makes one HTML file that needs nothing else, ``.write("report.pdf")`` a PDF. Options are
+    those of `compare` and `cost`; a demand file takes `time_limit` alone.
 
-    >>> offers = prices("v5e", cloud="gcp", terms="spot")
-    >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
-    ('2026-08-21', {'gcp'})
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> decision = report(job, on="h100:64,v5p:64")
+    >>> decision.decision.headline.startswith("Pick"), len(decision.sections)
+    (True, 7)
     """
-    from chipwise.prices.view import PriceFilter, list_prices
+    from chipwise.catalog.economics import own_site
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import known_evidence
+    from chipwise.cost import CostAssumptions, Program, read_utilization
+    from chipwise.errors import InputError
+    from chipwise.fleet.demand import is_demand, read_demand
+    from chipwise.fleet.planned import PlanOptions
+    from chipwise.report.build import refuse_beside_demand, report_demand, report_workload
 
+    known_evidence(evidence)
     known = _known(knowledge)
-    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, terms, every))
+    if isinstance(work, str | Path) and is_demand(work):
+        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by}
+        billed = {"--utilization": utilization, "--years": years, "--site": site, "--framework": framework}
+        refuse_beside_demand({**compared, **billed, "--evidence": None if evidence == "modelled" else evidence})
+        options = PlanOptions(time_limit=_seconds(time_limit or "60s", "--time-limit"))
+        return report_demand(read_demand(work, known.today), known, options, progress)
+    if time_limit is not None:
+        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
+    used = read_utilization(known.economics, utilization)
+    program = Program.read(framework)
+    assumptions = CostAssumptions(own_site(site), known, 3.0 if years is None else years, used, program)
+    terms = Terms.read(by, chips, deadline, budget)
+    return report_workload(_workload(work), candidates(on), terms, assumptions, evidence, progress)
+
+
+def _seconds(time: str | float, field: str) -> float:
+    from chipwise.units import parse_duration
+
+    return parse_duration(time, field) if isinstance(time, str) else float(time)
 
 
 def _known(knowledge: Knowledge | None) -> Knowledge:

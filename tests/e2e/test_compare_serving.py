@@ -47,7 +47,7 @@ def test_json_tells_the_same(shown):
 
 def test_csv_has_a_line_for_every_chip():
     lines = list(csv.DictReader(io.StringIO(good("compare", SMALL, "--on", "h100,l4,p4", "-o", "csv"))))
-    assert [line["chip"] for line in lines if line["refused"]] == ["p4"]
+    assert [line["accelerators_chip"] for line in lines if line["refused"]] == ["p4"]
     assert len(lines) == 3 and [line["pick"] for line in lines].count("True") == 1
 
 

@@ -51,17 +51,17 @@ class KeptCalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        c = self.calibration
+        calibration = self.calibration
         return {
-            "chip": c.chip,
-            "framework": c.framework,
-            "date": c.date,
-            "source": c.source,
+            "chip": calibration.chip,
+            "framework": calibration.framework,
+            "date": calibration.date,
+            "source": calibration.source,
             "file": str(self.path),
-            "points": len(c.measured),
+            "points": len(calibration.measured),
             "kernels": {part[0]: record(PARTS, part) for part in self.kernels},
             "steps": {part[0]: record(PARTS, part) for part in self.steps},
-            "left_out": dict(c.left_out),
+            "left_out": dict(calibration.left_out),
         }
 
 
@@ -93,12 +93,15 @@ class BenchCalibrations(Result):
         """For people."""
         blocks: list[Block] = []
         for i, kept in enumerate(self.calibrations):
-            c = kept.calibration
+            calibration = kept.calibration
             blocks += [
-                Text(f"{c.chip} with {c.framework}, from {c.source} of {c.date}", i > 0),
+                Text(
+                    f"{calibration.chip} with {calibration.framework}, from {calibration.source} of {calibration.date}",
+                    i > 0,
+                ),
                 table(PARTS, [*kept.kernels, *kept.steps]),
-                *(Text(f"{name} not calibrated: {why}") for name, why in c.left_out.items()),
-                Text(f"{len(c.measured):,} measured points; kept in {kept.path}"),
+                *(Text(f"{name} not calibrated: {why}") for name, why in calibration.left_out.items()),
+                Text(f"{len(calibration.measured):,} measured points; kept in {kept.path}"),
             ]
         return blocks
 
@@ -121,7 +124,12 @@ def calibrate_bench(
         if progress:
             progress(i, len(frameworks), name)
         fitted.append(fit_bench(bench, name, chip))
-    return BenchCalibrations(tuple(KeptCalibration(c, write(folder or user_folder(), c.as_json())) for c in fitted))
+    return BenchCalibrations(
+        tuple(
+            KeptCalibration(calibration, write(folder or user_folder(), calibration.as_json()))
+            for calibration in fitted
+        )
+    )
 
 
 def _frameworks(bench: Mapping[str, BenchFile], framework: str | None) -> list[str]:
