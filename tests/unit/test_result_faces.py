@@ -8,7 +8,7 @@ import pytest
 
 from chipwise import api
 from chipwise.catalog.calibration import load_calibration
-from chipwise.compare import columns
+from chipwise.compare import columns, view
 from chipwise.knowledge import Knowledge
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.data import flatten, to_data
@@ -32,7 +32,7 @@ def comparison(job):
 def test_one_line_adds_a_column_to_every_face(comparison, monkeypatch, capsys):
     hosts = Column("hosts", lambda r: r.accelerators.count // 8, "hosts", help="of 8 chips")
     monkeypatch.setattr(columns, "TRAINING", [*columns.TRAINING, hosts])
-    monkeypatch.setattr("chipwise.compare.view.TRAINING", columns.TRAINING)
+    monkeypatch.setattr(view, "TRAINING", columns.TRAINING)
     emit_csv(comparison.flat_rows())
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     html = comparison_report(comparison).html()
