@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from chipwise.route.names import DEFAULT_POLICY
+
 if TYPE_CHECKING:
     from chipwise.bench.diff import BenchDiff
     from chipwise.bench.file import BenchFile
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from chipwise.numerics.study import Study
     from chipwise.prices.chip_view import ChipList, ChipSheet
     from chipwise.prices.view import PriceList
+    from chipwise.route.simulate.run import Watcher as SimulationProgress
+    from chipwise.route.simulate.view import Simulation
     from chipwise.serving.results import ServingCapacity, ServingSimulation
     from chipwise.serving.service import ServingTarget
     from chipwise.validate import Validation
@@ -443,6 +447,50 @@ def numerics(
     if plot is not None:
         draw(result, Path(plot))
     return result
+
+
+def simulate(
+    trace: str | Path,
+    pools: str | Path | None = None,
+    *,
+    policy: str | Sequence[str] = DEFAULT_POLICY,
+    seed: int | None = None,
+    failures: float = 0.0,
+    repair: str | float = "4h",
+    speed: Mapping[str, float] | Sequence[str] | None = None,
+    tick: str | float = "5min",
+    weights: Mapping[str, float] | Sequence[str] | None = None,
+    plot: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+    progress: SimulationProgress | None = None,
+) -> Simulation:
+    """Try scheduling policies on a trace of jobs: completion times, cost, energy, deadlines, fairness, use of pools.
+
+    `trace` is a file of jobs with their arrivals, of recorded jobs, or a folder in Gavel's form, which has its own
+    pools; `policy` is ``"fastest,cheapest"``, or ``"all"``. A `seed` draws run times and spot interruptions; nodes fail
+    at so many `failures` an hour each, and are back after `repair`. `speed` is that of recorded jobs on a chip,
+    ``{"h100": 2.5}``; the policy is asked every `tick` at least; `weights` are those of ``balanced``. Who held which
+    chips when is drawn to `plot`, an .svg or a .png.
+
+    >>> replay = simulate("examples/traces/gavel-seed0", policy="fastest,cheapest")
+    >>> fastest, cheapest = replay.measures
+    >>> fastest.completed == cheapest.completed == replay.jobs, fastest.cost_usd > cheapest.cost_usd
+    (True, True)
+    """
+    from chipwise.route.policies import check_weights, policy_list
+    from chipwise.route.simulate import plots
+    from chipwise.route.simulate.run import SimulationOptions, open_trace
+    from chipwise.route.simulate.run import simulate as run
+
+    names = policy_list(policy if isinstance(policy, str) else ",".join(policy))
+    options = SimulationOptions.read(seed, failures, repair, tick, weights)
+    check_weights(names, options.weights)
+    if plot is not None:
+        plots.ready(Path(plot), len(names))
+    simulation = run(open_trace(Path(trace), pools, speed, knowledge, progress), names, options, progress)
+    if plot is not None:
+        simulation.plot(plot)
+    return simulation
 
 
 def validate(

@@ -113,11 +113,11 @@ def submit(
     import time
 
     from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.cli.pricing import read_pools
     from chipwise.io.atomic import check_writable
     from chipwise.present.output import emit, emit_json, formats
     from chipwise.present.progress import progress
     from chipwise.route import submit as use_case
+    from chipwise.route.load import read_pools
 
     formats(output, "table", "json")
     check_writable(out)

@@ -64,12 +64,11 @@ def render(
     """
     import time
 
-    from chipwise.cli.pricing import read_pools
     from chipwise.cli.records import head
     from chipwise.present.output import emit_json, formats, write
     from chipwise.present.progress import progress
     from chipwise.route import render as use_case
-    from chipwise.route.load import load_jobs
+    from chipwise.route.load import load_jobs, read_pools
 
     formats(output, "text", "json")
     now = time.time()

@@ -192,8 +192,8 @@ def _rooms(read: Pools, uid: str) -> tuple[dict[str, Capacity], dict[str, str]]:
 
 
 def _read(pools: Path | None) -> Pools:
-    from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
+    from chipwise.route.load import read_pools
 
     if pools is None:
         raise InputError("--pools", "nothing", "a pools file, or CHIPWISE_POOLS naming one")

@@ -160,11 +160,11 @@ def run(
     down before any backend hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order;
     what runs goes on.
     """
-    from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
     from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
+    from chipwise.route.load import read_pools
     from chipwise.route.router.endpoint import read_token
     from chipwise.route.router.service import ServiceOptions
 
