@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chipwise.prices.view import PriceList
     from chipwise.route.simulate.run import Watcher as SimulationProgress
     from chipwise.route.simulate.view import Simulation
+    from chipwise.route.submit import Submission
     from chipwise.serving.results import ServingCapacity, ServingSimulation
     from chipwise.serving.service import ServingTarget
     from chipwise.validate import Validation
@@ -491,6 +492,41 @@ def simulate(
     if plot is not None:
         simulation.plot(plot)
     return simulation
+
+
+def submit(
+    jobs: str | Path | Sequence[str | Path],
+    pools: str | Path,
+    *,
+    ledger: str | Path = "",
+    policy: str | None = None,
+    compile: bool = False,
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> Submission:
+    """Write the jobs of job files to a ledger, all or none, and say what each would take where.
+
+    `ledger` is a file or ``postgresql://...`` (default: your own file); `policy` is the one whose first choice is told
+    (default: that of the router on the ledger). `compile` compiles programs that were not checked yet, for every pool.
+    A job that can run in no pool is a `Refusal`, and nothing is written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     submission = submit("examples/jobs/hello.yaml", "examples/pools/local.yaml", ledger=f"{folder}/ledger.db")
+    >>> [(job.row.state, job.first_pool) for job in submission.jobs]
+    [('pending', 'cpu')]
+    """
+    import time
+
+    from chipwise.route.load import read_pools
+    from chipwise.route.submit import read_jobs
+    from chipwise.route.submit import submit as run
+
+    now = time.time()
+    files = [jobs] if isinstance(jobs, str | Path) else jobs
+    read = read_jobs([Path(file) for file in files], now)
+    where = read_pools(pools, knowledge)
+    return run(read, where, str(ledger), policy=policy, compile=compile, now=now, progress=progress)
 
 
 def validate(

@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from chipwise import api
 from chipwise.cli.main import app
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.route.explain_job import explain_job
+from chipwise.route.job_view import change_jobs, list_jobs, show_job, wait_for_jobs
 
 
 def command(*arguments):
@@ -63,3 +65,69 @@ def test_a_gavel_trace_has_its_own_pools_and_other_traces_need_some(gavel):
         api.simulate(gavel, speed={"v100": 2.0})
     with pytest.raises(InputError, match="--pools: nothing"):
         api.simulate("examples/traces/mixed-day.yaml")
+
+
+POOLS = "examples/pools/local.yaml"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def submission(ledger):
+    return api.submit("examples/jobs/hello.yaml", POOLS, ledger=ledger)
+
+
+def without_times(value):
+    """A document without what differs between two runs."""
+    if isinstance(value, dict):
+        return {
+            key: without_times(item) for key, item in value.items() if key not in ("submitted", "at", "ledger", "id")
+        }
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_submission_is_the_json_of_its_command(submission, tmp_path):
+    said = command(
+        "jobs", "submit", "examples/jobs/hello.yaml", "--pools", POOLS, "--ledger", tmp_path / "b", "-o", "json"
+    )
+    assert without_times(said) == without_times(submission.to_dict())
+    (job,) = said["jobs"]
+    assert job["first"] == "cpu" and job["state"] == "pending" and job["deadline"] is None
+    assert job["options"][0]["duration_seconds"]["value"] == submission.jobs[0].first.seconds.value
+
+
+def test_submitted_jobs_are_rows_of_pandas_and_tables_of_a_notebook(submission):
+    (row,) = submission.flat_rows()
+    assert row["name"] == submission.jobs[0].row.job.name and row["first"] == "cpu" and "failed_at" not in row
+    assert "if every pool were free" in submission._repr_html_() and "can run in" in str(submission)
+
+
+def test_views_of_jobs_are_the_json_of_their_commands(submission, ledger):
+    jobs, sheet, why = list_jobs(str(ledger)), show_job(str(ledger), "1"), explain_job(str(ledger), "1")
+    assert command("jobs", "list", "--ledger", ledger, "-o", "json") == jobs.to_dict()
+    assert command("jobs", "show", "1", "--ledger", ledger, "-o", "json") == sheet.to_dict()
+    assert command("jobs", "explain", "1", "--ledger", ledger, "-o", "json") == why.to_dict()
+    assert tuple(jobs.flat_rows()[0]) == jobs.CSV_HEADER and list_jobs(str(ledger), owner="nobody").flat_rows() == []
+    assert jobs.totals == {"pending": 1} and jobs.flat_rows()[0]["state"] == "pending"
+    assert {k: v for k, v in why.to_dict().items() if k in sheet.to_dict()} == {
+        **sheet.to_dict(),
+        "command": "jobs explain",
+    }
+    assert any("no router has run" in line for line in why.to_dict()["now"])
+    assert "What it would take" in sheet._repr_html_() and "What happened" in why._repr_html_()
+
+
+def test_changed_and_waited_jobs_name_their_commands(submission, ledger):
+    cancelled = change_jobs(str(ledger), "cancel", ["1"])
+    waited = wait_for_jobs(str(ledger), ["1"])
+    assert [cancelled.to_dict()["command"], waited.to_dict()["command"]] == ["jobs cancel", "jobs wait"]
+    assert waited.over and not waited.succeeded and "totals" not in waited.to_dict()
+    assert change_jobs(str(ledger), "retry", ["1"]).to_dict()["command"] == "jobs retry"
+
+
+def test_jobs_of_an_unknown_state_are_refused(submission, ledger):
+    with pytest.raises(InputError, match="--state: 'done' is not accepted; expected one of pending, running"):
+        list_jobs(str(ledger), state="done")

@@ -224,8 +224,8 @@ def _set(name: str, on: bool, reason: str, pools: Path | None, ledger: str, outp
 
 
 def _blocks(where: str, found: Sequence[Stand], said: Sequence[str], asked: bool) -> list[Block]:
-    from chipwise.cli.jobs_blocks import safe
     from chipwise.present.blocks import Table, Text
+    from chipwise.present.safe import safe
 
     rows = []
     for s in found:

@@ -31,7 +31,7 @@ PANELS: dict[str, dict[str, str]] = {
         "doctor": "Show the compilers installed, and what each enables.",
     },
     "Run": {
-        "jobs": "Hand jobs in, see where they stand and why.",
+        "jobs": "Submit jobs, see where they stand and why.",
         "pools": "List pools with their room, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",
         "simulate": "Try policies on a trace before they are trusted with jobs.",
