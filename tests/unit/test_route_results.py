@@ -10,6 +10,11 @@ from chipwise.cli.main import app
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.route.explain_job import explain_job
 from chipwise.route.job_view import change_jobs, list_jobs, show_job, wait_for_jobs
+from chipwise.route.load import load_jobs, read_pools
+from chipwise.route.pool_view import drain_pool, list_pools, resume_pool
+from chipwise.route.render import render
+from chipwise.route.router.service import ServiceOptions
+from chipwise.route.router.status import router_status
 
 
 def command(*arguments):
@@ -131,3 +136,54 @@ def test_changed_and_waited_jobs_name_their_commands(submission, ledger):
 def test_jobs_of_an_unknown_state_are_refused(submission, ledger):
     with pytest.raises(InputError, match="--state: 'done' is not accepted; expected one of pending, running"):
         list_jobs(str(ledger), state="done")
+
+
+def test_pools_are_the_json_of_their_command_and_drained_with_a_reason(submission, ledger):
+    pools = read_pools(POOLS)
+    assert (
+        command("pools", "--pools", POOLS, "--ledger", ledger, "-o", "json") == list_pools(pools, str(ledger)).to_dict()
+    )
+    drained = drain_pool(pools, "v5e", "new drivers", str(ledger))
+    rows = {row["name"]: row for row in drained.flat_rows()}
+    assert rows["v5e"]["drained"] and rows["v5e"]["reason"] == "new drivers" and not rows["cpu"]["drained"]
+    assert rows["cpu"]["free"] is rows["cpu"]["answers"] is None and "shapes" not in rows["cpu"]  # no backend was asked
+    assert "drained: new drivers" in drained._repr_html_() and "not asked for their free capacity" in str(drained)
+    assert not any(status.drained for status in resume_pool(pools, "v5e", str(ledger)).pools)
+    with pytest.raises(InputError, match="--reason"):
+        drain_pool(pools, "v5e", " ", str(ledger))
+
+
+def test_the_status_of_routing_is_the_json_of_its_command(submission, ledger):
+    status = router_status(str(ledger))
+    said = command("router", "status", "--ledger", ledger, "-o", "json")
+    assert without_times(said).keys() == without_times(status.to_dict()).keys()
+    assert said["command"] == "router status" and said["jobs"] == {"pending": 1} and said["oldest_pending_job"] == "1"
+    assert said["oldest_wait_seconds"] >= status.oldest_wait_s >= 0 and said["inconsistencies"] == []
+    assert "No router has run" in status._repr_html_() and "has waited for longest" in str(status)
+
+
+def test_a_rendering_is_text_to_the_letter_and_a_row_a_pool():
+    pools = read_pools("examples/pools/slurm.yaml")
+    rendering = render(load_jobs("examples/jobs/fallback.yaml", 0.0), pools, 0.0)
+    assert [row["pool"] for row in rendering.flat_rows()] == [one.option.pool for one in rendering.rendered]
+    assert all(one.text.rstrip() in rendering.text() for one in rendering.rendered) and "sbatch" in str(rendering)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"lease": "3s"}, "--lease: '3s' is not accepted; expected at least twice the interval of 2s"),
+        ({"interval": "2h"}, "--interval"),
+        ({"keep": "1s"}, "--keep"),
+        ({"weights": ["cost"]}, "--weight: 'cost' is not accepted; expected a name and a number"),
+        ({"once": True, "until_idle": True}, "can't combine --once with --until-idle"),
+    ],
+)
+def test_options_of_a_router_that_make_no_sense_are_refused(changes, words):
+    options = {"policy": "balanced", "interval": "2s", "lease": "30s", "keep": "forever", "weights": {"cost": 2}}
+    options |= {"once": False, "until_idle": False}
+    assert ServiceOptions.read(**options).keep_s == float("inf") and ServiceOptions.read(**options).weights == {
+        "cost": 2
+    }
+    with pytest.raises(ChipwiseError, match=words):
+        ServiceOptions.read(**options | changes)

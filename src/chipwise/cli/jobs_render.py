@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from chipwise.cli.options import OutFile, one_of
 from chipwise.cli.pools import complete_pools
 from chipwise.cli.router import complete_yaml
-
-if TYPE_CHECKING:
-    from chipwise.route.render import Rendered
 
 EXAMPLES = """\b
 Examples:
@@ -44,7 +41,7 @@ def render(
         typer.Option(
             "--pool",
             metavar="NAME",
-            help="Only in this pool; in all where the job can run unless said.",
+            help="Only in this pool; default: in all where the job can run.",
             autocompletion=complete_pools,
             show_default=False,
         ),
@@ -64,42 +61,18 @@ def render(
     """
     import time
 
-    from chipwise.cli.records import head
-    from chipwise.present.output import emit_json, formats, write
+    from chipwise.present import output as present
     from chipwise.present.progress import progress
-    from chipwise.route import render as use_case
+    from chipwise.route import render as room
     from chipwise.route.load import load_jobs, read_pools
 
-    formats(output, "text", "json")
+    present.formats(output, "text", "json")
     now = time.time()
     read = read_pools(pools)
     jobs = load_jobs(file, now)
     with progress("jobs render") as line:
-        rendered = use_case.render(jobs, read, now, pool=pool, variant=variant, progress=line)
+        rendering = room.render(jobs, read, now, pool=pool, variant=variant, progress=line)
     if output == "json":
-        emit_json(
-            {**head("jobs render"), "rendered": [_record(one) for one in rendered], "assumptions": list(read.said)}, out
-        )
+        present.show(rendering, output, out)
     else:
-        write("\n".join(_text(one) for one in rendered), out)
-
-
-def _text(each: Rendered) -> str:
-    option = each.option
-    chips = f"{option.chips} chip{'' if option.chips == 1 else 's'}"
-    shape = f" as {option.topology}" if option.topology else ""
-    first = f"# {each.job!r} as {option.variant}, {chips}{shape} of pool {option.pool}, through {each.backend}"
-    return f"{first}: refused: {each.refused}\n" if each.refused else f"{first}\n{each.text.rstrip()}\n"
-
-
-def _record(each: Rendered) -> dict[str, Any]:
-    return {
-        "job": each.job,
-        "pool": each.option.pool,
-        "variant": each.option.variant,
-        "backend": each.backend,
-        "chips": each.option.chips,
-        "topology": each.option.topology or None,
-        "text": each.text or None,
-        "refused": each.refused or None,
-    }
+        present.write(rendering.text(), out)

@@ -32,7 +32,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Run": {
         "jobs": "Submit jobs, see where they stand and why.",
-        "pools": "List pools with their room, and drain them.",
+        "pools": "List pools with their free capacity, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",
         "simulate": "Try policies on a trace before they are trusted with jobs.",
     },
