@@ -96,7 +96,7 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     if words[0] != "chipwise":
         raise ValueError(f"not a chipwise command: {command}")
     meant = {}
-    files = {"--out", "--folder", "--plot"} | ({"-o", "--output"} if words[1:2] == ["report"] else set())
+    files = {"--out", "--folder", "--plot"}
     for option in files & set(words):
         at = words.index(option) + 1
         elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"

@@ -23,7 +23,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page_file = Path(folder) / "report.html"
         subprocess.run(
-            [sys.executable, "-m", "chipwise", "report", EXAMPLE, "--on", CHIPS, "-o", str(page_file)],
+            [sys.executable, "-m", "chipwise", "report", EXAMPLE, "--on", CHIPS, "--out", str(page_file)],
             cwd=ROOT,
             check=True,
             stdout=subprocess.DEVNULL,

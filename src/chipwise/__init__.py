@@ -19,7 +19,24 @@ from typing import TYPE_CHECKING, Any
 from chipwise.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from chipwise.api import chips, compare, layouts, load, models, predict, prices
+    from chipwise.api import (
+        bench,
+        capacity,
+        check,
+        chips,
+        compare,
+        cost,
+        layouts,
+        load,
+        models,
+        numerics,
+        plan_fleet,
+        predict,
+        prices,
+        report,
+        serve,
+        validate,
+    )
     from chipwise.errors import (
         BrokenFile,
         ChipwiseError,
@@ -46,13 +63,22 @@ __all__ = [
     "PrecisionMissing",
     "Refusal",
     "UnknownName",
+    "bench",
+    "capacity",
+    "check",
     "chips",
     "compare",
+    "cost",
     "layouts",
     "load",
     "models",
+    "numerics",
+    "plan_fleet",
     "predict",
     "prices",
+    "report",
+    "serve",
+    "validate",
 ]
 _HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}
 

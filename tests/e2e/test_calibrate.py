@@ -223,8 +223,8 @@ def test_bad_cells_are_counted_and_the_other_rows_scored(tmp_path, env):
     rows = "kind,dtype,m,n,k,seconds\ngemm,bf16,4000,3000,2000,8e-5\ngemm,bf16,many,3,2,1\ngemm,bf16,4,3,2,\n"
     (tmp_path / "rows.csv").write_text(rows, encoding="utf-8")
     text = good("validate", "--rows", tmp_path / "rows.csv", "--on", "h200", env=env)
-    assert "3 rows read" in text and "- 1 x m: 'many' is not accepted; expected a number" in text
-    assert "- 1 x no seconds" in text
+    assert "3 rows read" in text and "  1 x m: 'many' is not accepted; expected a number" in text
+    assert "  1 x no seconds" in text
 
 
 def keys(value, out):

@@ -8,7 +8,7 @@ import os
 import pytest
 from command import EXAMPLE, ROOT, chipwise, good
 
-from chipwise.cost import KINDS, PARTS
+from chipwise.cost import PARTS, PRICING_MODELS
 from chipwise.prices.focus_import import read_focus
 
 TRAIN = ("cost", EXAMPLE, "--on", "h100:64,v5p:64", "--framework", "pytorch", "--custom-kernels", "2", "--runs", "10")
@@ -25,15 +25,17 @@ def served():
     return json.loads(good(*SERVE, "-o", "json"))
 
 
-def test_every_kind_of_terms_of_a_run_is_there_with_its_parts(trained):
+def test_every_pricing_model_of_a_run_is_there_with_its_parts(trained):
     assert trained["command"] == "cost" and trained["kind"] == "train"
     for s in trained["statements"]:
         assert s["basis"] == "run"
-        assert sorted([t["kind"] for t in s["terms"]] + [m["kind"] for m in s["missing"]]) == sorted(KINDS)
-        for t in s["terms"]:
+        assert sorted([t["pricing"] for t in s["options"]] + [m["pricing"] for m in s["missing"]]) == sorted(
+            PRICING_MODELS
+        )
+        for t in s["options"]:
             assert set(t["split_usd"]) == set(PARTS) and t["usd"] == pytest.approx(sum(t["split_usd"].values()))
             assert t["usd_range"]["p10"] <= t["usd_range"]["p50"] <= t["usd_range"]["p90"]
-            assert [p["unit"] for p in t["per"]] == ["run", "step", "1M tokens"]
+            assert list(t["usd_per"]) == ["run", "step", "1M_tokens"]
             assert t["source"]["date"] and isinstance(t["source"]["stale"], bool) and t["source"]["source"]
             assert t["expected"]["wall_seconds"] / 3600 == pytest.approx(t["hours"])
         assert s["assumed"] and all(a["source"] and a["date"] for a in s["assumed"])
@@ -43,10 +45,10 @@ def test_a_service_is_billed_by_the_month(served):
     assert served["kind"] == "serve"
     for s in served["statements"]:
         assert s["basis"] == "month"
-        for t in s["terms"]:
-            per = {p["unit"]: p["usd"] for p in t["per"]}
+        for t in s["options"]:
+            per = t["usd_per"]
             assert per["month"] == t["usd"] and per["hour"] == pytest.approx(t["usd"] / 730.5)
-            assert per["1M tokens"] > per["1,000 inferences"] > 0
+            assert per["1M_tokens"] > per["1000_inferences"] > 0
 
 
 def test_the_table_has_every_section():
@@ -57,7 +59,7 @@ def test_the_table_has_every_section():
         "Commitments for h100:64",
         "On-premises h100:64",
         "Against the cheapest of every cloud",
-        "Port to v5p:4x4x4: 16 engineer-weeks",
+        "Migration to v5p:4x4x4: 16 engineer-weeks",
         "What matters most to",
         "Assumptions",
         "v5p is not sold",
@@ -68,35 +70,35 @@ def test_the_table_has_every_section():
 
 def test_an_offline_job_has_a_cost_of_its_own():
     said = json.loads(good("cost", str(ROOT / "examples" / "llama-3.1-8b-offline.yaml"), "--on", "h100", "-o", "json"))
-    term = said["statements"][0]["terms"][0]
-    assert said["statements"][0]["basis"] == "job" and term["per"][0] == {"unit": "job", "usd": term["usd"]}
+    term = said["statements"][0]["options"][0]
+    assert said["statements"][0]["basis"] == "job" and term["usd_per"]["job"] == term["usd"]
 
 
-def test_csv_has_a_row_for_every_kind_of_terms(trained):
+def test_csv_has_a_row_for_every_pricing_model(trained):
     rows = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "csv"))))
-    assert len(rows) == 2 * len(KINDS)
-    known = {(s["accelerators"]["name"], t["kind"]): t["usd"] for s in trained["statements"] for t in s["terms"]}
-    got = {(r["accelerators"], r["terms"]): float(r["usd"]) for r in rows if r["usd"]}
+    assert len(rows) == 2 * len(PRICING_MODELS)
+    known = {(s["accelerators"]["name"], t["pricing"]): t["usd"] for s in trained["statements"] for t in s["options"]}
+    got = {(r["accelerators"], r["pricing"]): float(r["usd"]) for r in rows if r["usd"]}
     assert got == pytest.approx(known)
 
 
 def test_focus_rows_add_up_to_the_totals(trained):
     rows = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "focus"))))
-    known = {(s["accelerators"]["name"], t["kind"]): t["usd"] for s in trained["statements"] for t in s["terms"]}
+    known = {(s["accelerators"]["name"], t["pricing"]): t["usd"] for s in trained["statements"] for t in s["options"]}
     for column in ("EffectiveCost", "BilledCost"):
         sums = {}
         for row in rows:
             tags = json.loads(row["Tags"])
-            key = tags["accelerators"], tags["terms"]
+            key = tags["accelerators"], tags["pricing"]
             sums[key] = sums.get(key, 0.0) + float(row[column])
         assert sums == pytest.approx(known, rel=1e-9), column
 
 
 def test_focus_rows_of_a_commitment_tell_used_hours_from_idle_ones_and_read_back_as_its_price(tmp_path):
     path = tmp_path / "bill.csv"
-    ask = ("cost", EXAMPLE, "--on", "v6e:256", "--terms", "3y", "--utilisation", "0.75")
+    ask = ("cost", EXAMPLE, "--on", "v6e:256", "--pricing", "3y", "--utilization", "0.75")
     good(*ask, "-o", "focus", "--out", path)
-    term = json.loads(good(*ask, "-o", "json"))["statements"][0]["terms"][0]
+    term = json.loads(good(*ask, "-o", "json"))["statements"][0]["options"][0]
     rows = [row for row in csv.DictReader(io.StringIO(path.read_text())) if row["ServiceCategory"] == "Compute"]
     hours = {row["CommitmentDiscountStatus"] or row["ChargeCategory"]: float(row["PricingQuantity"]) for row in rows}
     assert hours == pytest.approx(
@@ -109,8 +111,8 @@ def test_focus_rows_of_a_commitment_tell_used_hours_from_idle_ones_and_read_back
 def test_the_same_seed_prints_the_same_in_another_process(trained):
     assert json.loads(good(*TRAIN, "-o", "json")) == trained
     other = json.loads(good(*TRAIN, "--seed", "5", "-o", "json"))
-    assert other["statements"][0]["terms"][0]["usd_range"] != trained["statements"][0]["terms"][0]["usd_range"]
-    assert other["statements"][0]["terms"][0]["usd"] == trained["statements"][0]["terms"][0]["usd"]
+    assert other["statements"][0]["options"][0]["usd_range"] != trained["statements"][0]["options"][0]["usd_range"]
+    assert other["statements"][0]["options"][0]["usd"] == trained["statements"][0]["options"][0]["usd"]
 
 
 def test_a_chip_without_a_price_is_said_to_have_none():
@@ -125,7 +127,7 @@ def test_own_prices_come_first(tmp_path):
         "h100,aws,us-east-1,p5.48xlarge,8,8.00,,2026-11-01,contract\n"
     )
     said = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--prices", path, "-o", "json"))
-    first = said["statements"][0]["terms"][0]
+    first = said["statements"][0]["options"][0]
     assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws" and first["source"]["own"]
 
 
@@ -141,8 +143,8 @@ def test_a_check_file_takes_the_port_away(tmp_path):
         )
     )
     said = json.loads(good("cost", EXAMPLE, "--on", "v5p:64", "--framework", "pytorch", "--check", path, "-o", "json"))
-    port = said["statements"][0]["port"]
-    assert port["weeks"] == 0 and "compiled the program" in port["reasons"][0]
+    migration = said["statements"][0]["migration"]
+    assert migration["weeks"] == 0 and "compiled the program" in migration["reasons"][0]
 
 
 def test_out_writes_the_file_whole(tmp_path):
@@ -152,9 +154,9 @@ def test_out_writes_the_file_whole(tmp_path):
 
 
 BAD = {
-    "--utilisation 0": "--utilisation",
-    "--utilisation 1.5": "--utilisation",
-    "--utilisation nan": "--utilisation",
+    "--utilization 0": "--utilization",
+    "--utilization 1.5": "--utilization",
+    "--utilization nan": "--utilization",
     "--years 0": "--years",
     "--years -3": "--years",
     "--site mars": "--site",
@@ -175,22 +177,22 @@ BAD = {
     "--set foo=1": "--set",
     "--set interest": "--set",
     "--set interest=-1": "--set interest",
-    "--set utilisation=0": "--set utilisation",
+    "--set utilization=0": "--set utilization",
     "--set interest=x": "--set",
-    "--years -1 --terms spot": "--years",
+    "--years -1 --pricing spot": "--years",
     "--years 1e-9": "--years",
     "--set interest=5": "--set interest",
     "--set staff_usd_year=1e300": "--set staff_usd_year",
     "--energy-price 1e300": "--energy-price",
     "--runs inf": "--runs",
-    "--set utilisation=0.5 --utilisation 0.8": "--utilisation",
+    "--set utilization=0.5 --utilization 0.8": "--utilization",
     "--check nothing.json": "file",
     "-o yaml": "--output",
     "--now-on h999": "chip",
     "--chips 0": "chips",
     "--rate 5": "--rate",
-    "--terms rent": "--terms",
-    "--terms ,": "--terms",
+    "--pricing rent": "--pricing",
+    "--pricing ,": "--pricing",
     "--evidence guess": "--evidence",
 }
 
@@ -224,9 +226,9 @@ def test_a_real_check_is_read_back(tmp_path, checked, costed):
     path = tmp_path / "check.json"
     chipwise("check", "examples/programs/jax_mlp.py:train", "--on", checked, "-o", "json", "--out", path)
     said = json.loads(good("cost", EXAMPLE, "--on", costed, "--framework", "pytorch", "--check", path, "-o", "json"))
-    port = said["statements"][0]["port"]
-    assert json.loads(path.read_text())["rows"][0]["compiles"] and port["weeks"] == 0
-    assert any("`chipwise check` compiled the program" in reason for reason in port["reasons"])
+    migration = said["statements"][0]["migration"]
+    assert json.loads(path.read_text())["rows"][0]["compiles"] and migration["weeks"] == 0
+    assert any("`chipwise check` compiled the program" in reason for reason in migration["reasons"])
 
 
 def test_a_deadline_and_a_count_choose_the_chips():
@@ -241,7 +243,7 @@ def test_a_deadline_and_a_count_choose_the_chips():
 
 def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
     for s in served["statements"]:
-        term = s["terms"][0]
+        term = s["options"][0]
         assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["source"]["usd_per_chip_hour"])
         assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
 
@@ -268,12 +270,25 @@ def test_the_table_is_plain_ascii():
     assert good("cost", EXAMPLE, "--on", "h100:64").isascii()
 
 
-def test_terms_can_be_named_and_their_bill_read_back(tmp_path):
+def test_pricing_models_can_be_named_and_their_bill_read_back(tmp_path):
     path = tmp_path / "bill.csv"
-    good("cost", EXAMPLE, "--on", "h100:64", "--terms", "spot", "--cloud", "aws", "-o", "focus", "--out", path)
-    assert {json.loads(row["Tags"])["terms"] for row in csv.DictReader(io.StringIO(path.read_text()))} == {"spot"}
-    asked = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--terms", "spot", "--cloud", "aws", "-o", "json"))
-    term = asked["statements"][0]["terms"][0]
+    good("cost", EXAMPLE, "--on", "h100:64", "--pricing", "spot", "--cloud", "aws", "-o", "focus", "--out", path)
+    assert {json.loads(row["Tags"])["pricing"] for row in csv.DictReader(io.StringIO(path.read_text()))} == {"spot"}
+    asked = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--pricing", "spot", "--cloud", "aws", "-o", "json"))
+    term = asked["statements"][0]["options"][0]
     found = read_focus([path]).rows
     assert len(found) == 1 and (found[0].chip_id, found[0].cloud, found[0].chips) == ("h100", "aws", 8)
     assert found[0].prices[1] / 8 == pytest.approx(term["source"]["usd_per_chip_hour"])
+
+
+def test_the_library_gives_what_the_command_prints():
+    from chipwise import api
+
+    costs = api.cost(EXAMPLE, "h100:64,v5p:64", framework="pytorch", custom_kernels=[2], runs=10)
+    assert json.loads(json.dumps(costs.to_dict())) == json.loads(good(*TRAIN, "-o", "json"))
+    printed = list(csv.DictReader(io.StringIO(good(*TRAIN, "-o", "csv"))))
+    rows = costs.flat_rows()
+    assert [list(row) for row in rows] == [list(row) for row in printed]
+    assert costs.cheapest.total == min(row["usd"] for row in rows if row["usd"] is not None)
+    html = costs._repr_html_()
+    assert html.startswith('<div class="chipwise">') and "v5p is not sold" in html

@@ -58,7 +58,7 @@ def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     paths = {name: folder / f"{name}.html" for name in (*COMMANDS, "fleet")}
     for name, arguments in COMMANDS.items():
-        said = good("report", *arguments, "-o", paths[name])
+        said = good("report", *arguments, "--out", paths[name])
         assert "sections" in said and str(paths[name]) in said
     paths["fleet"].write_text(html_of(fleet()), encoding="utf-8")
     assert sorted(folder.iterdir()) == sorted(paths.values())
@@ -175,7 +175,7 @@ on_premises: {{chips: [h100]}}
 
 def test_a_demand_file_is_planned_and_reported(tmp_path):
     (tmp_path / "next-year.yaml").write_text(DEMAND, encoding="utf-8")
-    said = good("report", tmp_path / "next-year.yaml", "-o", tmp_path / "plan.html")
+    said = good("report", tmp_path / "next-year.yaml", "--out", tmp_path / "plan.html")
     html = (tmp_path / "plan.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert said.splitlines()[0] in html and "plan.html: " in said
     for words in (
@@ -190,7 +190,7 @@ def test_a_demand_file_is_planned_and_reported(tmp_path):
     ):
         assert words in html
     for flag, value in (("--on", "h100"), ("--deadline", "30d"), ("--batch", "8"), ("--evidence", "auto")):
-        done = chipwise("report", tmp_path / "next-year.yaml", flag, value, "-o", tmp_path / "other.html")
+        done = chipwise("report", tmp_path / "next-year.yaml", flag, value, "--out", tmp_path / "other.html")
         assert done.returncode == 2 and done.stderr.startswith(f"chipwise: {flag}: ") and "demand file" in done.stderr
     assert not (tmp_path / "other.html").exists()
 
@@ -200,7 +200,7 @@ def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_p
         DEMAND.replace("quota: 512", "quota: 8").replace("  - {chip: h100}\n", "").partition("on_premises")[0],
         encoding="utf-8",
     )
-    assert "No plan meets this demand" in good("report", tmp_path / "short.yaml", "-o", tmp_path / "plan.html")
+    assert "No plan meets this demand" in good("report", tmp_path / "short.yaml", "--out", tmp_path / "plan.html")
     assert "What has to give way" in (tmp_path / "plan.html").read_text(encoding="utf-8")
 
 
@@ -208,7 +208,7 @@ def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_p
 def printed(request, tmp_path_factory):
     """What the command line printed."""
     path = tmp_path_factory.mktemp("printed") / "report.pdf"
-    good("report", *COMMANDS[request.param], "-o", path)
+    good("report", *COMMANDS[request.param], "--out", path)
     assert list(path.parent.iterdir()) == [path]
     return request.param, PdfReader(path)
 
@@ -251,7 +251,7 @@ def test_a_fleet_plan_is_printed_with_its_decision_on_the_first_page():
 
 def test_the_decision_on_a_served_model_among_all_chips_fits_one_page(tmp_path):
     path = tmp_path / "report.pdf"
-    good("report", ROOT / "examples" / "llama-3.1-70b-serve.yaml", "-o", path)
+    good("report", ROOT / "examples" / "llama-3.1-70b-serve.yaml", "--out", path)
     pages = [flat(sheet.extract_text()) for sheet in PdfReader(path).pages[:2]]
     assert "Figure 1." in pages[0] and "1 Comparison" in pages[1]
 
@@ -277,23 +277,26 @@ def test_nothing_is_wider_than_the_printed_page(name, reports, chromium):
 
 def test_the_same_command_writes_the_same_page(reports, tmp_path):
     again = tmp_path / "again.html"
-    good("report", *COMMANDS["training"], "-o", again)
+    good("report", *COMMANDS["training"], "--out", again)
     assert again.read_bytes() == reports["training"].read_bytes()
 
 
 BAD = {
     "no file": ((EXAMPLE,), "--output"),
-    "another kind of file": ((EXAMPLE, "-o", "report.docx"), "a file name that ends in .html or .pdf"),
-    "a folder that is not there": ((EXAMPLE, "-o", "no/report.html"), "a folder that exists"),
-    "no such workload": (("nothing.yaml", "-o", "report.html"), "nothing.yaml"),
-    "no such chip": ((EXAMPLE, "--on", "h10", "-o", "report.html"), "h100"),
-    "two limits": ((EXAMPLE, "--chips", "8", "--budget", "5", "-o", "report.html"), "no other limit"),
-    "no such site": ((EXAMPLE, "--on", "h100", "--site", "moon", "-o", "report.html"), "--site"),
-    "a share above one": ((EXAMPLE, "--on", "h100", "--utilisation", "1.5", "-o", "report.html"), "utilisation"),
-    "no number for an assumption": ((EXAMPLE, "--on", "h100", "--set", "interest=much", "-o", "report.html"), "--set"),
-    "nothing that fits": ((EXAMPLE, "--on", "t4:1", "-o", "report.html"), "t4"),
-    "a limit without a plan": ((EXAMPLE, "--time-limit", "9s", "-o", "report.html"), "--time-limit"),
-    "prices that are not there": ((EXAMPLE, "--on", "h100", "--prices", "no.csv", "-o", "report.html"), "no.csv"),
+    "another kind of file": ((EXAMPLE, "--out", "report.docx"), "a file name that ends in .html or .pdf"),
+    "a folder that is not there": ((EXAMPLE, "--out", "no/report.html"), "a folder that exists"),
+    "no such workload": (("nothing.yaml", "--out", "report.html"), "nothing.yaml"),
+    "no such chip": ((EXAMPLE, "--on", "h10", "--out", "report.html"), "h100"),
+    "two limits": ((EXAMPLE, "--chips", "8", "--budget", "5", "--out", "report.html"), "no other limit"),
+    "no such site": ((EXAMPLE, "--on", "h100", "--site", "moon", "--out", "report.html"), "--site"),
+    "a share above one": ((EXAMPLE, "--on", "h100", "--utilization", "1.5", "--out", "report.html"), "utilization"),
+    "no number for an assumption": (
+        (EXAMPLE, "--on", "h100", "--set", "interest=much", "--out", "report.html"),
+        "--set",
+    ),
+    "nothing that fits": ((EXAMPLE, "--on", "t4:1", "--out", "report.html"), "t4"),
+    "a limit without a plan": ((EXAMPLE, "--time-limit", "9s", "--out", "report.html"), "--time-limit"),
+    "prices that are not there": ((EXAMPLE, "--on", "h100", "--prices", "no.csv", "--out", "report.html"), "no.csv"),
 }
 
 
@@ -307,7 +310,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case, tmp_path):
 
 @pytest.mark.parametrize("option", [("--on", "h100"), ("--years", "4"), ("--batch", "8")])
 def test_options_that_a_demand_file_decides_are_refused_beside_it(option, tmp_path):
-    done = chipwise("report", ROOT / "examples/fleet/mixed.yaml", *option, "-o", "report.html", cwd=tmp_path)
+    done = chipwise("report", ROOT / "examples/fleet/mixed.yaml", *option, "--out", "report.html", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and option[0] in done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -321,12 +324,12 @@ def test_without_a_browser_a_pdf_is_one_line_and_nothing_is_written(named, words
     env.pop("CHIPWISE_BROWSER", None)
     if named:
         env["CHIPWISE_BROWSER"] = named
-    done = chipwise("report", EXAMPLE, "--on", "h100", "-o", "report.pdf", cwd=tmp_path, env=env)
+    done = chipwise("report", EXAMPLE, "--on", "h100", "--out", "report.pdf", cwd=tmp_path, env=env)
     assert (
         done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr and not list(tmp_path.iterdir())
     )
     assert (
-        "report.pdf: " in good("report", EXAMPLE, "--on", "h100", "-o", "report.pdf", cwd=tmp_path)
+        "report.pdf: " in good("report", EXAMPLE, "--on", "h100", "--out", "report.pdf", cwd=tmp_path)
         if named is None
         else True
     )
@@ -335,7 +338,7 @@ def test_without_a_browser_a_pdf_is_one_line_and_nothing_is_written(named, words
 def test_an_old_report_is_replaced_whole(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
-    assert chipwise("report", EXAMPLE, "--on", "t4:1", "-o", path).returncode == 2
+    assert chipwise("report", EXAMPLE, "--on", "t4:1", "--out", path).returncode == 2
     assert path.read_text(encoding="utf-8") == "old"
-    good("report", EXAMPLE, "--on", "h100", "-o", path)
+    good("report", EXAMPLE, "--on", "h100", "--out", path)
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>") and list(tmp_path.iterdir()) == [path]

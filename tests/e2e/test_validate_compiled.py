@@ -52,7 +52,7 @@ def test_each_row_says_where_its_seconds_go_and_which_compiler_said_so(scored):
     ("arguments", "said"),
     [
         (("--evidence", "guessed"), "--evidence"),
-        (("--recompile",), "only with --evidence compiled"),
+        (("--recompile",), "--recompile needs --evidence compiled"),
         (("--evidence", "compiled", "--row", "T9999"), "T9999"),
     ],
 )

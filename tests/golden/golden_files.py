@@ -58,7 +58,7 @@ FIGURES = (
     ("serving capacity examples/llama-3.1-70b-serve.yaml --on v6e:8", r"load\.\w+"),
     (
         "cost examples/llama-3.1-8b-pretrain.yaml --on h100:64,v6e:64",
-        r"statements\[\d\]\.terms\[\d\]\.(usd|usd_range\.p\d0)",
+        r"statements\[\d\]\.options\[\d\]\.(usd|usd_range\.p\d0)",
     ),
     (
         "simulate --gavel-trace examples/traces/gavel-seed0 --policy fastest,max-throughput-per-dollar",

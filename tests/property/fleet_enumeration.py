@@ -21,9 +21,9 @@ class Enumeration:
         self.T, self.B = range(len(problem.periods)), range(len(problem.blocks))
         self.pools = {pool.id: pool for pool in problem.pools}
         self.supplies = {s.id: s for s in problem.supplies}
-        self.begun = [s for s in problem.supplies if s.terms in ("year1", "year3", "owned")]
-        self.hourly = [s for s in problem.supplies if s.terms in ("ondemand", "spot")]
-        self.there = [s for s in problem.supplies if s.terms == "existing"]
+        self.begun = [s for s in problem.supplies if s.pricing in ("year1", "year3", "owned")]
+        self.hourly = [s for s in problem.supplies if s.pricing in ("ondemand", "spot")]
+        self.there = [s for s in problem.supplies if s.pricing == "existing"]
         self.seen: dict[object, list[tuple[float, float]]] = {}
         self.largest: tuple[float, ...] = ()
         self.turns: set[tuple[str, str, int]] = set()
@@ -112,7 +112,7 @@ class Enumeration:
             s = self.supplies[name]
             kept = sum(1 for t in self.T if self.alive(s, order, t))
             usd -= n * s.resale * s.keeps**kept
-            if s.terms != "owned" and not self.p.prorate:
+            if s.pricing != "owned" and not self.p.prorate:
                 usd += n * s.usd_per_unit_hour * (s.term - kept) * self.p.overrun_hours
         return usd
 

@@ -10,9 +10,8 @@ from chipwise.catalog.economics import DEFAULT_SITE, site
 from chipwise.compare import Candidate, compare
 from chipwise.cost import CostAssumptions, state_cost
 from chipwise.knowledge import Knowledge
+from chipwise.report.comparison import comparison_report
 from chipwise.report.fleet import fleet_report
-from chipwise.report.service import service_report
-from chipwise.report.training import training_report
 from chipwise.workload import load_serving, load_workload
 
 DAY = date(2026, 11, 15)
@@ -23,7 +22,7 @@ def candidates(names):
     return [Candidate.read(name) for name in names.split(",")]
 
 
-def asked():
+def assumptions():
     return CostAssumptions(site(DEFAULT_SITE), Knowledge(today=DAY), draws=500)
 
 
@@ -40,12 +39,14 @@ def trained():
 def bills():
     """The bills of the pick and of the next."""
     found = trained()
-    return tuple(state_cost(row, asked()) for row in (found.pick, next(r for r in found.rows if r is not found.pick)))
+    return tuple(
+        state_cost(row, assumptions()) for row in (found.pick, next(r for r in found.rows if r is not found.pick))
+    )
 
 
 @cache
 def training():
-    return training_report(trained(), load_calibration(bench=False).training.date, DAY, bills())
+    return comparison_report(trained(), bills())
 
 
 @cache
@@ -65,12 +66,12 @@ def served():
 
 @cache
 def service():
-    return service_report(served(), DAY, (state_cost(served().pick, asked()),))
+    return comparison_report(served(), (state_cost(served().pick, assumptions()),))
 
 
 @cache
 def fleet():
-    return fleet_report(HOSTILE, fleet_answer(), DAY)
+    return fleet_report(HOSTILE, fleet_answer(), Knowledge(today=DAY))
 
 
 REPORTS = {"training": training, "service": service, "fleet": fleet}

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from chipwise import api
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
-from chipwise.cli import chips
 from chipwise.compare import Candidate
 from chipwise.compare import compare as run
 from chipwise.compare.training.explain import REDUCE, SHARD, _label
@@ -24,7 +24,6 @@ from chipwise.predict.layouts import Layout
 from chipwise.present.blocks import Table, Text
 from chipwise.present.terminal import Terminal, draw, wrap
 from chipwise.present.text import plain
-from chipwise.prices import listed
 from chipwise.units import format_money, format_seconds
 from chipwise.workload import load_workload, metrics_that_matter
 
@@ -69,7 +68,7 @@ def test_compare_leaves_columns_out_in_order(found, width, absent):
 
 @pytest.mark.parametrize("width", (60, *WIDTHS))
 def test_chips_never_loses_the_chip(width):
-    lines = drawn(chips._list(list(load().chips.values()), listed()), width)
+    lines = drawn(api.chips().blocks(), width)
     assert max(map(len, lines)) <= width
     assert {line.split()[0] for line in lines if line} >= set(load().chips)
     assert ("NVIDIA T4" in "\n".join(lines)) == (width >= 160)
@@ -78,7 +77,7 @@ def test_chips_never_loses_the_chip(width):
 @pytest.mark.parametrize("width", (60, *WIDTHS))
 @pytest.mark.parametrize("chip", ["v5e", "h100"])
 def test_the_page_of_a_chip_stays_within_the_width(chip, width):
-    lines = drawn(chips._detail(load().chips[chip], listed()), width)
+    lines = drawn(api.chips(chip).blocks(), width)
     assert max(map(len, lines)) <= width and any("usable memory" in line for line in lines)
     assert any(("matrix units (MXUs)" if chip == "v5e" else "SMs") in line for line in lines)
 

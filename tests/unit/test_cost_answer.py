@@ -11,8 +11,8 @@ from chipwise.catalog.economics import at, economics, site
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.training.comparer import TrainingComparer
-from chipwise.cost import KINDS, CostAssumptions, chosen, state_cost
-from chipwise.cost.port import Program
+from chipwise.cost import PRICING_MODELS, CostAssumptions, chosen, state_cost
+from chipwise.cost.migration import Program
 from chipwise.errors import InputError, UnknownName
 from chipwise.knowledge import Knowledge
 from chipwise.prices import listed, price_of
@@ -29,14 +29,14 @@ def rows():
     return {name: place.evaluate(Candidate.read(name)) for name in ("h100:64", "v5p:64", "v7x:64", "mi300x:64")}
 
 
-def asked(book=None, know=None, today=TODAY, seed=0, **changes):
+def assumptions(book=None, know=None, today=TODAY, seed=0, **changes):
     known = Knowledge(prices=book or listed(), economics=economics().changed(know or {}), today=today, seed=seed)
     return replace(CostAssumptions(site("us-average"), known, draws=400), **changes)
 
 
 def test_on_demand_without_failures_is_chip_hours_by_price(rows):
     row = rows["h100:64"]
-    got = state_cost(row, asked(know=CALM)).on("on demand")
+    got = state_cost(row, assumptions(know=CALM)).by("on demand")
     price = price_of(load().chips["h100"], 64, today=TODAY)
     assert got.split.compute == pytest.approx(
         64 * row.prediction.duration.value / 3600 * price.usd_per_chip_hour, rel=1e-6
@@ -47,10 +47,10 @@ def test_on_demand_without_failures_is_chip_hours_by_price(rows):
 
 
 def test_parts_add_up_and_units_divide_the_total(rows):
-    got = state_cost(rows["h100:64"], asked(epochs=2.0))
-    for term in got.terms:
+    got = state_cost(rows["h100:64"], assumptions(epochs=2.0))
+    for term in got.options:
         assert term.total == pytest.approx(
-            sum(getattr(term.split, part) for part in ("compute", "storage", "egress", "energy", "staff", "port"))
+            sum(getattr(term.split, part) for part in ("compute", "storage", "egress", "energy", "staff", "migration"))
         )
         per = dict(term.per)
         assert per["run"] == term.total and per["epoch"] == pytest.approx(term.total / 2)
@@ -62,84 +62,89 @@ def test_parts_add_up_and_units_divide_the_total(rows):
 
 def test_every_kind_of_terms_is_billed_or_said_to_be_missing(rows):
     for row in rows.values():
-        got = state_cost(row, asked())
-        assert sorted([t.kind for t in got.terms] + [m.kind for m in got.missing]) == sorted(KINDS)
+        got = state_cost(row, assumptions())
+        assert sorted([t.pricing for t in got.options] + [m.pricing for m in got.missing]) == sorted(PRICING_MODELS)
         assert all(m.reason for m in got.missing)
 
 
 def test_tpus_are_not_sold_and_unpriced_chips_get_no_price(rows):
-    v5p = state_cost(rows["v5p:64"], asked())
+    v5p = state_cost(rows["v5p:64"], assumptions())
     assert v5p.purchase is None and any("not sold" in m.reason for m in v5p.missing)
-    assert not state_cost(rows["v7x:64"], asked()).terms
+    assert not state_cost(rows["v7x:64"], assumptions()).options
 
 
 def test_only_used_hours_are_paid_on_demand_and_all_of_a_commitment(rows):
-    half, whole = (state_cost(rows["h100:64"], asked(utilisation=u, know=CALM)) for u in (0.5, 1.0))
-    assert half.on("on demand").total == whole.on("on demand").total
-    assert half.on("3 years").split.compute == pytest.approx(2 * whole.on("3 years").split.compute)
-    assert half.on("on-premises").total > whole.on("on-premises").total
+    half, whole = (state_cost(rows["h100:64"], assumptions(utilization=u, know=CALM)) for u in (0.5, 1.0))
+    assert half.by("on demand").total == whole.by("on demand").total
+    assert half.by("3 years").split.compute == pytest.approx(2 * whole.by("3 years").split.compute)
+    assert half.by("on-premises").total > whole.by("on-premises").total
 
 
 def test_owned_chips_cost_their_used_chip_hour(rows):
-    got = state_cost(rows["h100:64"], asked(utilisation=0.7, know=CALM))
-    term, mine = got.on("on-premises"), got.purchase.owned
+    got = state_cost(rows["h100:64"], assumptions(utilization=0.7, know=CALM))
+    term, mine = got.by("on-premises"), got.purchase.owned
     paid = term.split.compute + term.split.energy + term.split.staff
     hour = mine.usd_per_chip_hour(0.7, got.purchase.chip_w)
     assert paid == pytest.approx(64 * term.hours * hour, rel=1e-6)
 
 
 def test_break_even_against_a_cloud_is_where_a_used_hour_costs_the_same(rows):
-    got = state_cost(rows["h100:64"], asked()).purchase
-    reached = [rival for rival in got.rivals if rival.utilisation <= 1]
+    got = state_cost(rows["h100:64"], assumptions()).purchase
+    reached = [rival for rival in got.rivals if rival.utilization <= 1]
     assert reached
     for rival in reached:
-        assert got.owned.usd_per_chip_hour(rival.utilisation, got.chip_w) == pytest.approx(
+        assert got.owned.usd_per_chip_hour(rival.utilization, got.chip_w) == pytest.approx(
             rival.source.usd_per_chip_hour
         )
 
 
 def test_electricity_moves_what_is_owned_alone(rows):
-    cheap, dear = (state_cost(rows["h100:64"], asked(site=at(site("us-average"), usd, None))) for usd in (0.05, 0.25))
-    assert dear.on("on-premises").split.energy == pytest.approx(5 * cheap.on("on-premises").split.energy)
-    assert dear.on("on demand").total == cheap.on("on demand").total
+    cheap, dear = (
+        state_cost(rows["h100:64"], assumptions(site=at(site("us-average"), usd, None))) for usd in (0.05, 0.25)
+    )
+    assert dear.by("on-premises").split.energy == pytest.approx(5 * cheap.by("on-premises").split.energy)
+    assert dear.by("on demand").total == cheap.by("on demand").total
 
 
 def test_interruptions_make_spot_longer_and_dearer(rows):
-    calm, wild = (state_cost(rows["h100:64"], asked(know={"spot_per_hour": rate})).on("spot") for rate in (0.0, 0.2))
+    calm, wild = (
+        state_cost(rows["h100:64"], assumptions(know={"spot_per_hour": rate})).by("spot") for rate in (0.0, 0.2)
+    )
     assert wild.total > calm.total and wild.hours > calm.hours
     assert wild.expected.interruptions > calm.expected.interruptions
     assert wild.expected.interval_s < calm.expected.interval_s
 
 
 def test_interruptions_without_end_leave_no_bill(rows):
-    got = state_cost(rows["h100:64"], asked(know={"spot_per_hour": 1e4}))
-    assert got.on("spot") is None and any("hardly ever end" in m.reason for m in got.missing)
+    got = state_cost(rows["h100:64"], assumptions(know={"spot_per_hour": 1e4}))
+    assert got.by("spot") is None and any("hardly ever end" in m.reason for m in got.missing)
 
 
 def test_a_tpu_slice_is_interrupted_as_a_whole(rows):
     tpu, gpu = (
-        state_cost(rows[name], asked(know={**CALM, "spot_per_hour": 0.01})).on("spot") for name in ("v5p:64", "h100:64")
+        state_cost(rows[name], assumptions(know={**CALM, "spot_per_hour": 0.01})).by("spot")
+        for name in ("v5p:64", "h100:64")
     )
-    assert tpu.interruptions_h == pytest.approx(0.01) and gpu.interruptions_h == pytest.approx(0.01 * 8)
+    assert tpu.interruptions_per_hour == pytest.approx(0.01) and gpu.interruptions_per_hour == pytest.approx(0.01 * 8)
 
 
 def test_the_port_is_shared_by_runs(rows):
     program = Program("pytorch", (("cuda", 2),))
-    one, ten = (state_cost(rows["v5p:64"], asked(program=program, runs=runs)).on("spot") for runs in (1.0, 10.0))
+    one, ten = (state_cost(rows["v5p:64"], assumptions(program=program, runs=runs)).by("spot") for runs in (1.0, 10.0))
     # 8 weeks for PyTorch and 2 x 4 for the kernels at $6,000
-    assert one.split.port == 96_000 and ten.split.port == 9_600
-    assert any(swing.name == "port_weeks" for swing in one.tornado)
+    assert one.split.migration == 96_000 and ten.split.migration == 9_600
+    assert any(swing.name == "migration_weeks" for swing in one.tornado)
 
 
 def test_the_same_seed_gives_the_same_ranges_and_another_seed_others(rows):
-    a, b, c = (state_cost(rows["h100:64"], asked(seed=seed)) for seed in (1, 1, 2))
-    assert [t.usd for t in a.terms] == [t.usd for t in b.terms] != [t.usd for t in c.terms]
+    a, b, c = (state_cost(rows["h100:64"], assumptions(seed=seed)) for seed in (1, 1, 2))
+    assert [t.usd for t in a.options] == [t.usd for t in b.options] != [t.usd for t in c.options]
 
 
 def test_the_percentiles_of_the_draws_meet_the_analytic_ones_where_one_input_is_uncertain(rows):
     # with everything else known the total rises with the prediction's factor alone: percentiles of one are the other's
     known = {name: a.value for name, a in economics().table.items()}
-    got = state_cost(rows["h100:64"], asked(know={**known, **CALM}, draws=100_000)).on("on demand")
+    got = state_cost(rows["h100:64"], assumptions(know={**known, **CALM}, draws=100_000)).by("on demand")
     assert [swing.name for swing in got.tornado] == ["run_time"]
     assert got.usd.p50 == pytest.approx(got.total, rel=0.005)
     assert got.usd.p10 == pytest.approx(got.tornado[0].usd_low, rel=0.005)
@@ -147,20 +152,20 @@ def test_the_percentiles_of_the_draws_meet_the_analytic_ones_where_one_input_is_
 
 
 def test_the_tornado_is_sorted_and_names_what_was_not_known(rows):
-    for term in state_cost(rows["h100:64"], asked()).terms:
+    for term in state_cost(rows["h100:64"], assumptions()).options:
         swings = [swing.swing for swing in term.tornado]
         assert swings == sorted(swings, reverse=True) and swings[0] > 0
 
 
 def test_a_given_value_is_certain_and_listed_as_given(rows):
-    got = state_cost(rows["h100:64"], asked(know={"interest": 0.05}))
+    got = state_cost(rows["h100:64"], assumptions(know={"interest": 0.05}))
     assert [a.source for a in got.used if a.name == "interest"] == ["given"]
-    assert "interest" not in {swing.name for swing in got.on("on-premises").tornado}
+    assert "interest" not in {swing.name for swing in got.by("on-premises").tornado}
 
 
 def test_stale_prices_are_marked(rows):
-    late = state_cost(rows["h100:64"], asked(today=date(2027, 9, 1)))
-    assert all(term.source.stale for term in late.terms)
+    late = state_cost(rows["h100:64"], assumptions(today=date(2027, 9, 1)))
+    assert all(term.source.stale for term in late.options)
 
 
 def test_offers_can_be_narrowed():
@@ -186,16 +191,16 @@ def test_offers_that_do_not_exist_are_refused(changes, error):
         chosen(listed(), **changes)
 
 
-@pytest.mark.parametrize("changes", [{"utilisation": 0.0}, {"utilisation": 1.2}, {"draws": 3}, {"seed": -1}])
+@pytest.mark.parametrize("changes", [{"utilization": 0.0}, {"utilization": 1.2}, {"draws": 3}, {"seed": -1}])
 def test_what_makes_no_sense_is_refused(changes):
     with pytest.raises(InputError):
-        asked(**changes)
+        assumptions(**changes)
 
 
 @pytest.mark.parametrize("years", [0.0, -1.0, 21.0, float("nan")])
 def test_years_that_make_no_sense_are_refused(rows, years):
     with pytest.raises(InputError):
-        state_cost(rows["h100:64"], asked(years=years))
+        state_cost(rows["h100:64"], assumptions(years=years))
 
 
 def test_gpus_are_rented_in_whole_instances():
@@ -204,8 +209,8 @@ def test_gpus_are_rented_in_whole_instances():
         run, Terms(), Knowledge(load_calibration(bench=False), chosen(listed(), "lambda"), today=TODAY)
     )
     row = place.evaluate(Candidate.read("h100:12"))
-    got = state_cost(row, asked(book=chosen(listed(), "lambda"), know=CALM))
-    term = got.on("on demand")
+    got = state_cost(row, assumptions(book=chosen(listed(), "lambda"), know=CALM))
+    term = got.by("on demand")
     # 12 chips in instances of 8 are 16 chips
     assert term.source.instance == "gpu_8x_h100_sxm5" and term.chip_hours == pytest.approx(16 * term.hours)
     assert any("16 chips for 12" in note for note in got.notes)
@@ -216,13 +221,13 @@ def small(name, **changes):
     row = TrainingComparer(
         run, Terms(), Knowledge(load_calibration(bench=False), changes.get("book", listed()), today=TODAY)
     ).evaluate(Candidate.read(name))
-    return row, state_cost(row, asked(**changes))
+    return row, state_cost(row, assumptions(**changes))
 
 
 @pytest.mark.parametrize("name", ["h100:1", "h100:2", "h200:1", "l4:1"])
 def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(name):
     row, got = small(name, know=CALM)
-    term, chips = got.on("on demand"), row.accelerators.count
+    term, chips = got.by("on demand"), row.accelerators.count
     fitting = [o for o in listed().offers_for(row.accelerators.chip.id) if o.chips >= chips and listed().recent(o)]
     least = min(o.ondemand_usd_per_chip_hour * -(-chips // o.chips) * o.chips for o in fitting)
     assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
@@ -230,8 +235,8 @@ def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(na
 
 def test_a_commitment_to_an_instance_is_paid_for_whole_instances():
     book = chosen(listed(), "azure", "eastus")
-    _, got = small("a100-80gb:2", book=book, know=CALM, utilisation=1.0)
-    term = got.on("3 years")
+    _, got = small("a100-80gb:2", book=book, know=CALM, utilization=1.0)
+    term = got.by("3 years")
     # Standard_ND96amsr_A100_v4 has 8 chips at $2.13 each
     assert term.source.instance == "Standard_ND96amsr_A100_v4" and term.source.chips == 8
     assert term.chip_hours == pytest.approx(8 * term.hours)
@@ -239,8 +244,8 @@ def test_a_commitment_to_an_instance_is_paid_for_whole_instances():
 
 
 def test_chip_hours_of_servers_are_those_of_all_their_chips():
-    _, got = small("h100:2", know=CALM, utilisation=0.5)
-    term = got.on("on-premises")
+    _, got = small("h100:2", know=CALM, utilization=0.5)
+    term = got.by("on-premises")
     assert term.chip_hours == pytest.approx(8 * term.hours / 0.5)  # a server of 8, half of its hours used
     assert term.kwh == pytest.approx(
         term.hours * got.purchase.owned.server_w(got.purchase.owned.mean_w(2, got.purchase.chip_w)) / 1e3 * 1.56
@@ -248,8 +253,8 @@ def test_chip_hours_of_servers_are_those_of_all_their_chips():
 
 
 def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
-    got = state_cost(rows["h100:64"], asked()).purchase
-    assert got.offers and all(rival.source.chips >= 8 for rival in got.offers if rival.kind in ("on demand", "spot"))
+    got = state_cost(rows["h100:64"], assumptions()).purchase
+    assert got.offers and all(rival.source.chips >= 8 for rival in got.offers if rival.pricing in ("on demand", "spot"))
 
 
 def test_a_price_of_accelerators_without_their_host_says_so():
@@ -258,7 +263,7 @@ def test_a_price_of_accelerators_without_their_host_says_so():
     row = TrainingComparer(run, Terms(), Knowledge(load_calibration(bench=False), book, today=TODAY)).evaluate(
         Candidate.read("v100:8")
     )
-    notes = " ".join(state_cost(row, asked(book=book)).notes)
+    notes = " ".join(state_cost(row, assumptions(book=book)).notes)
     assert "on demand: price of gcp" in notes and notes.count("accelerator only") >= 3  # its commitments too
 
 
@@ -269,12 +274,12 @@ def test_clouds_of_commitments_alone_are_known_and_case_does_not_matter():
 
 def test_single_nodes_that_cannot_be_joined_are_said_to_be_that():
     _, got = small("gh200:16")
-    assert any("single nodes" in m.reason for m in got.missing if m.kind == "on demand")
+    assert any("single nodes" in m.reason for m in got.missing if m.pricing == "on demand")
 
 
 def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
     _, got = small("a100-40gb:8")
-    assert got.on("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top
+    assert got.by("3 years").source.cloud == "oblivus"  # $1.12; Google's $1.03 asks for the host on top
 
 
 def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
@@ -283,7 +288,7 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     )
     market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
-    term = state_cost(row, asked(know=CALM)).on("on demand")
+    term = state_cost(row, assumptions(know=CALM)).by("on demand")
     each = min(o.ondemand_usd_per_chip_hour for o in listed().offers_for("h100") if o.chips == 1 and listed().recent(o))
     assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
     assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)

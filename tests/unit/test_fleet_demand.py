@@ -13,7 +13,8 @@ import pytest
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.fleet.demand import Calendar, demand_of, read_demand, schema_text
 from chipwise.fleet.market import Buying, Stock, stock
-from chipwise.fleet.options import day, monthly
+from chipwise.fleet.request import day
+from chipwise.fleet.service import monthly
 from chipwise.knowledge import Knowledge
 
 TODAY = date(2026, 11, 15)
@@ -215,7 +216,7 @@ def test_a_contract_that_ends_within_a_quarter_is_paid_to_its_end_but_not_planne
     raw = quarters()
     raw["existing"][0].update(until="2027-05")
     found = market(raw)
-    (contract,) = (s for s in found.supplies if s.terms == "existing")
+    (contract,) = (s for s in found.supplies if s.pricing == "existing")
     assert contract.existing == (1, 0, 0, 0)
     assert contract.idle_usd == (0.0, 8 * 2.0 * (30 + 31) * 24, 0.0, 0.0)  # April and May
     assert "a: there in a part of 2027 Q2 alone: paid for that part, not used in it" in found.said
@@ -238,7 +239,7 @@ def test_places_that_nobody_prices_are_named(path: str, value: Any, said: str) -
 
 def test_a_quota_of_nothing_shuts_a_pool_only_where_nothing_else_of_it_can_be_had() -> None:
     raw = changed("candidates", [{"chip": "h100", "clouds": ["gcp"], "terms": ["ondemand"], "quota": 0}])
-    (pool,) = {s.pool for s in market(raw).supplies if s.terms == "existing"}
+    (pool,) = {s.pool for s in market(raw).supplies if s.pricing == "existing"}
     assert market(raw).shut(pool) is None  # the contract's chips are there
     raw["existing"] = []
     assert market(raw).shut(pool) == ("candidates[0].quota", 0)
@@ -260,7 +261,7 @@ def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     raw["candidates"] = [{"chip": "v6e", "clouds": ["gcp"], "terms": ["ondemand", "1y"], "lead": 4}]
     raw["existing"] = [{"contract": "mine", "chip": "h100", "chips": 8, "usd_chip_hour": 0}]
     found = market(raw)
-    (near,) = (s for s in found.supplies if s.terms == "year1" and "v6e" in s.id)
+    (near,) = (s for s in found.supplies if s.pricing == "year1" and "v6e" in s.id)
     assert found.origins[near.id].region != found.pools[near.pool].region
     assert found.said == [
         f"{near.id}: no such price is listed there; that of {found.origins[near.id].region} is used",

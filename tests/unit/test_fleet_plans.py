@@ -33,7 +33,7 @@ def test_a_steady_load_is_committed_where_a_year_costs_less() -> None:
     assert found.usd == pytest.approx(3 * 12 * 730 * 6.0)
     assert found.units("1 year") == (3,) * 12
     assert found.units("on demand") == (0,) * 12
-    assert found.utilisation() == pytest.approx(1.0)
+    assert found.utilization() == pytest.approx(1.0)
 
 
 def test_a_commitment_that_outlasts_the_plan_is_paid_in_full_or_in_part_as_asked() -> None:

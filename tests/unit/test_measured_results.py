@@ -8,7 +8,7 @@ import pytest
 from chipwise import api
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
 from chipwise.calibrate.measured import calibrate_bench
-from chipwise.catalog.calibration import shipped
+from chipwise.catalog.calibration import load_calibration
 from chipwise.cli.main import run
 from chipwise.compiled.check.columns import COLLECTIVES, PADDING, TARGETS, trial_columns
 from chipwise.compiled.check.request import ProgramOptions, read_request
@@ -25,7 +25,8 @@ from chipwise.numerics.view import recipe_columns
 from chipwise.validate.view import GROUPS
 
 BENCH = Path("examples/bench")
-CARD, LATER, FLAT = BENCH / "h200-1.json.gz", BENCH / "h200-2.json.gz", BENCH / "h200-held-out.csv"
+CARD, FLAT = BENCH / "h200-1.json.gz", BENCH / "h200-held-out.csv"
+BEFORE, AFTER = BENCH / "cpu.json", BENCH / "cpu-avx2.json"
 
 
 def printed(capsys, *arguments):
@@ -67,7 +68,7 @@ def test_a_check_takes_a_workload_as_an_object():
 def test_options_of_a_check_are_read_from_pairs_and_from_text():
     text = ProgramOptions(["xla_a=1"], "data=2,model=-1", ["remat=full", "depth=3"], ["batch=8"])
     pairs = ProgramOptions({"xla_a": "1"}, {"data": 2, "model": -1}, {"remat": "full", "depth": 3}, {"batch": 8})
-    program, known = "examples/programs/jax_mlp.py:train", shipped()
+    program, known = "examples/programs/jax_mlp.py:train", load_calibration(bench=False)
     one, other = (read_request(program, "v5e:4,v5e:2x2", how, known) for how in (text, pairs))
     assert one.questions == other.questions and len(one.questions) == 1, "a target named twice is checked once"
     job = one.questions[0].job
@@ -119,12 +120,12 @@ def test_a_bench_file_without_usable_points_is_a_csv_of_its_header(capsys, tmp_p
 
 
 def test_a_diff_shows_itself_and_fails_above_what_is_allowed(capsys):
-    changes = api.bench_diff(CARD, LATER, fail_above=5)
+    changes = api.bench_diff(BEFORE, AFTER, fail_above=5)
     document = faces(
-        changes, capsys, "bench", "diff", CARD, LATER, "--fail-above", 5, status=1 if changes.failures else 0
+        changes, capsys, "bench", "diff", BEFORE, AFTER, "--fail-above", 5, status=1 if changes.failures else 0
     )
     assert document["regressions"] == len(changes.failures) and document["fail_above_percent"] == 5
-    assert api.bench_diff(CARD, LATER).failures == () and "Verdict" not in str(api.bench_diff(CARD, LATER))
+    assert api.bench_diff(BEFORE, AFTER).failures == () and "Verdict" not in str(api.bench_diff(BEFORE, AFTER))
 
 
 def test_a_roofline_shows_itself(capsys, tmp_path):

@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_cases import DAY, REPORTS, asked, bills, fleet, served, service, trained, training
+from report_cases import DAY, REPORTS, assumptions, bills, fleet, served, service, trained, training
 from report_fleet import fleet_answer, infeasible
 
 from chipwise.catalog.calibration import load_calibration
 from chipwise.cost import state_cost
 from chipwise.cost.statement import OWNED
+from chipwise.knowledge import Knowledge
 from chipwise.present.blocks import Link, Table
+from chipwise.report.comparison import comparison_report
 from chipwise.report.fleet import fleet_report
 from chipwise.report.parts import Figure, Points, Prose
-from chipwise.report.service import service_report
-from chipwise.report.training import training_report
 from chipwise.units import format_money, format_seconds
 from chipwise.validate.kept import kept_scores
 
@@ -62,7 +62,7 @@ def test_the_decision_has_the_pick_its_cost_and_time_with_ranges_and_its_evidenc
     assert tiles["Evidence"].value == pick.prediction.step.evidence
     answers = {answer.title: answer.items for answer in d.answers}
     assert answers["Why"] == (found.words.why,) and any(
-        found.flips[0].words in item for item in answers["What would flip it"]
+        found.flips[0].words in item for item in answers["What would change this"]
     )
     assert d.figure is not None
 
@@ -80,8 +80,8 @@ def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
 def test_a_bill_adds_up_and_names_whose_price_it_is():
     pick = bills()[0]
     (table,) = (p for p in section(training(), "cost").parts if isinstance(p, Table) and p.title.startswith("The bill"))
-    assert [row[0] for row in table.rows] == [t.kind for t in pick.terms]
-    for row, term in zip(table.rows, pick.terms, strict=True):
+    assert [row[0] for row in table.rows] == [t.pricing for t in pick.options]
+    for row, term in zip(table.rows, pick.options, strict=True):
         assert (
             format_money(term.total) in row and f"{format_money(term.usd.p10)} to {format_money(term.usd.p90)}" in row
         )
@@ -97,9 +97,9 @@ def test_the_break_even_chart_has_the_owned_curve_and_the_clouds():
 
 def test_chips_that_nobody_sells_say_so_instead():
     tpu = next(r for r in trained().rows if r.accelerators.chip.id == "v5p")
-    bill = state_cost(tpu, asked())
-    report = training_report(trained(), load_calibration(bench=False).training.date, DAY, (bill,))
-    assert bill.purchase is None and bill.on(OWNED) is None
+    bill = state_cost(tpu, assumptions())
+    report = comparison_report(trained(), (bill,))
+    assert bill.purchase is None and bill.by(OWNED) is None
     assert "No break-even of owning." in words(report) and "Google Cloud alone" in words(report)
 
 
@@ -107,7 +107,7 @@ def test_every_assumption_is_printed_with_its_source_and_date():
     said = words(training())
     assert all(a in said for a in trained().assumptions)
     for used in bills()[0].used:
-        assert used.name.replace("_", " ") in said and used.source in said and used.date in said
+        assert used.name in said and used.source in said and used.date in said
     offers = [q.price.offer for r in trained().rows for q in (r.ondemand, r.spot) if q]
     assert all(o.source in said and o.date in said for o in offers)
 
@@ -134,7 +134,11 @@ def test_coverage_is_that_of_the_kept_scores(kind, report):
 
 
 def test_scores_of_another_calibration_are_said_to_be():
-    assert "Not the same calibration." in words(training_report(trained(), "1999-01-01", DAY))
+    calibration = load_calibration(bench=False)
+    old = replace(calibration, training=replace(calibration.training, date="1999-01-01"))
+    knowledge = replace(trained().comparer.knowledge, calibration=old)
+    other = replace(trained(), comparer=replace(trained().comparer, knowledge=knowledge))
+    assert "Not the same calibration." in words(comparison_report(other))
     assert "Not the same calibration." not in words(training())
 
 
@@ -152,23 +156,23 @@ def test_kept_scores_are_those_of_the_scoreboard_and_of_the_shipped_calibration(
 
 
 def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
-    bare = training_report(trained(), load_calibration(bench=False).training.date, DAY)
+    bare = comparison_report(trained())
     assert [s.id for s in bare.sections] == ["comparison", "trade-off", "sensitivity", "evidence", "assumptions"]
     unpriced = replace(
         trained(), pick=None, rows=tuple(replace(r, ondemand=None, spot=None) for r in trained().rows), flips=()
     )
-    report = training_report(unpriced, load_calibration(bench=False).training.date, DAY)
+    report = comparison_report(unpriced)
     assert report.decision.headline == "No pick: no public price" and "nothing to weigh" in words(report)
 
 
 @pytest.mark.parametrize("objective", ["time", "energy"])
 def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
     found = replace(trained(), terms=replace(trained().terms, objective=objective))
-    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in training_report(
-        found, "x", DAY
-    ).figures[0].caption
+    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in comparison_report(found).figures[
+        0
+    ].caption
     again = replace(served(), terms=replace(served().terms, objective=objective))
-    assert {"time": "Time", "energy": "Energy"}[objective] in service_report(again, DAY).figures[0].caption
+    assert {"time": "Time", "energy": "Energy"}[objective] in comparison_report(again).figures[0].caption
 
 
 def test_a_service_is_costed_by_the_hour_and_the_million():
@@ -191,13 +195,13 @@ def test_a_fleet_plan_shows_orders_periods_alternatives_limits_and_sensitivity()
 
 
 def test_a_demand_that_no_plan_meets_says_what_has_to_give_way():
-    report = fleet_report("demand", infeasible(), DAY)
+    report = fleet_report("demand", infeasible(), Knowledge(today=DAY))
     assert report.decision.headline == "No plan meets this demand" and "Raise the quota of v5p by 12 units." in words(
         report
     )
     assert "The fewest constraints" in report.decision.summary
     late = replace(infeasible(), relax=tuple(replace(r, proved=False) for r in infeasible().relax))
-    assert "The time ran out: fewer may do" in fleet_report("demand", late, DAY).decision.summary
+    assert "The time ran out: fewer may do" in fleet_report("demand", late, Knowledge(today=DAY)).decision.summary
 
 
 @pytest.mark.parametrize("name", REPORTS)

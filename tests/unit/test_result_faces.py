@@ -13,8 +13,7 @@ from chipwise.knowledge import Knowledge
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.data import flatten, to_data
 from chipwise.present.output import emit_csv
-from chipwise.report.page import page
-from chipwise.report.training import training_report
+from chipwise.report.comparison import comparison_report
 
 JOB = {"tokens": "1T", "batch": 1024, "sequence": 8192}
 KNOWN = Knowledge(load_calibration(bench=False))
@@ -36,7 +35,7 @@ def test_one_line_adds_a_column_to_every_face(comparison, monkeypatch, capsys):
     monkeypatch.setattr("chipwise.compare.view.TRAINING", columns.TRAINING)
     emit_csv(comparison.flat_rows())
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    html = page(training_report(comparison, "2026-01-01", KNOWN.today))
+    html = comparison_report(comparison).html()
     assert "hosts" in str(comparison).splitlines()[1].split()
     assert [row["hosts"] for row in comparison.to_dict()["rows"]] == [8, 8]
     assert [row["hosts"] for row in rows] == ["8", "8", ""]
@@ -88,6 +87,12 @@ def test_a_served_workload_has_one_shape():
     document = api.compare(service, on="h100", knowledge=KNOWN).to_dict()
     assert document["workload"] == to_data(service) and document["workload"]["slo"][0]["metric"] == "ttft"
     assert document["rows"][0]["ondemand"]["per"] == "hour"
+
+
+def test_an_offline_job_is_shown_by_its_time():
+    comparison = api.compare("examples/llama-3.1-8b-offline.yaml", on="h100", knowledge=KNOWN)
+    headers = str(comparison).splitlines()[1].split()
+    assert "time" in headers and comparison._repr_html_().count(">time<") == 1
 
 
 def test_unknown_names_of_changes_are_refused():

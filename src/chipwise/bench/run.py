@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from chipwise.bench.file import BenchFile, rows
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
-from chipwise.bench.session import OPENERS, PLATFORMS, BenchPlan, BenchRequest, Session, Tell
+from chipwise.bench.session import OPENERS, BenchPlan, BenchRequest, Session, Tell
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.ops.point import SUITES
 from chipwise.present.blocks import Block
@@ -16,7 +16,7 @@ from chipwise.present.result import Result
 from chipwise.units import parse_duration
 
 SIZES = ("tiny", "quick", "full")
-DEVICES = ("auto", *PLATFORMS)
+DEVICES = ("auto", "cuda", "tpu", "rocm", "cpu")
 
 
 @dataclass(frozen=True, slots=True)

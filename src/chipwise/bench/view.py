@@ -272,7 +272,13 @@ Ceiling = tuple[str, str, float, float | None]  # its name, its unit, measured a
 CEILINGS: list[Column[Ceiling]] = [
     Column("ceiling", lambda c: c[0], "ceiling", words=True, help="bandwidth, or a precision"),
     Column("measured", lambda c: c[2], "measured", lambda c: format_rate(c[2], c[1]), help="the best measured"),
-    Column("stated", lambda c: c[3], "stated", lambda c: "-" if c[3] is None else format_rate(c[3], c[1]), help="so"),
+    Column(
+        "stated",
+        lambda c: c[3],
+        "stated",
+        lambda c: "-" if c[3] is None else format_rate(c[3], c[1]),
+        help="by the catalog",
+    ),
     Column("", None, "share", lambda c: "-" if c[3] is None else f"{c[2] / c[3]:.0%}"),
 ]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 from chipwise.catalog.files import rows
 from chipwise.errors import InputError, UnknownName
@@ -62,7 +63,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A number that is not known: its median, and the ends of the range that holds it nine times in ten."""
+    """A number that is not known: its median, and the ends of the 90 % interval."""
 
     name: str
     value: float
@@ -72,6 +73,10 @@ class Assumption:
     source: str  # "assumed" where there is none
     date: str
     note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +151,14 @@ def read_changes(changes: Mapping[str, float] | Sequence[str] | None) -> dict[st
     return given
 
 
-_DIVISORS = ("utilisation", "checkpoint_gb_s", "price_drift", "spot_price_drift", "server_overhead")
+_DIVISORS = ("utilization", "checkpoint_gb_s", "price_drift", "spot_price_drift", "server_overhead")
 
 
 @cache
 def economics() -> Economics:
     """The assumptions that come with this version.
 
-    >>> economics().value("utilisation")
+    >>> economics().value("utilization")
     0.6
     """
     table = {}
@@ -237,6 +242,15 @@ def region_site(cloud: str, region: str) -> Site:
     (412.72, 'any/any')
     """
     return sites().get(f"{cloud}/{region}") or sites()[ANYWHERE]
+
+
+def own_site(name: str | None = None, usd_kwh: float | None = None, pue: float | None = None) -> Site:
+    """A place of one's own (default: the US average), with another price of electricity or PUE where one is given.
+
+    >>> own_site("us-iowa", pue=1.1).pue.value
+    1.1
+    """
+    return at(site(name or DEFAULT_SITE), usd_kwh, pue)
 
 
 def at(place: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:

@@ -93,51 +93,34 @@ def plan(
 ) -> None:
     """The cheapest mix of chips over time that meets a demand, with how good it is proved to be.
 
-    How many of which chip on which terms in each period and what runs where; the cost split; GPUs alone, TPUs alone
-    and the best mix side by side; what one more unit of each limit would save; what demand and prices 20 % up and down
-    and the bad end of all intervals would change. A demand that can't be met: the fewest constraints that have to give
-    way.
+    How many of which chip by which pricing model in each period and what runs where; the cost split; GPUs alone, TPUs
+    alone and the best mix side by side; what one more unit of each limit would save; what demand and prices 20 % up and
+    down and the bad end of all intervals would change. A demand that can't be met: the fewest constraints that have to
+    give way.
     """
-    from chipwise.cli import fleet_blocks, fleet_plot, fleet_records
-    from chipwise.errors import InputError
-    from chipwise.fleet.demand import read_demand
-    from chipwise.fleet.planned import Wanted, plan_demand
-    from chipwise.knowledge import Knowledge, price_book
+    from chipwise import api
+    from chipwise.knowledge import Knowledge
     from chipwise.present import plots
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise.present.output import emit_csv, formats, show
     from chipwise.present.progress import progress
 
     formats(output, *BILL_FORMATS)
     if plot is not None:
         plots.ready(plot)
-    if not 0 <= gap <= 0.5:
-        raise InputError("--gap", gap, "a share from 0 to 0.5, such as 0.01")
-    wanted = Wanted(gap, _seconds(time_limit), cautious, sensitivity)
-    book = price_book(prices, fx)
-    read = read_demand(demand)
+    known = Knowledge.default(prices, fx)
     with progress("fleet plan") as line:
-        asked, found = plan_demand(
-            read, Knowledge(prices=book), wanted, say=lambda what: line.say(f"fleet plan: {what}")
+        fleet = api.plan_fleet(
+            demand,
+            gap=gap,
+            time_limit=time_limit,
+            cautious=cautious,
+            sensitivity=sensitivity,
+            knowledge=known,
+            progress=lambda what: line.say(f"fleet plan: {what}"),
         )
     if plot is not None:
-        if found.plan is None:
-            raise InputError("--plot", str(plot), "a demand that some plan meets: " + found.relax[0].words)
-        fleet_plot.draw(found.plan, asked.demand.name, plot)
-    if output == "json":
-        emit_json(fleet_records.record(asked, found, wanted), out)
-    elif output == "csv":
-        emit_csv(fleet_records.rows(asked, found), out)
-    elif output == "focus":
-        emit_csv(fleet_records.focus(asked, found), out)
+        fleet.plot(plot)
+    if output == "focus":
+        emit_csv(fleet.focus_rows(), out)
     else:
-        emit(fleet_blocks.blocks(asked, found, wanted), out)
-
-
-def _seconds(text: str) -> float:
-    from chipwise.errors import InputError
-    from chipwise.units import HOUR, format_seconds, parse_duration
-
-    seconds = parse_duration(text, "--time-limit")
-    if not 1 <= seconds <= 24 * HOUR:
-        raise InputError("--time-limit", format_seconds(seconds), "a second to a day, such as 60s or 5min")
-    return seconds
+        show(fleet, output, out)

@@ -345,10 +345,10 @@ ByOpt = Annotated[
         show_default=False,
     ),
 ]
-UtilisationOpt = Annotated[
+UtilizationOpt = Annotated[
     float | None,
     typer.Option(
-        "--utilisation",
+        "--utilization",
         metavar="SHARE",
         help="Share of committed or owned hours that are used, 0 to 1.",
         show_default=False,
@@ -369,7 +369,7 @@ FrameworkOpt = Annotated[
     typer.Option(
         "--framework",
         metavar="NAME",
-        help="The program's: pytorch, jax or tensorflow; counts its port.",
+        help="The program's: pytorch, jax or tensorflow; counts its migration effort.",
         autocompletion=one_of("pytorch", "jax", "tensorflow"),
         show_default=False,
     ),

@@ -196,7 +196,8 @@ SERVING: list[Column[ServingRow]] = [
 def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
     """The columns of services, with one for each latency that counts here."""
     if c.comparer.demand.kind == "job":
-        latencies = [Column[ServingRow]("", None, "time", lambda r: _spread(r.seconds))]
+        time: Column[ServingRow] = Column("", None, "time", lambda r: _spread(r.seconds))
+        latencies = [time]
     else:
         latencies = [_latency(name) for name in dict.fromkeys(name for name, _ in slo_latencies(c.rows[0]))]
     at = next(i for i, column in enumerate(SERVING) if column.header == "replicas") + 1

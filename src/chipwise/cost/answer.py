@@ -1,4 +1,4 @@
-"""From a row of a comparison to its statement of cost: the terms that can be had, each billed, with ranges."""
+"""From a row of a comparison to its statement of cost: each pricing model that can be had, billed, with ranges."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from chipwise.compare.training.comparer import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
 from chipwise.cost.commitment import BreakEven, break_even, checked
+from chipwise.cost.migration import Migration, Program, migration
 from chipwise.cost.onprem import checked_years, owned
-from chipwise.cost.port import Port, Program, port
 from chipwise.cost.sampling import DRAWS, checked_draws, drawn, generator, medians, spread, tornado
 from chipwise.cost.statement import (
-    KINDS,
     ONDEMAND,
     ONE_YEAR,
     OWNED,
+    PRICING_MODELS,
     SPOT,
     THREE_YEARS,
+    CostOption,
     Missing,
     Purchase,
     Rival,
     Source,
     Split,
     Statement,
-    TermCost,
 )
 from chipwise.errors import Refusal
 from chipwise.knowledge import Knowledge
@@ -54,35 +54,35 @@ class CostAssumptions:
     site: Site  # where chips of one's own would stand
     knowledge: Knowledge = field(default_factory=Knowledge)
     years: float = 3.0
-    utilisation: float | None = None  # None: what is assumed; of a service that is always on, 1
+    utilization: float | None = None  # None: what is assumed; of a service that is always on, 1
     program: Program = field(default_factory=Program)
     runs: float = 1.0
     epochs: float | None = None
     draws: int = DRAWS
-    kinds: tuple[str, ...] = KINDS  # of terms that are asked for
+    pricing: tuple[str, ...] = PRICING_MODELS  # the pricing models that are billed
 
     def __post_init__(self) -> None:
         checked_draws(self.draws, self.knowledge.seed)
         checked_years(self.years)
-        if self.utilisation is not None:
-            checked(self.utilisation, "--utilisation")
+        if self.utilization is not None:
+            checked(self.utilization, "--utilization")
 
 
-def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Statement:
-    """What a row of a comparison costs on every kind of terms."""
-    case = of_training(row, asked.epochs) if isinstance(row, TrainingRow) else of_service(row)
+def state_cost(row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> Statement:
+    """What a row of a comparison costs on every pricing model."""
+    case = of_training(row, assumptions.epochs) if isinstance(row, TrainingRow) else of_service(row)
     chip = row.accelerators.chip
-    effort = port(asked.program, chip, asked.knowledge.economics, asked.runs)
+    effort = migration(assumptions.program, chip, assumptions.knowledge.economics, assumptions.runs)
     offered: list[Deal] = []
     missing: list[Missing] = []
-    for kind in asked.kinds:
+    for pricing in assumptions.pricing:
         try:
-            offered.append(_deal(kind, row, case, asked))
+            offered.append(_deal(pricing, row, case, assumptions))
         except Refusal as refusal:
-            missing.append(Missing(kind, str(refusal)))
-    made = [_billed(deal, case, effort, asked) for deal in offered]
+            missing.append(Missing(pricing, str(refusal)))
+    made = [_billed(deal, case, effort, assumptions) for deal in offered]
     missing += [gone for gone, _ in made if isinstance(gone, Missing)]
-    terms_cost = tuple(term for term, _ in made if isinstance(term, TermCost))
+    options = tuple(term for term, _ in made if isinstance(term, CostOption))
     used: dict[str, Assumption] = {a.name: a for _, found in made for a in found}
     workload = row.prediction.workload if isinstance(row, TrainingRow) else row.served.service.target.workload
     spare = [
@@ -91,9 +91,9 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
         for deal in offered
         if deal.owned is not None and deal.owned.chips != case.chips
     ]
-    spare += [f"{deal.kind}: price of {deal.source}: {deal.source.note}" for deal in offered if deal.source.note]
+    spare += [f"{deal.pricing}: price of {deal.source}: {deal.source.note}" for deal in offered if deal.source.note]
     spare += [
-        f"{deal.kind}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
+        f"{deal.pricing}: rented in whole instances, {deal.chips:,} chips for {case.chips:,}"
         for deal in offered
         if deal.owned is None and deal.chips > case.chips
     ]
@@ -104,30 +104,30 @@ def state_cost(row: TrainingRow | ServingRow, asked: CostAssumptions) -> Stateme
         case.basis,
         case.evidence,
         case.because,
-        terms_cost,
-        tuple(sorted(missing, key=lambda m: KINDS.index(m.kind))),
-        _commitments(chip, case.chips, asked),
-        _purchase(chip, case, offered, asked),
+        options,
+        tuple(sorted(missing, key=lambda m: PRICING_MODELS.index(m.pricing))),
+        _commitments(chip, case.chips, assumptions),
+        _purchase(chip, case, offered, assumptions),
         effort,
         tuple(sorted(used.values(), key=lambda a: a.name)),
-        (*case.notes, *spare, *_notes(case, asked)),
-        asked.knowledge.today,
-        asked.draws,
-        asked.knowledge.seed,
+        (*case.notes, *spare, *_notes(case, assumptions)),
+        assumptions.knowledge.today,
+        assumptions.draws,
+        assumptions.knowledge.seed,
     )
 
 
-def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssumptions) -> Deal:
-    """The chips on one kind of terms; a `Refusal` where nobody offers it."""
+def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: CostAssumptions) -> Deal:
+    """The chips on one pricing model; a `Refusal` where nobody offers it."""
     chip, chips = row.accelerators.chip, case.chips
-    if kind == OWNED:
-        mine = owned(chip, chips, asked.site, asked.knowledge.economics, asked.years)
-        use = _use(case, asked, asked.knowledge.economics)
+    if pricing == OWNED:
+        mine = owned(chip, chips, assumptions.site, assumptions.knowledge.economics, assumptions.years)
+        use = _use(case, assumptions, assumptions.knowledge.economics)
         server = mine.server
-        stale = is_stale(server.price_date, asked.knowledge.today)
+        stale = is_stale(server.price_date, assumptions.knowledge.today)
         said = Source(
             "",
-            asked.site.id,
+            assumptions.site.id,
             server.id,
             mine.usd_per_chip_hour(use, case.chip_w),
             server.price_date,
@@ -136,46 +136,50 @@ def _deal(kind: str, row: TrainingRow | ServingRow, case: Case, asked: CostAssum
             server.note,
             chips=float(server.chips),
         )
-        return Deal(kind, said, mine.chips, float(mine.servers), asked.site, mine)
-    if kind in YEARS:
-        found = asked.knowledge.prices.commitments_for(chip.id, YEARS[kind])
+        return Deal(pricing, said, mine.chips, float(mine.servers), assumptions.site, mine)
+    if pricing in YEARS:
+        found = assumptions.knowledge.prices.commitments_for(chip.id, YEARS[pricing])
         if not found:
-            raise Refusal(f"no commitment of {kind} for {chip.id} in {asked.knowledge.prices.origin}")
+            raise Refusal(f"no commitment of {pricing} for {chip.id} in {assumptions.knowledge.prices.origin}")
         source, many = min(
             (
                 (said, paid_chips(chip, chips, said.chips))
-                for said in (committed(c, asked.knowledge.today, asked.knowledge.prices) for c in found)
+                for said in (committed(c, assumptions.knowledge.today, assumptions.knowledge.prices) for c in found)
             ),
             key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_per_chip_hour * each[1]),
         )
         return Deal(
-            kind, source, many, _instances(row, many, chip.fabric.host_chips), region_site(source.cloud, source.region)
+            pricing,
+            source,
+            many,
+            _instances(row, many, chip.fabric.host_chips),
+            region_site(source.cloud, source.region),
         )
-    price, many = _price(kind, row, asked)
+    price, many = _price(pricing, row, assumptions)
     if price is None:
-        what = f"{'spot' if kind == SPOT else 'public'} price"
-        if asked.knowledge.prices.offers_for(chip.id, kind == SPOT):
+        what = f"{'spot' if pricing == SPOT else 'public'} price"
+        if assumptions.knowledge.prices.offers_for(chip.id, pricing == SPOT):
             raise Refusal(f"every {what} of {chip.id} is for single nodes, which no network joins to {chips} chips")
-        raise Refusal(f"{chip.id} has no {what} in {asked.knowledge.prices.origin}")
+        raise Refusal(f"{chip.id} has no {what} in {assumptions.knowledge.prices.origin}")
     o = price.offer
-    return Deal(kind, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
+    return Deal(pricing, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 
 
-def _price(kind: str, row: TrainingRow | ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
+def _price(pricing: str, row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> tuple[Price | None, int]:
     """The price of a chip-hour, and how many chips are rented for it."""
     if isinstance(row, TrainingRow):
-        return _of_instances(kind, row.accelerators, asked)
+        return _of_instances(pricing, row.accelerators, assumptions)
     if not row.accelerators.shape:
-        return _of_replicas(kind, row, asked)
-    quote = row.spot if kind == SPOT else row.ondemand
+        return _of_replicas(pricing, row, assumptions)
+    quote = row.spot if pricing == SPOT else row.ondemand
     if quote is None:
-        if kind == SPOT and row.ondemand is not None:
+        if pricing == SPOT and row.ondemand is not None:
             raise Refusal(NO_CHEAPER)
         return None, row.accelerators.count
     return quote.price, max(1, round(quote.usd.value / quote.price.usd_per_chip_hour))
 
 
-def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Price | None, int]:
+def _of_replicas(pricing: str, row: ServingRow, assumptions: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these replicas for least: replicas answer apart, so small ones do."""
     now, spot = (
         fleet_of(
@@ -183,28 +187,28 @@ def _of_replicas(kind: str, row: ServingRow, asked: CostAssumptions) -> tuple[Pr
             row.split.chips,
             row.fleet.replicas,
             each,
-            asked.knowledge.today,
-            asked.knowledge.prices,
+            assumptions.knowledge.today,
+            assumptions.knowledge.prices,
         )
         for each in (False, True)
     )
-    if kind != SPOT:
+    if pricing != SPOT:
         return now.price, now.accelerators.count
     if now.usd_per_hour is not None and spot.usd_per_hour is not None and spot.usd_per_hour >= now.usd_per_hour:
         raise Refusal(NO_CHEAPER)
     return spot.price, spot.accelerators.count
 
 
-def _of_instances(kind: str, acc: Accelerators, asked: CostAssumptions) -> tuple[Price | None, int]:
+def _of_instances(pricing: str, acc: Accelerators, assumptions: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
     prices = [
-        price_of(acc.chip, acc.count, spot, asked.knowledge.today, asked.knowledge.prices, True)
+        price_of(acc.chip, acc.count, spot, assumptions.knowledge.today, assumptions.knowledge.prices, True)
         for spot in (False, True)
     ]
     (now, now_chips), (spot, spot_chips) = (
         (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices
     )
-    if kind != SPOT:
+    if pricing != SPOT:
         return now, now_chips
     if now and spot and spot.usd_per_chip_hour * spot_chips >= now.usd_per_chip_hour * now_chips:
         raise Refusal(NO_CHEAPER)
@@ -257,25 +261,25 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
     )
 
 
-def _use(case: Case, asked: CostAssumptions, know: Economics) -> float:
+def _use(case: Case, assumptions: CostAssumptions, know: Economics) -> float:
     """The share of paid hours that are used: of a service that is always on, all."""
-    if asked.utilisation is not None:
-        return asked.utilisation
-    return 1.0 if case.basis == "month" else know.value("utilisation")
+    if assumptions.utilization is not None:
+        return assumptions.utilization
+    return 1.0 if case.basis == "month" else know.value("utilization")
 
 
 def _billed(
-    deal: Deal, case: Case, effort: Port, asked: CostAssumptions
-) -> tuple[TermCost | Missing, tuple[Assumption, ...]]:
-    """The bill on these terms with its range, or why there is none; and what was assumed for it."""
-    given = 1.0 if asked.utilisation is None and case.basis == "month" else asked.utilisation
-    unknown = uncertain(case, deal, effort, asked.knowledge.economics, given)
+    deal: Deal, case: Case, effort: Migration, assumptions: CostAssumptions
+) -> tuple[CostOption | Missing, tuple[Assumption, ...]]:
+    """The bill of a deal with its range, or why there is none; and what was assumed for it."""
+    given = 1.0 if assumptions.utilization is None and case.basis == "month" else assumptions.utilization
+    unknown = uncertain(case, deal, effort, assumptions.knowledge.economics, given)
     middle = medians(unknown.inputs)
     course = plan(case, deal, middle) if case.basis == "run" else None
     if course is not None and not course.stretch < ENDLESS:
         often = format_seconds(HOUR / float(rate_h(case, deal, middle)))
         return Missing(
-            deal.kind,
+            deal.pricing,
             f"interrupted every {often} and slow to start again: it would hardly ever end, and "
             f"take over {ENDLESS:g} times as long",
         ), unknown.assumed
@@ -285,16 +289,21 @@ def _billed(
         return float(bill(case, deal, effort, x, expected_clock(interval)).total)
 
     one = bill(case, deal, effort, middle, expected_clock(interval))
-    rng = generator(asked.knowledge.seed, f"interruptions {deal.kind}")
+    seed = assumptions.knowledge.seed
+    rng = generator(seed, f"interruptions {deal.pricing}")
     with np.errstate(invalid="ignore"):  # a run that never ends, by a price of nothing
         many = bill(
-            case, deal, effort, drawn(unknown.inputs, asked.draws, asked.knowledge.seed), drawn_clock(interval, rng)
+            case,
+            deal,
+            effort,
+            drawn(unknown.inputs, assumptions.draws, assumptions.knowledge.seed),
+            drawn_clock(interval, rng),
         )
     totals = np.where(np.isfinite(many.wall_s), many.total, inf)
     split = Split(**{name: float(usd) for name, usd in one.parts.items()})
-    kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilisation", 1.0), asked.knowledge.economics)
-    return TermCost(
-        deal.kind,
+    kwh = _kwh(case, deal, float(one.chip_hours) * middle.get("utilization", 1.0), assumptions.knowledge.economics)
+    return CostOption(
+        deal.pricing,
         deal.source,
         split,
         spread(totals),
@@ -307,7 +316,7 @@ def _billed(
         tornado(unknown.inputs, amount),
         course,
         float(rate_h(case, deal, middle)),
-        middle.get("utilisation", 1.0),
+        middle.get("utilization", 1.0),
     ), unknown.assumed
 
 
@@ -321,12 +330,12 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
     return chip_hours * used * case.watts(know) / 1e3 * deal.site.pue.value
 
 
-def _commitments(chip: Chip, chips: int, asked: CostAssumptions) -> tuple[BreakEven, ...]:
+def _commitments(chip: Chip, chips: int, assumptions: CostAssumptions) -> tuple[BreakEven, ...]:
     """Every commitment for the chip against the price on demand of its source, else the cheapest that fits."""
-    now = price_of(chip, chips, False, asked.knowledge.today, asked.knowledge.prices)
+    now = price_of(chip, chips, False, assumptions.knowledge.today, assumptions.knowledge.prices)
     out = []
     for years in sorted(YEARS.values()):
-        for c in asked.knowledge.prices.commitments_for(chip.id, years):
+        for c in assumptions.knowledge.prices.commitments_for(chip.id, years):
             if c.ondemand_usd_per_chip_hour is not None:
                 usd, against = c.ondemand_usd_per_chip_hour, f"{c.cloud} on {c.date}"
             elif now is not None:
@@ -335,40 +344,40 @@ def _commitments(chip: Chip, chips: int, asked: CostAssumptions) -> tuple[BreakE
                 continue
             out.append(
                 BreakEven(
-                    c, usd, against, break_even(c.usd_per_chip_hour, usd), is_stale(c.date, asked.knowledge.today)
+                    c, usd, against, break_even(c.usd_per_chip_hour, usd), is_stale(c.date, assumptions.knowledge.today)
                 )
             )
     return tuple(out)
 
 
-def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], asked: CostAssumptions) -> Purchase | None:
+def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], assumptions: CostAssumptions) -> Purchase | None:
     """Owning over the share of hours used, and against the cheapest of every cloud; None where none is sold."""
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
     if mine is None:
         return None
     offers = [
-        Rival(kind, source, mine.break_even(source.usd_per_chip_hour, case.chip_w))
-        for kind, source in _sources(chip, case.replica_chips, asked)
+        Rival(pricing, source, mine.break_even(source.usd_per_chip_hour, case.chip_w))
+        for pricing, source in _sources(chip, case.replica_chips, assumptions)
     ]
     best: dict[tuple[str, str], Rival] = {}
     for rival in offers:  # cheapest first
-        best.setdefault((rival.kind, rival.source.cloud), rival)
+        best.setdefault((rival.pricing, rival.source.cloud), rival)
     return Purchase(mine, case.chip_w, mine.curve(case.chip_w), tuple(best.values()), tuple(offers))
 
 
-def _sources(chip: Chip, chips: int, asked: CostAssumptions) -> list[tuple[str, Source]]:
-    """Every recent offer that could hold a replica or a run, and every commitment, by kind of terms, cheapest first."""
+def _sources(chip: Chip, chips: int, assumptions: CostAssumptions) -> list[tuple[str, Source]]:
+    """Every recent offer that could hold a replica or a run, and every commitment, by pricing model, cheapest first."""
     out = [
-        (kind, _offer(o, spot, asked.knowledge.today))
-        for kind, spot in ((ONDEMAND, False), (SPOT, True))
-        for o in fitting(chip, chips, spot, asked.knowledge.prices)[0]
+        (pricing, _offer(o, spot, assumptions.knowledge.today))
+        for pricing, spot in ((ONDEMAND, False), (SPOT, True))
+        for o in fitting(chip, chips, spot, assumptions.knowledge.prices)[0]
     ]
     out += [
-        (kind, committed(c, asked.knowledge.today, asked.knowledge.prices))
-        for kind, years in YEARS.items()
-        for c in asked.knowledge.prices.commitments_for(chip.id, years)
+        (pricing, committed(c, assumptions.knowledge.today, assumptions.knowledge.prices))
+        for pricing, years in YEARS.items()
+        for c in assumptions.knowledge.prices.commitments_for(chip.id, years)
     ]
-    return sorted(out, key=lambda pair: (KINDS.index(pair[0]), pair[1].usd_per_chip_hour, str(pair[1])))
+    return sorted(out, key=lambda pair: (PRICING_MODELS.index(pair[0]), pair[1].usd_per_chip_hour, str(pair[1])))
 
 
 def _offer(o: Offer, spot: bool, today: date) -> Source:
@@ -387,26 +396,26 @@ def _offer(o: Offer, spot: bool, today: date) -> Source:
     )
 
 
-def _notes(case: Case, asked: CostAssumptions) -> list[str]:
+def _notes(case: Case, assumptions: CostAssumptions) -> list[str]:
     """What is taken for granted beside the assumptions."""
-    place = asked.site
+    place = assumptions.site
     said = [
         "compute on demand and on spot is paid for the hours used; commitments and servers for all hours, of which "
         + (
-            f"{asked.utilisation:.0%} are used (given)"
-            if asked.utilisation is not None
+            f"{assumptions.utilization:.0%} are used (given)"
+            if assumptions.utilization is not None
             else "all are used (a service is always on)"
             if case.basis == "month"
-            else f"{asked.knowledge.economics.value('utilisation'):.0%} are used (assumed)"
+            else f"{assumptions.knowledge.economics.value('utilization'):.0%} are used (assumed)"
         ),
         "electricity, cooling and staff of clouds are part of their prices; kWh and CO2 are for the hours of this work "
         "alone, with servers and cooling, at the carbon intensity of the region's grid",
-        f"on-premises: {asked.years:g} years at {place.id}, {_cited(place.usd_kwh, ' USD/kWh')}, "
+        f"on-premises: {assumptions.years:g} years at {place.id}, {_cited(place.usd_kwh, ' USD/kWh')}, "
         f"PUE {_cited(place.pue)}, {_cited(place.g_kwh, ' gCO2/kWh')}",
     ]
     if case.basis == "run":
         said.append(
-            "failures interrupt runs on all terms, spot is interrupted by its cloud as well; the interval "
+            "failures interrupt runs by every pricing model, spot is interrupted by its cloud as well; the interval "
             "between checkpoints makes the exact expected time least"
         )
     else:
@@ -414,7 +423,8 @@ def _notes(case: Case, asked: CostAssumptions) -> list[str]:
             "replicas that are away are paid for again (restart) or made up for later; the SLO is not kept meanwhile"
         )
     said.append(
-        f"ranges: {asked.draws:,} draws with seed {asked.knowledge.seed}; a range holds its input nine times in ten"
+        f"ranges: {assumptions.draws:,} draws with seed {assumptions.knowledge.seed}; a range is the 90 % interval of "
+        "its input"
     )
     return said
 

@@ -1,4 +1,4 @@
-"""One bill: what a case costs on one kind of deal, from inputs that are floats or arrays of draws."""
+"""One bill: what a case costs on one deal, from inputs that are floats or arrays of draws."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from chipwise.catalog.economics import Assumption, Economics, Site
 from chipwise.cost import onprem
 from chipwise.cost.case import MONTH, Case
+from chipwise.cost.migration import Migration
 from chipwise.cost.onprem import HOURS_MONTH, Owned
-from chipwise.cost.port import Port
 from chipwise.cost.sampling import Input
 from chipwise.cost.spot import Expected, Hazard, expected
 from chipwise.cost.spot_draws import draw
@@ -50,7 +50,7 @@ BUYING = (
 class Deal:
     """One way to have the chips."""
 
-    kind: str
+    pricing: str
     source: Source
     chips: int
     instances: float  # that can be taken away one by one; a TPU slice goes as a whole
@@ -80,32 +80,32 @@ class Uncertain:
     assumed: tuple[Assumption, ...]
 
 
-def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: float | None) -> Uncertain:
+def uncertain(case: Case, deal: Deal, migration: Migration, know: Economics, utilization: float | None) -> Uncertain:
     """Everything that a bill depends on and that is not known."""
-    cloud = deal.source.cloud if deal.kind != OWNED else "owned"
+    cloud = deal.source.cloud if deal.pricing != OWNED else "owned"
     named = [(name, know(name, cloud)) for name in SHARED]
     named += [(name, know(name)) for name in {case.dataset[0], case.sent[0]}]
     named.append(("egress_usd_gb", know("egress_usd_gb", cloud)))
-    if deal.kind == OWNED:
+    if deal.pricing == OWNED:
         named.append(("storage_usd_gb", know("storage_usd_gb.owned")))
         named += [(name, know(name)) for name in BUYING]
     else:
         named.append(("storage_usd_gb_month", know("storage_usd_gb_month", cloud)))
-        named.append(("price", know("spot_price_drift" if deal.kind == SPOT else "price_drift", cloud)))
-    if deal.kind == SPOT:
+        named.append(("price", know("spot_price_drift" if deal.pricing == SPOT else "price_drift", cloud)))
+    if deal.pricing == SPOT:
         named += [("spot_per_hour", know("spot_per_hour", cloud)), ("wait_s", know("spot_wait_s"))]
     else:
         named.append(("repair_s", know("repair_s")))
     assumed = [a for _, a in named]
     inputs = [Input(role, a.value, a.low, a.high, 1.0 if a.unit.startswith("share") else inf) for role, a in named]
     inputs.append(case.scale)
-    if deal.kind in COMMITTED or deal.kind == OWNED:
-        given = know("utilisation")
-        if utilisation is not None:
-            inputs.append(Input("utilisation", utilisation, utilisation, utilisation, 1.0))
+    if deal.pricing in COMMITTED or deal.pricing == OWNED:
+        given = know("utilization")
+        if utilization is not None:
+            inputs.append(Input("utilization", utilization, utilization, utilization, 1.0))
         else:
             assumed.append(given)
-            inputs.append(Input("utilisation", given.value, given.low, given.high, 1.0))
+            inputs.append(Input("utilization", given.value, given.low, given.high, 1.0))
     if deal.owned is not None:
         server, steps = deal.owned.server, know.steps("network_usd_node")
         inputs.append(Input("server_usd", server.usd, server.usd_low, server.usd_high))
@@ -114,19 +114,19 @@ def uncertain(case: Case, deal: Deal, port: Port, know: Economics, utilisation: 
         low, high = (middle * end / widest.value if widest.value else 0.0 for end in (widest.low, widest.high))
         inputs.append(Input("network_usd", middle, low, high))
         assumed += [a for _, a in steps]
-    if port.weeks_high > 0:
-        inputs.append(Input("port_weeks", port.weeks, port.weeks_low, port.weeks_high))
-    assumed += [part.assumed for part in port.parts]
+    if migration.weeks_high > 0:
+        inputs.append(Input("migration_weeks", migration.weeks, migration.weeks_low, migration.weeks_high))
+    assumed += [part.assumed for part in migration.parts]
     return Uncertain(tuple(sorted(inputs, key=lambda i: i.name)), tuple(assumed))
 
 
-def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clock) -> Bill:
-    """What the case costs on these terms with these inputs."""
+def bill(case: Case, deal: Deal, migration: Migration, x: Mapping[str, Amount], clock: Clock) -> Bill:
+    """What the case costs by this pricing model with these inputs."""
     wall, billed = times(case, deal, x, clock)
     many = x.get("chips_needed", 1.0)
     hours = billed / HOUR * many
     chip_hours = hours * deal.chips
-    use = x.get("utilisation", 1.0)
+    use = x.get("utilization", 1.0)
     energy = staff = 0.0
     if deal.owned is None:
         compute = chip_hours * deal.source.usd_per_chip_hour * x["price"] / use
@@ -145,7 +145,7 @@ def bill(case: Case, deal: Deal, port: Port, x: Mapping[str, Amount], clock: Clo
         "egress": sent / GIGA * x["egress_usd_gb"],
         "energy": energy,
         "staff": staff,
-        "port": x.get("port_weeks", 0.0) * x["engineer_week_usd"] / port.runs,
+        "migration": x.get("migration_weeks", 0.0) * x["engineer_week_usd"] / migration.runs,
     }
     return Bill(parts, wall, chip_hours / use)
 
@@ -174,7 +174,7 @@ def _owned(
 def rate_h(case: Case, deal: Deal, x: Mapping[str, Amount]) -> Amount:
     """Interruptions an hour of the chips that stop together."""
     failures = x["failure_chip_hour"] * case.replica_chips
-    if deal.kind != SPOT:
+    if deal.pricing != SPOT:
         return failures
     share = 1.0 if case.basis == "run" else min(1.0, case.replica_chips / deal.chips)
     return failures + x["spot_per_hour"] * max(1.0, deal.instances * share)

@@ -1,10 +1,11 @@
-"""Which offers and kinds of terms count: all, or those of one cloud, region or instance, and those named."""
+"""Which offers and pricing models count: all, or those of one cloud, region or instance, and those named."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.cost.statement import KINDS, ONDEMAND, ONE_YEAR, OWNED, SPOT, THREE_YEARS
+from chipwise.catalog.economics import Economics
+from chipwise.cost.statement import ONDEMAND, ONE_YEAR, OWNED, PRICING_MODELS, SPOT, THREE_YEARS
 from chipwise.errors import InputError, UnknownName
 from chipwise.prices import PriceBook
 
@@ -46,21 +47,36 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
     )
 
 
-def read_kinds(text: str | None) -> tuple[str, ...]:
-    """Kinds of terms as people write them.
+def read_pricing(text: str | None) -> tuple[str, ...]:
+    """pricing models as people write them.
 
-    >>> read_kinds("spot,ondemand"), read_kinds(None) == KINDS
+    >>> read_pricing("spot,ondemand"), read_pricing(None) == PRICING_MODELS
     (('on demand', 'spot'), True)
     """
     if text is None:
-        return KINDS
+        return PRICING_MODELS
     given = [name.strip().lower() for name in text.split(",") if name.strip()]
     for name in given:
         if name not in NAMES:
-            raise InputError("--terms", name, f"a list of {', '.join(NAMES)}")
+            raise InputError("--pricing", name, f"a list of {', '.join(NAMES)}")
     if not given:
-        raise InputError("--terms", text, f"a list of {', '.join(NAMES)}")
-    return tuple(kind for name, kind in NAMES.items() if name in given)
+        raise InputError("--pricing", text, f"a list of {', '.join(NAMES)}")
+    return tuple(model for name, model in NAMES.items() if name in given)
+
+
+def read_utilization(economics: Economics, given: float | None) -> float | None:
+    """The share of hours used, given by its own option or as an assumption that was set; None where neither was.
+
+    >>> from chipwise.catalog.economics import economics
+    >>> read_utilization(economics().changed({"utilization": 0.8}), None)
+    0.8
+    """
+    known = economics("utilization")
+    if known.source != "given":
+        return given
+    if given is not None:
+        raise InputError("--utilization", given, "no --set utilization beside it: can't combine them")
+    return known.value
 
 
 def _known(flag: str, name: str | None, known: set[str]) -> str | None:

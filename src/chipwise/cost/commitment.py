@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from chipwise.catalog import Commitment
 from chipwise.errors import InputError
@@ -15,17 +16,34 @@ class BreakEven:
     commitment: Commitment
     ondemand_usd_per_chip_hour: float  # per chip-hour
     against: str  # whose price that is
-    utilisation: float  # from which the commitment is cheaper; above 1: never
+    utilization: float  # from which the commitment is cheaper; above 1: never
     stale: bool = False
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        c = self.commitment
+        return {
+            "cloud": c.cloud,
+            "region": c.region,
+            "instance": c.instance,
+            "years": c.years,
+            "usd_per_chip_hour": c.usd_per_chip_hour,
+            "ondemand_usd_per_chip_hour": self.ondemand_usd_per_chip_hour,
+            "against": self.against,
+            "break_even_utilization": self.utilization,
+            "date": c.date,
+            "stale": self.stale,
+            "source": c.source,
+        }
 
-def useful_usd_per_chip_hour(usd_per_chip_hour: float, utilisation: float) -> float:
+
+def useful_usd_per_chip_hour(usd_per_chip_hour: float, utilization: float) -> float:
     """US dollars for a chip-hour that is used, where all hours are paid for.
 
     >>> useful_usd_per_chip_hour(1.5, 0.6)
     2.5
     """
-    return usd_per_chip_hour / checked(utilisation)
+    return usd_per_chip_hour / checked(utilization)
 
 
 def break_even(usd_per_chip_hour: float, ondemand_usd_per_chip_hour: float) -> float:
@@ -39,12 +57,12 @@ def break_even(usd_per_chip_hour: float, ondemand_usd_per_chip_hour: float) -> f
     return usd_per_chip_hour / ondemand_usd_per_chip_hour
 
 
-def checked(utilisation: float, field: str = "utilisation") -> float:
+def checked(utilization: float, field: str = "utilization") -> float:
     """A share of hours that can be divided by.
 
     >>> checked(0.6)
     0.6
     """
-    if not 0 < utilisation <= 1:
-        raise InputError(field, utilisation, "a share of more than 0 and at most 1")
-    return utilisation
+    if not 0 < utilization <= 1:
+        raise InputError(field, utilization, "a share of more than 0 and at most 1")
+    return utilization

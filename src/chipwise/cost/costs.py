@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from chipwise.compare import Candidate, Refused, Terms, comparer_of
 from chipwise.compare.training.comparer import Change
 from chipwise.cost.answer import CostAssumptions, state_cost
-from chipwise.cost.statement import Statement
-from chipwise.errors import Refusal
+from chipwise.cost.statement import CostOption, Statement
+from chipwise.errors import InputError, Refusal
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
 from chipwise.workload.model import Workload
 from chipwise.workload.serve import ServingWorkload
 
@@ -17,25 +20,63 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Costs:
+class Costs(Result):
     """A statement for each set of chips that can do the work, in the order asked for, and those that can't."""
 
+    VERB: ClassVar[str] = "cost"
     workload: Workload | ServingWorkload
-    asked: CostAssumptions
+    assumptions: CostAssumptions
     statements: tuple[Statement, ...]
     refused: tuple[Refused, ...]
+
+    @property
+    def basis(self) -> str:
+        """What every total is for: run, job or month."""
+        return self.statements[0].basis
+
+    @property
+    def cheapest(self) -> CostOption | None:
+        """The cheapest option of all; None where nothing has a public price."""
+        every = [option for s in self.statements for option in s.options]
+        return min(every, key=lambda option: option.total, default=None)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.cost.view import record
+
+        return record(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.cost.view import blocks
+
+        return blocks(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: a row for each pricing model of each set of chips."""
+        from chipwise.cost.view import flat_rows
+
+        return flat_rows(self)
+
+    def focus_rows(self) -> list[dict[str, str]]:
+        """Rows of a FOCUS 1.1 bill; pricing models are alternatives, told apart by the tag `pricing`."""
+        from chipwise.cost.focus import focus_bill
+
+        return focus_bill(self)
 
 
 def cost_of(
     workload: Workload | ServingWorkload,
     candidates: Sequence[Candidate],
-    asked: CostAssumptions,
+    assumptions: CostAssumptions,
     terms: Terms | None = None,
     progress: Progress | None = None,
     change: Change | None = None,
 ) -> Costs:
     """What a workload costs on chips; a `Refusal` where none of them can do it."""
-    comparer = comparer_of(workload, terms or Terms(), asked.knowledge, change)
+    if assumptions.epochs is not None and not isinstance(workload, Workload):
+        raise InputError("--epochs", assumptions.epochs, "a workload that is trained")
+    comparer = comparer_of(workload, terms or Terms(), assumptions.knowledge, change)
     statements: list[Statement] = []
     refused: list[Refused] = []
     for i, candidate in enumerate(candidates):
@@ -45,8 +86,8 @@ def cost_of(
         if isinstance(row, Refused):
             refused.append(row)
         else:
-            statements.append(state_cost(row, asked))
+            statements.append(state_cost(row, assumptions))
     if not statements:
         first = refused[0]
         raise Refusal(first.reason, first.unlock)
-    return Costs(comparer.workload, asked, tuple(statements), tuple(refused))
+    return Costs(comparer.workload, assumptions, tuple(statements), tuple(refused))

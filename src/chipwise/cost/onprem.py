@@ -77,9 +77,9 @@ class Owned:
         """US dollars an hour of one server for electricity while its chips idle."""
         return self.energy_usd_per_hour(self.chip.idle_w)
 
-    def usd_per_chip_hour(self, utilisation: float, chip_w: float) -> float:
+    def usd_per_chip_hour(self, utilization: float, chip_w: float) -> float:
         """US dollars for a chip-hour that is used, at a share of hours used."""
-        used = checked(utilisation)
+        used = checked(utilization)
         busy, idle = self.energy_usd_per_hour(chip_w), self.idle_usd_per_hour
         return (self.month_usd / HOURS_MONTH + used * busy + (1 - used) * idle) / used / self.server.chips
 

@@ -1,8 +1,8 @@
 """Inputs that are not known, drawn together: percentiles of what they lead to, and which of them matter most.
 
-An input has a median and a range that holds it nine times in ten. On either side of the median it is lognormal (normal
-where it may be 0), so that its median and the ends of its range are exactly those given. Draws depend on the seed and
-the input's name alone: the same in every process, and shared by everything that uses the input.
+An input has a median and a 90 % interval. On either side of the median it is lognormal (normal where it may be 0), so
+that its median and the ends of its range are exactly those given. Draws depend on the seed and the input's name alone:
+the same in every process, and shared by everything that uses the input.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ DRAWS = 4_000
 MOST_DRAWS = 1_000_000
 END = NormalDist().inv_cdf(0.95)  # standard deviations from the median to the ends of a range
 P10 = NormalDist().inv_cdf(0.10)
+
+
+STREAMS = {"utilization": "utilisation", "migration_weeks": "port_weeks"}  # older names: a seed draws what it drew
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Input:
 
     def draw(self, count: int, seed: int) -> Array:
         """So many draws."""
-        out: Array = np.asarray(self.at(generator(seed, self.name).standard_normal(count)))
+        out: Array = np.asarray(self.at(generator(seed, STREAMS.get(self.name, self.name)).standard_normal(count)))
         return out
 
 

@@ -2,7 +2,7 @@
 
 A run of `work_s` seconds is cut into segments. Each computes for the interval and then writes a checkpoint; the last is
 shorter and writes the result. An interruption loses the segment so far; then the run waits for chips (`wait_s`, nothing
-is billed), reads the checkpoint and starts anew (`restart_s`, billed, may be interrupted too). Segments are renewals,
+is billed), reads the checkpoint and starts again (`restart_s`, billed, may be interrupted too). Segments are renewals,
 so their expected times add up without approximation (as Daly 2006, with the wait apart).
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, exp, expm1, inf, isfinite, sqrt
+from typing import Any
 
 from chipwise.errors import InputError
 
@@ -61,6 +62,27 @@ class Expected:
     def stretch(self) -> float:
         """Seconds from beginning to end over those of the work alone."""
         return self.wall_s / self.work_s
+
+    @property
+    def checkpoint_s(self) -> float:
+        """Seconds to write one checkpoint."""
+        return self.checkpoints_s / self.segments
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "work_seconds": self.work_s,
+            "interval_seconds": self.interval_s,
+            "checkpoints": self.segments,
+            "checkpoint_seconds": self.checkpoint_s,
+            "checkpoints_seconds": self.checkpoints_s,
+            "lost_seconds": self.lost_s,
+            "restarts_seconds": self.restarts_s,
+            "wait_seconds": self.wait_s,
+            "interruptions": self.interruptions,
+            "wall_seconds": self.wall_s,
+            "stretch": self.stretch,
+        }
 
 
 def young(checkpoint_s: float, mean_s: float) -> float:

@@ -1,10 +1,10 @@
-"""What `cost` answers: one bill for each kind of terms, side by side, with ranges and all that was assumed."""
+"""What `cost` answers: one bill for each pricing model, side by side, with ranges and all that was assumed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Assumption
@@ -15,13 +15,13 @@ from chipwise.cost.spot import Expected
 if TYPE_CHECKING:
     from chipwise.compare.serving.row import ServingRow
     from chipwise.compare.training.comparer import TrainingRow
-    from chipwise.cost.port import Port
+    from chipwise.cost.migration import Migration
     from chipwise.workload.model import Workload
     from chipwise.workload.serve import ServingWorkload
 
 ONDEMAND, ONE_YEAR, THREE_YEARS, SPOT, OWNED = "on demand", "1 year", "3 years", "spot", "on-premises"
-KINDS = (ONDEMAND, ONE_YEAR, THREE_YEARS, SPOT, OWNED)
-PARTS = ("compute", "storage", "egress", "energy", "staff", "port")
+PRICING_MODELS = (ONDEMAND, ONE_YEAR, THREE_YEARS, SPOT, OWNED)
+PARTS = ("compute", "storage", "egress", "energy", "staff", "migration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Spread:
     p10: float
     p50: float
     p90: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; a percentile that is never reached is null."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,16 @@ class Split:
     egress: float
     energy: float  # 0 where it is part of the price of a chip
     staff: float  # who runs the servers; 0 where that is part of the price
-    port: float
+    migration: float
 
     @property
     def total(self) -> float:
         """All of it."""
-        return self.compute + self.storage + self.egress + self.energy + self.staff + self.port
+        return self.compute + self.storage + self.egress + self.energy + self.staff + self.migration
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +78,31 @@ class Source:
         name = " ".join(part for part in (self.cloud, self.region, self.instance) if part) or self.source
         return f"{name} (own price)" if self.own else name
 
+    @property
+    def price(self) -> str:
+        """US dollars a chip-hour for people; a star marks an old price."""
+        return f"{self.usd_per_chip_hour:.2f}{'*' if self.stale else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "cloud": self.cloud or None,
+            "region": self.region,
+            "instance": self.instance,
+            "usd_per_chip_hour": self.usd_per_chip_hour,
+            "date": self.date,
+            "stale": self.stale,
+            "own": self.own,
+            "source": self.source,
+            "note": self.note,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class TermCost:
-    """What the work costs on one kind of terms, at the median of every input, and the range of the total."""
+class CostOption:
+    """What the work costs by one pricing model, at the median of every input, and the range of the total."""
 
-    kind: str  # one of KINDS
+    pricing: str  # one of PRICING_MODELS
     source: Source
     split: Split
     usd: Spread  # of the total
@@ -85,10 +112,10 @@ class TermCost:
     kwh: float  # at the meter of the building
     kg_co2: float
     per: tuple[tuple[str, float], ...]  # (unit, US dollars): "run", "epoch", "step", "1M tokens"...
-    tornado: tuple[Swing, ...]
+    tornado: tuple[Swing, ...]  # the largest swing first
     expected: Expected | None  # checkpoints, interruptions and what they cost; None of a service
-    interruptions_h: float  # of all chips together, each hour
-    utilisation: float  # of the hours paid for; 1 where only used hours are
+    interruptions_per_hour: float  # of all chips together, each hour
+    utilization: float  # of the hours paid for; 1 where only used hours are
 
     @property
     def total(self) -> float:
@@ -111,22 +138,40 @@ class Swing:
         """US dollars between the two."""
         return abs(self.usd_high - self.usd_low)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "input": self.name,
+            "low": self.low,
+            "high": self.high,
+            "usd_low": self.usd_low,
+            "usd_high": self.usd_high,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A kind of terms without an honest bill, and why."""
+    """A pricing model without an honest bill, and why."""
 
-    kind: str
+    pricing: str
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
     """A price of a cloud against which owning breaks even at a share of hours used; above 1: never."""
 
-    kind: str
+    pricing: str
     source: Source
-    utilisation: float
+    utilization: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"pricing": self.pricing, **self.source.to_dict(), "utilization": self.utilization}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +181,34 @@ class Purchase:
     owned: Owned
     chip_w: float
     curve: tuple[tuple[float, float], ...]
-    rivals: tuple[Rival, ...]  # the cheapest of every cloud on each kind of terms
+    rivals: tuple[Rival, ...]  # the cheapest of every cloud on each pricing model
     offers: tuple[Rival, ...] = ()  # every offer and commitment that could hold the work
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: dollars of one server."""
+        o = self.owned
+        return {
+            "server": o.server.id,
+            "servers": o.servers,
+            "racks": o.racks,
+            "chips": o.chips,
+            "years": o.years,
+            "capex_usd": o.capex_usd,
+            "residual_usd": o.residual_usd,
+            "payment_usd_per_month": o.payment_usd_month,
+            "maintenance_usd_per_month": o.maintenance_usd_month,
+            "colocation_usd_per_month": o.colocation_usd_month,
+            "staff_usd_per_month": o.staff_usd_month,
+            "energy_usd_per_hour": o.energy_usd_per_hour(self.chip_w),
+            "idle_energy_usd_per_hour": o.idle_usd_per_hour,
+            "watts": o.server_w(self.chip_w),
+            "rack_units": o.server.rack_units,
+            "curve": [{"utilization": share, "usd_per_chip_hour": usd} for share, usd in self.curve],
+            "break_even": self.offers,
+            "date": o.server.price_date,
+            "source": o.server.price_source,
+            "note": o.server.note,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,11 +221,11 @@ class Statement:
     basis: str  # "run", "job" or "month": what every total is for
     evidence: str
     because: str
-    terms: tuple[TermCost, ...]
+    options: tuple[CostOption, ...]
     missing: tuple[Missing, ...]
     commitments: tuple[BreakEven, ...]
     purchase: Purchase | None
-    port: Port
+    migration: Migration
     used: tuple[Assumption, ...]  # every assumption behind the numbers, with its source
     notes: tuple[str, ...]
     today: date
@@ -162,10 +233,10 @@ class Statement:
     seed: int
 
     @property
-    def cheapest(self) -> TermCost | None:
-        """The terms with the least total at the median."""
-        return min(self.terms, key=lambda term: term.total, default=None)
+    def cheapest(self) -> CostOption | None:
+        """The option with the least total at the median."""
+        return min(self.options, key=lambda option: option.total, default=None)
 
-    def on(self, kind: str) -> TermCost | None:
-        """The bill on one kind of terms, where there is one."""
-        return next((term for term in self.terms if term.kind == kind), None)
+    def by(self, pricing: str) -> CostOption | None:
+        """The bill by one pricing model, where there is one."""
+        return next((option for option in self.options if option.pricing == pricing), None)

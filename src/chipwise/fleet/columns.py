@@ -84,7 +84,7 @@ def all_limits(problem: Problem) -> tuple[Limit, ...]:
     own = (
         Limit(f"quota of {s.id}", "units", s.limit, (s.id,))
         for s in problem.supplies
-        if s.limit is not None and s.terms != "existing"
+        if s.limit is not None and s.pricing != "existing"
     )
     return (*problem.limits, *own)
 

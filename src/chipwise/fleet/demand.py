@@ -96,6 +96,17 @@ def read_demand(path: Path | str, today: date | None = None) -> Demand:
     return demand_of(raw, file.parent, file.stem, today)
 
 
+def is_demand(name: str | Path) -> bool:
+    """Whether this is the name of a demand file: a YAML file with workloads in it."""
+    path = Path(name)
+    try:
+        if path.suffix not in (".yaml", ".yml") or not path.is_file():
+            return False
+    except (OSError, ValueError):
+        return False  # what is wrong with the name is said where workloads are read
+    return "workloads" in parse_yaml(read_text(path, MAX_YAML_BYTES), path.name)
+
+
 def demand_of(raw: Mapping[str, Any], base: Path = Path(), name: str = "demand", today: date | None = None) -> Demand:
     """The demand that a mapping holds."""
     from chipwise.fleet.demand_spec import CURRENCY, DemandSpec

@@ -20,7 +20,7 @@ from chipwise.prices import Price, PriceBook, is_stale, price_of
 if TYPE_CHECKING:
     from chipwise.fleet.demand_spec import CandidateSpec, ExistingSpec, SiteSpec
 
-TERMS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}
+PRICING = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}
 WORDS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
 YEARS = {"1y": 1, "3y": 3}
 SERVERS = 16  # over which staff and network of a site are shared unless its power says how many fit
@@ -155,7 +155,7 @@ def _rented(
 ) -> Supply:
     term = buying.periods(YEARS[terms] * 12) if terms in YEARS else 0
     return Supply(
-        name, pool.id, TERMS[terms], usd_per_chip_hour * pool.chips, term, lead=buying.periods(lead), limit=limit
+        name, pool.id, PRICING[terms], usd_per_chip_hour * pool.chips, term, lead=buying.periods(lead), limit=limit
     )
 
 
@@ -224,7 +224,7 @@ def _within(book: PriceBook, clouds: Sequence[str] | None, regions: Sequence[str
 def _priced(
     buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequence[str] | None, ondemand: Price | None
 ) -> tuple[float, Origin] | None:
-    """US dollars per chip-hour on one kind of terms; commitments of the same region, else of the cloud."""
+    """US dollars per chip-hour on one pricing model; commitments of the same region, else of the cloud."""
     if terms in YEARS:
         every = buying.knowledge.prices.commitments_for(chip.id, YEARS[terms], [cloud])
         wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
@@ -413,7 +413,7 @@ def _limits(out: Stock, buying: Buying) -> None:
             out.limits.append(Limit(name, kind, float(amount), total=total))
     for e in spec.exclusive:
         sides = tuple(
-            tuple(s.id for s in out.supplies if s.terms in ("year1", "year3") and out.clouds[s.pool] == cloud)
+            tuple(s.id for s in out.supplies if s.pricing in ("year1", "year3") and out.clouds[s.pool] == cloud)
             for cloud in e.clouds
         )
         if sum(bool(side) for side in sides) > 1:

@@ -38,7 +38,7 @@ def add_supplies(model: Model) -> None:
     """Units by the hour, commitments and purchases, and what exists, with what each costs."""
     most = {pool.id: _most(model, pool.id) for pool in model.problem.pools}
     for supply in model.problem.supplies:
-        if supply.terms == "existing":
+        if supply.pricing == "existing":
             _existing(model, supply)
         elif supply.hourly:
             _hourly(model, supply, most[supply.pool])
@@ -48,7 +48,7 @@ def add_supplies(model: Model) -> None:
 
 def _hourly(model: Model, supply: Supply, most: list[tuple[int, ...]]) -> None:
     p = model.problem
-    kind = "spot" if supply.terms == "spot" else "on demand"
+    kind = "spot" if supply.pricing == "spot" else "on demand"
     for t, period in enumerate(p.periods):
         for b, block in enumerate(p.blocks):
             if t < supply.lead or not _answering(model, supply.pool, t, b):
@@ -84,7 +84,7 @@ def _started(model: Model, supply: Supply, most: int) -> None:
         kept = supply.ends(begin, count) - begin
         model.pay(column, supply.capex, t, "capex", supply.id)
         model.pay(column, -supply.worth(kept), None, "value left", supply.id)
-        if supply.terms in COMMITTED and not p.prorate:
+        if supply.pricing in COMMITTED and not p.prorate:
             rest = (supply.term - kept) * p.overrun_hours * supply.usd_per_unit_hour
             model.pay(column, rest, None, "commitments", supply.id)
     for t in range(supply.lead, count):
@@ -117,7 +117,7 @@ def add_capacity(model: Model) -> None:
     for pool in p.pools:
         supplies = [s for s in p.supplies if s.pool == pool.id]
         for t in range(len(p.periods)):
-            there = sum(s.existing[t] for s in supplies if s.terms == "existing")
+            there = sum(s.existing[t] for s in supplies if s.pricing == "existing")
             held = [(model.held[s.id, t], -1.0) for s in supplies if (s.id, t) in model.held]
             running = _on_held(model, pool.id, t)
             if running:
@@ -263,7 +263,7 @@ def add_exclusives(model: Model) -> None:
             columns += [c for (r, o, _), (c, _) in model.part.items() if p.runs[r].options[o].supply in side]
             for column in dict.fromkeys(columns):
                 program.row([(column, 1.0), (switch, -program.upper[column])], high=0.0)
-            if any(s.terms == "existing" and s.id in side and any(s.existing) for s in p.supplies):
+            if any(s.pricing == "existing" and s.id in side and any(s.existing) for s in p.supplies):
                 program.row([(switch, 1.0)], low=1.0)
         loose = [(c, -v) for c, v in slack(model, exclusive.name, float(len(switches)))]
         program.row(switches + loose, high=1.0)

@@ -189,7 +189,7 @@ def _use(
     pool = model.problem.pool(option.pool)
     if option.supply:
         supply = model.problem.supply(option.supply)
-        kind = "spot" if supply.terms == "spot" else "on demand"
+        kind = "spot" if supply.pricing == "spot" else "on demand"
         model.pay(column, supply.usd_per_unit_hour * option.takes * hours * option.paid, t, kind, supply.id)
         billed = hours * option.paid
         model.works.append(Work(column, pool.id, t, option.takes * billed, option.units * billed))

@@ -80,7 +80,7 @@ class Usage:
     kg: float
 
     @property
-    def utilisation(self) -> float:
+    def utilization(self) -> float:
         """Share of the unit-hours paid for that are at work."""
         return self.used_hours / self.paid_hours if self.paid_hours else 0.0
 
@@ -133,7 +133,7 @@ class FleetPlan:
         some = {h.supply for h in self.holdings if h.units}
         return tuple(s.id for s in self.problem.supplies if s.id in some)
 
-    def utilisation(self) -> float:
+    def utilization(self) -> float:
         """Share of all unit-hours paid for that are at work, weighted by chips."""
         chips = {p.id: p.chips for p in self.problem.pools}
         paid = sum(u.paid_hours * chips[u.pool] for u in self.usage)

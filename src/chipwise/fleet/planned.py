@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Economics
@@ -11,17 +13,21 @@ from chipwise.errors import InputError
 from chipwise.fleet.advice import Advice, advise_serving, advise_training
 from chipwise.fleet.answers import again, answer
 from chipwise.fleet.demand import Demand
-from chipwise.fleet.options import DemandRequest, ask
 from chipwise.fleet.plan import FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
 from chipwise.fleet.problem import Option
+from chipwise.fleet.request import DemandRequest, plan_request
 from chipwise.knowledge import Knowledge
+from chipwise.present.blocks import Block
+from chipwise.present.result import Result
+from chipwise.units import DAY, format_seconds
 
+MOST_GAP = 0.5  # of a plan's cost; a larger one proves nothing
 BAD_END = "bad end of all intervals"  # the plan by the longest times and smallest capacities, as with --cautious
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanOptions:
     """How a plan is made: the gap to prove, seconds for each solve, whether to plan by the bad end, what to try."""
 
     gap: float = GAP
@@ -29,48 +35,112 @@ class Wanted:
     cautious: bool = False
     sensitivity: bool = True
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.gap <= MOST_GAP:
+            raise InputError("--gap", self.gap, f"a share from 0 to {MOST_GAP:g}, such as 0.01")
+        if not 1 <= self.time_limit <= DAY:
+            shown = format_seconds(self.time_limit)
+            raise InputError("--time-limit", shown, "a second to a day, such as 60s or 5min")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedFleet(Result):
+    """A plan for a demand, or what has to give way where there is none, with everything it rests on."""
+
+    VERB: ClassVar[str] = "fleet plan"
+    request: DemandRequest
+    answer: FleetAnswer
+    options: PlanOptions
+    knowledge: Knowledge
+
+    @property
+    def plan(self) -> FleetPlan | None:
+        """The cheapest plan found; None where no plan meets the demand."""
+        return self.answer.plan
+
+    @property
+    def name(self) -> str:
+        """The demand's name."""
+        return self.request.demand.name
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from chipwise.fleet.view import record
+
+        return record(self)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        from chipwise.fleet.view import blocks
+
+        return blocks(self)
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: a row for each supply and period; what gives way where there is no plan."""
+        from chipwise.fleet.view import flat_rows
+
+        return flat_rows(self)
+
+    def focus_rows(self) -> list[dict[str, str]]:
+        """Rows of a FOCUS 1.1 bill: what is paid in each period, by supply and kind of cost."""
+        from chipwise.fleet.focus import focus_bill
+
+        return focus_bill(self)
+
+    def plot(self, target: str | Path) -> None:
+        """Draw chips and dollars over time into a file, .svg or .png."""
+        from chipwise.fleet.plot import draw
+
+        if self.plan is None:
+            words = "; ".join(r.words for r in self.answer.relax)
+            raise InputError("--plot", str(target), f"a demand that some plan meets: {words}")
+        draw(self.plan, self.name, Path(target))
+
 
 def plan_demand(
-    demand: Demand, knowledge: Knowledge, wanted: Wanted | None = None, say: Callable[[str], None] | None = None
-) -> tuple[DemandRequest, FleetAnswer]:
-    """The problem of a demand and the answer to it; `say` is told what is being worked on."""
-    how = wanted or Wanted()
-    tell = say or (lambda _: None)
-    asked = ask(demand, knowledge, how.cautious, lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
-    found = answer(asked.problem, how.gap, how.time_limit, how.sensitivity, tell)
+    demand: Demand,
+    knowledge: Knowledge,
+    options: PlanOptions | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> PlannedFleet:
+    """Plan a demand: size every workload, solve the mixed-integer program, and vary it; `progress` hears each step."""
+    how = options or PlanOptions()
+    tell = progress or (lambda _: None)
+    request = plan_request(demand, knowledge, how.cautious, lambda i, n, name: tell(f"sizing {i + 1}/{n}: {name}"))
+    found = answer(request.problem, how.gap, how.time_limit, how.sensitivity, tell)
     if found.plan is not None and how.sensitivity and not how.cautious:
         tell(BAD_END)
         try:
-            worse = ask(demand, knowledge, True).problem
+            worse = plan_request(demand, knowledge, True).problem
             by_bad_end = again(BAD_END, found.plan, worse, how.gap, how.time_limit)
         except InputError as e:  # what carries a service at all may have a quota of nothing
             by_bad_end = Sensitivity(BAD_END, None, str(e), "")
         found = replace(found, sensitivity=(*found.sensitivity, by_bad_end))
-    advice = advise(asked, found.plan, knowledge) if found.plan else ()
-    return asked, replace(
-        found, refused=asked.refused, advice=advice, assumptions=(*asked.assumptions, *_prices(asked, found))
-    )
+    advice = advise(request, found.plan, knowledge) if found.plan else ()
+    assumptions = (*request.assumptions, *_prices(request, found))
+    complete = replace(found, refused=request.refused, advice=advice, assumptions=assumptions)
+    return PlannedFleet(request, complete, how, knowledge)
 
 
-def _prices(asked: DemandRequest, found: FleetAnswer) -> list[str]:
+def _prices(request: DemandRequest, found: FleetAnswer) -> list[str]:
     """The prices that the plan uses, each with its date; old ones are marked."""
     if found.plan is None:
         return []
     out = []
     for name in found.plan.used():
-        o = asked.origins[name]
+        o = request.origins[name]
         if o.date:
             price = f"${o.usd_per_chip_hour:.2f} a chip-hour, " if o.usd_per_chip_hour else ""
             out.append(f"{name}: {price}{o.date}{', stale' if o.stale else ''} ({o.source})")
     return out
 
 
-def advise(asked: DemandRequest, plan: FleetPlan, knowledge: Knowledge) -> tuple[Advice, ...]:
+def advise(request: DemandRequest, plan: FleetPlan, knowledge: Knowledge) -> tuple[Advice, ...]:
     """Advice for every workload of a plan on every kind of chips that it runs on there."""
     problem, found = plan.problem, {}
     for running in plan.running:
-        pool, work = problem.pool(running.option.pool), asked.works[running.run]
-        placed = asked.placed.get((work, pool.chip, running.option.units * pool.chips))
+        pool, work = problem.pool(running.option.pool), request.works[running.run]
+        placed = request.placed.get((work, pool.chip, running.option.units * pool.chips))
         if placed is not None and placed.prediction is not None:
             key = (work, running.option.supply or pool.id, str(placed.accelerators))
             if key not in found:
@@ -78,27 +148,29 @@ def advise(asked: DemandRequest, plan: FleetPlan, knowledge: Knowledge) -> tuple
                     placed.prediction,
                     knowledge.calibration,
                     knowledge.economics,
-                    _instance(asked, pool.id),
-                    _taken(asked, running.option, placed.accelerators, knowledge.economics),
+                    _instance(request, pool.id),
+                    _taken(request, running.option, placed.accelerators, knowledge.economics),
                 )
     for serving in plan.serving:
         pool = problem.pool(serving.pool)
-        placed = asked.placed.get((serving.service, pool.chip, 0))
+        placed = request.placed.get((serving.service, pool.chip, 0))
         if placed is not None and placed.capacity is not None:
             key = (serving.service, pool.id, str(placed.accelerators))
             if key not in found:
-                found[key] = advise_serving(placed.capacity.service, placed.estimate.value, _instance(asked, pool.id))
+                found[key] = advise_serving(placed.capacity.service, placed.estimate.value, _instance(request, pool.id))
     return tuple(replace(one, workload=key[0], pool=key[1]) for key, one in found.items())
 
 
-def _taken(asked: DemandRequest, option: Option, acc: Accelerators, know: Economics) -> float:
+def _taken(request: DemandRequest, option: Option, acc: Accelerators, know: Economics) -> float:
     """How often an hour spot takes units of a run away; a TPU slice goes as a whole."""
-    if not option.supply or asked.problem.supply(option.supply).terms != "spot":
+    if not option.supply or request.problem.supply(option.supply).pricing != "spot":
         return 0.0
-    return know.value("spot_per_hour", asked.origins[option.supply].cloud) * (acc.slices if acc.shape else option.units)
+    return know.value("spot_per_hour", request.origins[option.supply].cloud) * (
+        acc.slices if acc.shape else option.units
+    )
 
 
-def _instance(asked: DemandRequest, pool: str) -> str:
+def _instance(request: DemandRequest, pool: str) -> str:
     """The instance of a pool's offers, where they have one."""
-    names = (asked.origins[s.id].instance for s in asked.problem.supplies if s.pool == pool)
+    names = (request.origins[s.id].instance for s in request.problem.supplies if s.pool == pool)
     return next((name for name in names if name), "")

@@ -112,7 +112,7 @@ def _holdings(model: Model, values: Floats, costs: tuple[Cost, ...]) -> tuple[Ho
             started = _value(values, model.begun.get((supply.id, t)))
             if supply.hourly:
                 units, hours = _hourly(model, values, supply.id, t)
-            elif supply.terms == "existing":
+            elif supply.pricing == "existing":
                 units, hours = supply.existing[t], supply.existing[t] * period.hours
             else:
                 units = _value(values, model.held.get((supply.id, t)))
@@ -199,7 +199,9 @@ def _usage(model: Model, values: Floats) -> tuple[Usage, ...]:
                 _hourly(model, values, supply.id, t)[0]
                 if supply.hourly
                 else (
-                    supply.existing[t] if supply.terms == "existing" else _value(values, model.held.get((supply.id, t)))
+                    supply.existing[t]
+                    if supply.pricing == "existing"
+                    else _value(values, model.held.get((supply.id, t)))
                 )
             )
             most[supply.pool, t] += units

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 HOURLY = ("ondemand", "spot")
 COMMITTED = ("year1", "year3")
-TERMS = (*HOURLY, *COMMITTED, "owned", "existing")
+PRICING = (*HOURLY, *COMMITTED, "owned", "existing")
 FAMILIES = ("gpu", "tpu", "other")
 LIMITS = ("units", "chips", "kw", "rack_units", "usd", "kg")
 
@@ -60,11 +60,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Terms on which units of a pool can be had."""
+    """A pricing model by which units of a pool can be had."""
 
     id: str
     pool: str
-    terms: str  # of TERMS
+    pricing: str  # of PRICING
     usd_per_unit_hour: float = 0.0  # per unit-hour: when rented, or at all hours of a commitment
     term: int = 0  # periods that a commitment or a purchase lasts; 0: to the end of the plan and beyond
     capex: float = 0.0  # US dollars per unit, paid when ordered
@@ -73,19 +73,19 @@ class Supply:
     usd_period: float = 0.0  # per unit and period while held: space, maintenance, staff
     rack_units: float = 0.0  # per unit, on premises
     lead: int = 0  # periods between an order and the first use
-    existing: tuple[int, ...] = ()  # units per period, for terms "existing"
+    existing: tuple[int, ...] = ()  # units per period, for "existing"
     idle_usd: tuple[float, ...] = ()  # beside them: dollars per period for units that are not there for all of it
     limit: int | None = None  # most units at once; None: as many as are wanted
 
     @property
     def hourly(self) -> bool:
         """Whether it is paid by the hour."""
-        return self.terms in HOURLY
+        return self.pricing in HOURLY
 
     @property
     def started(self) -> bool:
         """Whether units begin in one period and last for several."""
-        return self.terms in (*COMMITTED, "owned")
+        return self.pricing in (*COMMITTED, "owned")
 
     def ends(self, begin: int, periods: int) -> int:
         """The period after the last in which units that begin in `begin` are held, within the plan."""
@@ -201,7 +201,7 @@ class Problem:
     def only(self, families: tuple[str, ...]) -> Problem:
         """The problem with new units of these families alone; what exists already stays, and is paid."""
         allowed = {p.id for p in self.pools if p.family in families}
-        supplies = tuple(s for s in self.supplies if s.pool in allowed or s.terms == "existing")
+        supplies = tuple(s for s in self.supplies if s.pool in allowed or s.pricing == "existing")
         names = {s.id for s in supplies}
         runs = tuple(
             replace(r, options=tuple(o for o in r.options if o.pool in allowed and (not o.supply or o.supply in names)))
@@ -220,7 +220,7 @@ class Problem:
         )
         supplies = tuple(
             s
-            if s.terms == "existing"
+            if s.pricing == "existing"
             else replace(
                 s, usd_per_unit_hour=s.usd_per_unit_hour * price, capex=s.capex * price, resale=s.resale * price
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from chipwise.present.blocks import Table
+from chipwise.present.blocks import Cell, Table
 from chipwise.present.data import flatten, to_data
 
 R = TypeVar("R")
@@ -28,7 +28,7 @@ class Column(Generic[R]):
     key: str = ""
     value: Callable[[R], Any] | None = None
     header: str | Callable[[Any], str] = ""
-    show: Callable[[R], str] | None = None
+    show: Callable[[R], Cell] | None = None
     help: str = ""
     words: bool = False
     under: bool = False
@@ -39,7 +39,7 @@ class Column(Generic[R]):
         """The header in a table of that result."""
         return self.header if isinstance(self.header, str) else self.header(result)
 
-    def cell(self, row: R) -> str:
+    def cell(self, row: R) -> Cell:
         """What people see of a row."""
         if self.show is not None:
             return self.show(row)

@@ -107,7 +107,7 @@ SERVICES = {  # what a charge is for: ServiceCategory and ServiceSubcategory as 
     "network": ("Networking", "Other (Networking)"),
     "energy": ("Other", "Other (Other)"),
     "staff": ("Other", "Other (Other)"),
-    "port": ("Other", "Other (Other)"),
+    "migration": ("Other", "Other (Other)"),
     "other": ("Other", "Other (Other)"),
 }
 

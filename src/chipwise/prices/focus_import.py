@@ -43,7 +43,7 @@ Progress = Callable[[int], None]
 
 @dataclass(slots=True)
 class Group:
-    """What was paid for one kind of instance on one kind of terms."""
+    """What was paid for one kind of instance on one pricing model."""
 
     usd: float = 0.0
     chip_hours: float = 0.0

@@ -1,4 +1,4 @@
-"""Price lists for people: every offer with its price on each kind of terms, cheapest first."""
+"""Price lists for people: every offer with its price on each pricing model, cheapest first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Dated:
 
 @dataclass(frozen=True, slots=True)
 class PriceLine:
-    """An instance of a cloud in a region, and what a chip-hour of it costs on each kind of terms."""
+    """An instance of a cloud in a region, and what a chip-hour of it costs on each pricing model."""
 
     chip_id: str
     cloud: str

@@ -253,7 +253,7 @@ def _without_placeholders(found: Sequence[Found], tally: Tally) -> Iterator[Foun
 
 
 def _cheapest(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
-    """One offer an instance and region: the cheapest zone on each kind of terms."""
+    """One offer an instance and region: the cheapest zone on each pricing model."""
     groups: dict[tuple[str, str, str, float], list[Found]] = {}
     for each in found:
         groups.setdefault((each.chip_id, each.region, each.instance, each.chips), []).append(each)

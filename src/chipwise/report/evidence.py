@@ -128,9 +128,9 @@ def price_table(prices: Sequence[tuple[str, Price]]) -> Table:
         )
     stale = sum(p.stale for _, p in prices)
     notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(prices)}.",) if stale else ()
-    words = ("chips", "terms", "cloud", "region", "instance", "dated", "source")
+    words = ("chips", "pricing", "cloud", "region", "instance", "dated", "source")
     return Table(
-        ("chips", "terms", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
+        ("chips", "pricing", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
         tuple(rows),
         left=frozenset(words),
         title="Prices used",

@@ -12,7 +12,7 @@ from chipwise.compiled.check.check import Question, check
 from chipwise.compiled.job import Job, Spec
 from chipwise.compiled.targets import target_of
 from chipwise.compiled.worker import versions
-from chipwise.cost.port_check import read_check
+from chipwise.cost.migration_check import read_check
 from chipwise.errors import ChipwiseError, MissingCompiler
 from chipwise.present.blocks import Text
 

@@ -113,7 +113,7 @@ class TrainingComparer:
             for spot in (False, True)
         )
         if ondemand and spot and spot.price.usd_per_chip_hour >= ondemand.price.usd_per_chip_hour:
-            spot = None  # another cloud's spot, dearer than this on demand: no use
+            spot = None  # another cloud's spot, more expensive than this on demand: no use
         return TrainingRow(acc, found, said, ondemand, spot)
 
     def _changed(self, row: TrainingRow, change: Change) -> TrainingRow | Refused:

@@ -6,25 +6,25 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.economics import economics
-from chipwise.cost.port import Program, port, read_framework, read_kernels
-from chipwise.cost.port_check import Checked, CheckedRow, read_check
+from chipwise.cost.migration import Program, migration, read_framework, read_kernels
+from chipwise.cost.migration_check import Checked, CheckedRow, read_check
 from chipwise.errors import BrokenFile, InputError
 
 CHIPS, KNOW = load().chips, economics()
 
 
 def weeks(chip, *program, **more):
-    return port(Program(*program, **more), CHIPS[chip], KNOW).weeks
+    return migration(Program(*program, **more), CHIPS[chip], KNOW).weeks
 
 
 def test_a_program_of_which_nothing_is_known_has_no_port_and_says_so():
-    got = port(Program(), CHIPS["v5p"], KNOW)
+    got = migration(Program(), CHIPS["v5p"], KNOW)
     assert (got.weeks, got.usd_run) == (0, 0) and "not counted" in got.reasons[0]
 
 
 @pytest.mark.parametrize("chip", ["h200", "b200", "a100-80gb", "l40s"])
 def test_within_a_family_nothing_is_ported(chip):
-    got = port(Program("pytorch", (("cuda", 5), ("triton", 2))), CHIPS[chip], KNOW)
+    got = migration(Program("pytorch", (("cuda", 5), ("triton", 2))), CHIPS[chip], KNOW)
     assert got.weeks == 0 and all("0 weeks" in reason for reason in got.reasons)
 
 
@@ -35,7 +35,7 @@ def test_amd_takes_less_than_tpus_and_a_missing_framework_most():
 
 def test_every_kernel_counts():
     # PyTorch to TPUs 8 weeks, each CUDA kernel written anew 4: 8 + 3 x 4 = 20; at $6,000 a week over 4 runs $30,000
-    got = port(Program("pytorch", (("cuda", 3),)), CHIPS["v6e"], KNOW, runs=4)
+    got = migration(Program("pytorch", (("cuda", 3),)), CHIPS["v6e"], KNOW, runs=4)
     assert got.weeks == 20 and got.usd_run == 30_000
     # lows 2 + 3 x 1, highs 20 + 3 x 12
     assert (got.weeks_low, got.weeks_high) == (5, 56)
@@ -47,7 +47,7 @@ def test_a_program_at_home_on_tpus_ports_the_other_way():
 
 
 def test_kernels_without_a_framework_count_alone():
-    got = port(Program(kernels=(("triton", 2),)), CHIPS["mi300x"], KNOW)
+    got = migration(Program(kernels=(("triton", 2),)), CHIPS["mi300x"], KNOW)
     assert got.weeks == 1.0 and any("framework was not given" in reason for reason in got.reasons)
 
 
@@ -56,17 +56,17 @@ def checked(chip, compiles, *refusals):
 
 
 def test_a_program_that_compiled_needs_no_port():
-    got = port(Program("pytorch", (("cuda", 3),), checked=checked("v5e", True)), CHIPS["v5e"], KNOW)
+    got = migration(Program("pytorch", (("cuda", 3),), checked=checked("v5e", True)), CHIPS["v5e"], KNOW)
     assert got.weeks == 0 and "compiled the program" in got.reasons[0]
 
 
 def test_what_a_compiler_refused_comes_on_top():
-    got = port(Program("jax", checked=checked("v5e", False, "dynamic shape")), CHIPS["v5e"], KNOW)
+    got = migration(Program("jax", checked=checked("v5e", False, "dynamic shape")), CHIPS["v5e"], KNOW)
     assert got.weeks == 1 + 1 and any("dynamic shape" in reason for reason in got.reasons)
 
 
 def test_a_check_of_other_chips_says_so():
-    got = port(Program("jax", checked=checked("v5e", True)), CHIPS["v6e"], KNOW)
+    got = migration(Program("jax", checked=checked("v5e", True)), CHIPS["v6e"], KNOW)
     assert got.weeks == 1 and any("says nothing of v6e" in reason for reason in got.reasons)
 
 
@@ -112,4 +112,4 @@ def test_frameworks_by_name():
 
 def test_no_runs_to_share_a_port_are_refused():
     with pytest.raises(InputError):
-        port(Program("jax"), CHIPS["v5e"], KNOW, runs=0)
+        migration(Program("jax"), CHIPS["v5e"], KNOW, runs=0)

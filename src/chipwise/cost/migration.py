@@ -1,7 +1,7 @@
-"""The effort of a port: engineer-weeks from the framework, the kernels and what a compiler refused.
+"""Migration effort: engineer-weeks from the framework, the kernels and what a compiler refused.
 
 A program that runs on one family of chips needs nothing to run on another chip of it. Beyond that the weeks come from
-assumptions (`port_weeks.*`, `kernel_weeks.*`), less where `chipwise check` has compiled the program for the chip.
+assumptions (`migration_weeks.*`, `kernel_weeks.*`), less where `chipwise check` has compiled the program for the chip.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
+from typing import Any
 
-from chipwise.catalog import Chip
+from chipwise.catalog import Chip, find_chip
 from chipwise.catalog.economics import Assumption, Economics
-from chipwise.cost.port_check import Checked
+from chipwise.cost.migration_check import Checked, read_check
 from chipwise.errors import InputError
 
 FRAMEWORKS = ("pytorch", "jax", "tensorflow")
@@ -29,6 +31,26 @@ class Program:
     home: Chip | None = None  # where it runs today; an NVIDIA GPU unless said
     checked: Checked | None = None
 
+    @classmethod
+    def read(
+        cls,
+        framework: str | None = None,
+        kernels: Sequence[str | int] | None = None,
+        now_on: str | None = None,
+        check: str | Path | None = None,
+    ) -> Program:
+        """What is known of a program, as people write it; `check` is the file of ``chipwise check -o json``.
+
+        >>> Program.read("jax", ["triton:2"]).kernels
+        (('triton', 2),)
+        """
+        return cls(
+            read_framework(framework),
+            read_kernels(kernels),
+            find_chip(now_on) if now_on else None,
+            read_check(Path(check)) if check else None,
+        )
+
     @property
     def told(self) -> bool:
         """Whether anything is known."""
@@ -36,8 +58,8 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One part of a port: so many times the weeks of an assumption."""
+class MigrationPart:
+    """One part of a migration: so many times the weeks of an assumption."""
 
     times: float
     assumed: Assumption
@@ -45,10 +67,10 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class Migration:
     """Engineer-weeks to bring a program to a chip, once, and the runs that share them."""
 
-    parts: tuple[Work, ...]
+    parts: tuple[MigrationPart, ...]
     week: Assumption
     runs: float
     reasons: tuple[str, ...]  # what makes the weeks, or why there are none
@@ -73,25 +95,37 @@ class Port:
         """US dollars of one run's share."""
         return self.weeks * self.week.value / self.runs
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "weeks": self.weeks,
+            "weeks_low": self.weeks_low,
+            "weeks_high": self.weeks_high,
+            "usd_per_week": self.week.value,
+            "runs": self.runs,
+            "usd_per_run": self.usd_run,
+            "reasons": self.reasons,
+        }
 
-def port(program: Program, chip: Chip, know: Economics, runs: float = 1.0) -> Port:
+
+def migration(program: Program, chip: Chip, know: Economics, runs: float = 1.0) -> Migration:
     """What it takes to bring a program to a chip.
 
     >>> from chipwise.catalog import load
     >>> from chipwise.catalog.economics import economics
-    >>> port(Program("pytorch"), load().chips["h200"], economics()).weeks
+    >>> migration(Program("pytorch"), load().chips["h200"], economics()).weeks
     0
-    >>> port(Program("pytorch", (("cuda", 2),)), load().chips["v5p"], economics()).weeks
+    >>> migration(Program("pytorch", (("cuda", 2),)), load().chips["v5p"], economics()).weeks
     16.0
     """
     if not 1 <= runs < inf:
         raise InputError("--runs", runs, "a number of at least 1")
     week = know("engineer_week_usd")
     if not program.told:
-        return Port((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))
+        return Migration((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))
     parts, reasons = _framework(program, chip, know)
     more, why = _kernels(program, chip, know)
-    return Port((*parts, *more), week, runs, (*reasons, *why))
+    return Migration((*parts, *more), week, runs, (*reasons, *why))
 
 
 def kind_of(chip: Chip) -> str:
@@ -114,7 +148,7 @@ def _home(program: Program) -> str:
     return "xla" if only == {"pallas"} else "cuda"
 
 
-def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Work, ...], tuple[str, ...]]:
+def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[MigrationPart, ...], tuple[str, ...]]:
     """The program itself, without its kernels."""
     home, there = _home(program), kind_of(chip)
     said = f"it runs on {program.home.id} today" if program.home else f"it runs on {_NAMES[home]} today (assumed)"
@@ -124,7 +158,9 @@ def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Wor
     refused = (
         []
         if row is None
-        else [Work(1, know("port_weeks.refusal"), f"the compiler refused it: {why}") for why in row.refusals]
+        else [
+            MigrationPart(1, know("migration_weeks.refusal"), f"the compiler refused it: {why}") for why in row.refusals
+        ]
     )
     notes: tuple[str, ...] = ()
     if program.checked is not None and row is None:
@@ -134,12 +170,14 @@ def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Wor
         return tuple(refused), (*(_said(w) for w in refused), why, *notes)
     name = program.framework
     if name not in chip.frameworks:
-        parts = [Work(1, know("port_weeks.rewrite"), f"{chip.id} does not run {name}; {said}")]
+        parts = [MigrationPart(1, know("migration_weeks.rewrite"), f"{chip.id} does not run {name}; {said}")]
     elif home == there:
         parts = []
         notes = (f"0 weeks for {name}: {said}, and {chip.id} is programmed alike ({there})", *notes)
     else:
-        parts = [Work(1, know(f"port_weeks.{_move(name, home, there)}"), f"{name} to {_NAMES[there]}; {said}")]
+        parts = [
+            MigrationPart(1, know(f"migration_weeks.{_move(name, home, there)}"), f"{name} to {_NAMES[there]}; {said}")
+        ]
     every = (*parts, *refused)
     return every, (*(_said(work) for work in every), *notes)
 
@@ -155,10 +193,10 @@ def _move(name: str, home: str, there: str) -> str:
 _NAMES = {"cuda": "NVIDIA GPUs", "rocm": "AMD GPUs", "xla": "TPUs", "vendor": "chips of another vendor"}
 
 
-def _kernels(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Work, ...], tuple[str, ...]]:
+def _kernels(program: Program, chip: Chip, know: Economics) -> tuple[tuple[MigrationPart, ...], tuple[str, ...]]:
     """The kernels that were written by hand."""
     home, there = _home(program), kind_of(chip)
-    parts: list[Work] = []
+    parts: list[MigrationPart] = []
     reasons: list[str] = []
     row = program.checked.of(chip.id) if program.checked else None
     for language, many in program.kernels:
@@ -171,11 +209,13 @@ def _kernels(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Work,
         else:
             known = f"kernel_weeks.{language}-rocm" if there == "rocm" and home == "cuda" else "kernel_weeks.rewrite"
             assumed = know.table.get(known) or know("kernel_weeks.rewrite")
-            parts.append(Work(many, assumed, f"{many} {language} kernel{'s' * (many > 1)} for {_NAMES[there]}"))
+            parts.append(
+                MigrationPart(many, assumed, f"{many} {language} kernel{'s' * (many > 1)} for {_NAMES[there]}")
+            )
     return tuple(parts), (*(_said(work) for work in parts), *reasons)
 
 
-def _said(work: Work) -> str:
+def _said(work: MigrationPart) -> str:
     a = work.assumed
     weeks = work.times * a.value
     return f"{weeks:g} week{'s' * (weeks != 1)} ({work.times * a.low:g} to {work.times * a.high:g}): {work.why}"
@@ -190,14 +230,14 @@ def read_framework(text: str | None) -> str | None:
     return text.lower()
 
 
-def read_kernels(given: Sequence[str] | None) -> tuple[tuple[str, int], ...]:
+def read_kernels(given: Sequence[str | int] | None) -> tuple[tuple[str, int], ...]:
     """Custom kernels as people write them: ``3`` are CUDA kernels, ``triton:2`` others.
 
     >>> read_kernels(["3", "triton:2"])
     (('cuda', 3), ('triton', 2))
     """
     out: dict[str, int] = {}
-    for text in given or ():
+    for text in map(str, given or ()):
         language, colon, count = text.lower().rpartition(":")
         language = language if colon else "cuda"
         if language not in LANGUAGES or not count.isascii() or not count.isdigit() or int(count) > MOST_KERNELS:

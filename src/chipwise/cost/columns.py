@@ -1,0 +1,240 @@
+"""The columns of bills, each declared once: terminal, JSON, CSV, HTML and the report are drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from chipwise.catalog.economics import Assumption
+from chipwise.cost.commitment import BreakEven
+from chipwise.cost.spot import Expected, daly, young
+from chipwise.cost.statement import PARTS, CostOption, Missing, Rival, Spread, Statement, Swing
+from chipwise.present.blocks import Cell, Link
+from chipwise.present.columns import Column
+from chipwise.present.numbers import rate
+from chipwise.units import HOUR, format_money, format_seconds
+
+INPUTS = {  # inputs that are no assumption of their own name, in words
+    "run_time": "time of the prediction",
+    "chips_needed": "chips the prediction needs",
+    "price": "price drift",
+    "server_usd": "price of a server",
+    "network_usd": "network of a server",
+    "migration_weeks": "weeks of the migration",
+    "wait_s": "spot_wait_s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """One pricing model of one set of chips: its bill, or why there is none."""
+
+    statement: Statement
+    bill: CostOption | Missing
+
+    @property
+    def option(self) -> CostOption | None:
+        """The bill, where there is one."""
+        return self.bill if isinstance(self.bill, CostOption) else None
+
+    @property
+    def total(self) -> float:
+        """US dollars at the median; without end where there is no bill."""
+        return self.bill.total if isinstance(self.bill, CostOption) else float("inf")
+
+
+def money(usd: float) -> str:
+    """US dollars; a run that never ends has no end of them."""
+    return format_money(usd) if isfinite(usd) else "no end"
+
+
+def spread(s: Spread) -> str:
+    """From the 10th to the 90th percentile."""
+    return f"{money(s.p10)} to {money(s.p90)}"
+
+
+def share(used: float) -> str:
+    """The share of hours used from which something is cheaper."""
+    return f"{used:.0%}" if used <= 1 else "never"
+
+
+def short(value: float) -> str:
+    """An input of a bill.
+
+    >>> short(12_345.6), short(0.0123)
+    ('12,346', '0.0123')
+    """
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def _hours(hours: float) -> str:
+    return format_seconds(hours * HOUR) if isfinite(hours) else "never"
+
+
+def _of(value: Callable[[CostOption], Any]) -> Callable[[CostRow], Any]:
+    """A figure of a bill; None where there is none."""
+    return lambda row: None if row.option is None else value(row.option)
+
+
+def _show(show: Callable[[CostOption], str], missing: str = "") -> Callable[[CostRow], str]:
+    return lambda row: missing if row.option is None else show(row.option)
+
+
+def _where(row: CostRow) -> str:
+    return row.bill.reason if isinstance(row.bill, Missing) else str(row.bill.source)
+
+
+def unit_key(unit: str) -> str:
+    """A unit of work in a key.
+
+    >>> unit_key("1,000 inferences")
+    '1000_inferences'
+    """
+    return unit.replace(" ", "_").replace(",", "")
+
+
+STATEMENT: list[Column[CostRow]] = [
+    Column("accelerators", lambda r: r.statement.accelerators, "chips", words=True, help="chips, how many"),
+    Column("basis", lambda r: r.statement.basis, help="what every total is for: run, job or month"),
+]
+OPTION: list[Column[CostRow]] = [
+    Column("pricing", lambda r: r.bill.pricing, "pricing", words=True, help="on demand, 1 year, 3 years, spot..."),
+    Column(
+        "usd",
+        _of(lambda o: o.total),
+        lambda basis: f"$/{basis}",
+        _show(lambda o: format_money(o.total), "-"),
+        help="the total with every input at its median",
+    ),
+    Column("", None, "p50", _show(lambda o: money(o.usd.p50)), drop=9),
+    Column("usd_range", _of(lambda o: o.usd), "p10 to p90", _show(lambda o: spread(o.usd)), help="of the draws"),
+    Column("split_usd", _of(lambda o: o.split), help="the total by what it pays for"),
+    Column("usd_per", _of(lambda o: {unit_key(name): usd for name, usd in o.per}), help="the total by unit of work"),
+    Column("source", _of(lambda o: o.source), help="where the price comes from"),
+    Column("hours", _of(lambda o: o.hours), "time", _show(lambda o: format_seconds(o.hours * HOUR)), help="to the end"),
+    Column("hours_range", _of(lambda o: o.hours_range), "time p90", _show(lambda o: _hours(o.hours_range.p90)), drop=3),
+    Column("chip_hours", _of(lambda o: o.chip_hours), help="paid for"),
+    Column("utilization", _of(lambda o: o.utilization), help="share of the hours paid for that is used"),
+    Column("kwh", _of(lambda o: o.kwh), "kWh", _show(lambda o: rate(o.kwh)), drop=2, help="at the meter"),
+    Column("kg_co2", _of(lambda o: o.kg_co2), "kg CO2", _show(lambda o: rate(o.kg_co2)), drop=1, help="of the grid"),
+    Column("interruptions_per_hour", _of(lambda o: o.interruptions_per_hour), help="of all chips together"),
+    Column("expected", _of(lambda o: o.expected), nested=True, help="checkpoints, interruptions, and what they cost"),
+    Column("tornado", _of(lambda o: o.tornado), nested=True, help="what each input alone does to the total"),
+    Column("", None, "$/chip-h", _show(lambda o: o.source.price)),
+    Column("", None, "dated", _show(lambda o: o.source.date), words=True, under=True),
+    Column("", None, "from", _where, words=True, under=True),
+]
+EVIDENCE: Column[CostRow] = Column(
+    "evidence",
+    lambda r: r.statement.evidence,
+    "evidence",
+    lambda r: r.statement.evidence if r.option else "",
+    words=True,
+    drop=4,
+)
+
+
+def per_unit(unit: str) -> Column[CostRow]:
+    """The column of a total by one unit of work."""
+    return Column(
+        "", None, f"$/{unit}", _show(lambda o: format_money(dict(o.per)[unit]) if unit in dict(o.per) else "-"), drop=5
+    )
+
+
+def _part(name: str) -> Column[CostOption]:
+    return Column("", None, name, lambda o: format_money(getattr(o.split, name)))
+
+
+PRICING: Column[CostOption] = Column("", None, "pricing", lambda o: o.pricing, words=True)
+SPLIT: list[Column[CostOption]] = [
+    PRICING,
+    *map(_part, PARTS),
+    Column("", None, "total", lambda o: format_money(o.total)),
+]
+
+
+def _stops(option: CostOption) -> str:
+    return format_seconds(HOUR / option.interruptions_per_hour) if option.interruptions_per_hour else "never"
+
+
+def _course(show: Callable[[Expected], str]) -> Callable[[CostOption], str]:
+    return lambda o: "-" if o.expected is None else show(o.expected)
+
+
+def _interval(formula: Callable[[float, float], float]) -> Callable[[CostOption], str]:
+    def show(o: CostOption) -> str:
+        if o.expected is None or not o.interruptions_per_hour:
+            return "-"
+        return format_seconds(max(0.0, formula(o.expected.checkpoint_s, HOUR / o.interruptions_per_hour)))
+
+    return show
+
+
+COURSE: list[Column[CostOption]] = [  # checkpoints and interruptions of a run
+    PRICING,
+    Column("", None, "stops every", _stops),
+    Column("", None, "checkpoint", _course(lambda e: format_seconds(e.checkpoint_s)), drop=9),
+    Column("", None, "interval", _course(lambda e: format_seconds(e.interval_s))),
+    Column("", None, "Young", _interval(young), drop=1),
+    Column("", None, "Daly", _interval(daly), drop=2),
+    Column("", None, "checkpoints", _course(lambda e: format_seconds(e.checkpoints_s)), drop=6),
+    Column("", None, "lost", _course(lambda e: format_seconds(e.lost_s)), drop=5),
+    Column("", None, "restarts", _course(lambda e: format_seconds(e.restarts_s)), drop=4),
+    Column("", None, "waits", _course(lambda e: format_seconds(e.wait_s)), drop=3),
+    Column("", None, "stretch", _course(lambda e: f"{(e.stretch - 1) * 100:+.1f}%")),
+    Column("", None, "expected", _course(lambda e: format_seconds(e.wall_s))),
+    Column("", None, "p10", lambda o: _hours(o.hours_range.p10), drop=7),
+    Column("", None, "p50", lambda o: _hours(o.hours_range.p50), drop=8),
+    Column("", None, "p90", lambda o: _hours(o.hours_range.p90)),
+]
+INTERRUPTIONS: list[Column[CostOption]] = [  # of a service
+    PRICING,
+    Column("", None, "a replica stops every", _stops),
+    Column("", None, "chip-hours paid", lambda o: f"{o.chip_hours:,.0f}"),
+]
+
+
+def _committed_by(b: BreakEven) -> str:
+    return " ".join(x for x in (b.commitment.cloud, b.commitment.region, b.commitment.instance) if x)
+
+
+COMMITMENTS: list[Column[BreakEven]] = [
+    Column("", None, "years", lambda b: f"{b.commitment.years} year{'s' * (b.commitment.years > 1)}", words=True),
+    Column("", None, "from", _committed_by, words=True, under=True),
+    Column("", None, "$/chip-h", lambda b: f"{b.commitment.usd_per_chip_hour:.2f}{'*' if b.stale else ''}"),
+    Column("", None, "on demand", lambda b: f"{b.ondemand_usd_per_chip_hour:.2f}"),
+    Column("", None, "of", lambda b: b.against, words=True, under=True),
+    Column("", None, "cheaper from", lambda b: share(b.utilization)),
+]
+RIVALS: list[Column[Rival]] = [
+    Column("", None, "pricing", lambda r: r.pricing, words=True),
+    Column("", None, "from", lambda r: str(r.source), words=True, under=True),
+    Column("", None, "$/chip-h", lambda r: r.source.price),
+    Column("", None, "owning is cheaper from", lambda r: share(r.utilization)),
+]
+TORNADO: list[Column[Swing]] = [
+    Column("", None, "input", lambda w: INPUTS.get(w.name, w.name), words=True),
+    Column("", None, "p10", lambda w: short(w.low)),
+    Column("", None, "p90", lambda w: short(w.high)),
+    Column("", None, "total at p10", lambda w: format_money(w.usd_low)),
+    Column("", None, "total at p90", lambda w: format_money(w.usd_high)),
+    Column("", None, "swing", lambda w: format_money(w.swing)),
+]
+
+
+def cited(a: Assumption) -> Cell:
+    """The source of an assumption, with its note where nobody published one."""
+    note = f": {a.note}" if a.note and a.source.startswith("assumed") else ""
+    return Link(a.source + note, a.source)
+
+
+ASSUMPTIONS: list[Column[Assumption]] = [
+    Column("", None, "assumption", lambda a: a.name, words=True),
+    Column("", None, "value", lambda a: short(a.value)),
+    Column("", None, "range", lambda a: f"{short(a.low)} to {short(a.high)}"),
+    Column("", None, "unit", lambda a: a.unit, words=True),
+    Column("", None, "date", lambda a: a.date if a.source != "given" else "", words=True),
+    Column("", None, "source", cited, words=True, under=True),
+]

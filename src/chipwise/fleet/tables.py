@@ -1,0 +1,257 @@
+"""The columns of a fleet plan, each declared once: terminal, JSON, CSV, HTML and the report are drawn from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chipwise.fleet.plan import Alternative, Cost, FleetPlan, Holding, Relaxation, Running, Sensitivity, Serving, Shadow
+from chipwise.fleet.plan import Usage as PoolUsage
+from chipwise.fleet.problem import Problem
+from chipwise.fleet.sizing import Placed
+from chipwise.present.blocks import Cell, Link
+from chipwise.present.columns import Column
+from chipwise.present.numbers import number
+from chipwise.units import format_money
+
+if TYPE_CHECKING:
+    from chipwise.fleet.request import DemandRequest
+
+PRICING = {
+    "ondemand": "on demand",
+    "spot": "spot",
+    "year1": "1-year commitment",
+    "year3": "3-year commitment",
+    "owned": "bought",
+    "existing": "there already",
+}
+
+
+def money(usd: float) -> str:
+    """Dollars that may be negative."""
+    return f"-{format_money(-usd)}" if usd < 0 else format_money(usd)
+
+
+def supplies(request: DemandRequest) -> list[Column[str]]:
+    """What can be had, by the name of a supply."""
+    problem, origins = request.problem, request.origins
+    return [
+        Column("id", lambda s: s, "supply", words=True),
+        Column("chip", lambda s: problem.pool(problem.supply(s).pool).chip),
+        Column("family", lambda s: problem.pool(problem.supply(s).pool).family),
+        Column("chips_per_unit", lambda s: problem.pool(problem.supply(s).pool).chips),
+        Column("pricing", lambda s: problem.supply(s).pricing, help="ondemand, spot, year1, year3, owned, existing"),
+        Column("cloud", lambda s: origins[s].cloud or None, "cloud", lambda s: origins[s].cloud or "own", words=True),
+        Column("region", lambda s: origins[s].region, "region", lambda s: origins[s].region or "–", words=True),
+        Column("instance", lambda s: origins[s].instance, "instance", lambda s: origins[s].instance or "–", words=True),
+        Column("usd_per_unit_hour", lambda s: problem.supply(s).usd_per_unit_hour),
+        Column("capex_usd", lambda s: problem.supply(s).capex),
+        Column("usd_per_unit_period", lambda s: problem.supply(s).usd_period),
+        Column("lead_periods", lambda s: problem.supply(s).lead),
+        Column("", None, "$/chip-h", lambda s: _price(request, s)),
+        Column("date", lambda s: origins[s].date or None, "dated", lambda s: _dated(request, s), words=True),
+        Column("source", lambda s: origins[s].source, "source", lambda s: _link(origins[s].source), words=True),
+        Column("stale", lambda s: origins[s].stale),
+    ]
+
+
+def _link(source: str) -> Cell:
+    return Link(source, source)
+
+
+def _price(request: DemandRequest, name: str) -> str:
+    origin, supply = request.origins[name], request.problem.supply(name)
+    if origin.usd_per_chip_hour:
+        return f"${origin.usd_per_chip_hour:.2f}"
+    return f"{format_money(supply.capex)} a server" if supply.capex else "–"
+
+
+def _dated(request: DemandRequest, name: str) -> str:
+    origin = request.origins[name]
+    return f"{origin.date} stale" if origin.stale else origin.date or "–"
+
+
+def holdings(request: DemandRequest) -> list[Column[Holding]]:
+    """Units of one supply in one period."""
+    p = request.problem
+    return [
+        Column("period", lambda h: p.periods[h.period].name, "period", words=True),
+        Column("supply", lambda h: h.supply, "supply", words=True),
+        Column("chip", lambda h: p.pool(p.supply(h.supply).pool).chip),
+        Column("pricing", lambda h: p.supply(h.supply).pricing),
+        Column("cloud", lambda h: request.origins[h.supply].cloud or None),
+        Column("region", lambda h: p.pool(p.supply(h.supply).pool).region),
+        Column("units", lambda h: h.units),
+        Column("chips", lambda h: h.units * p.pool(p.supply(h.supply).pool).chips, help="at once"),
+        Column("started", lambda h: h.started, "units", lambda h: f"{h.started:,}", help="ordered or committed"),
+        Column("", None, "chips", lambda h: f"{h.started * p.pool(p.supply(h.supply).pool).chips:,}"),
+        Column("unit_hours", lambda h: h.unit_hours, help="paid for"),
+        Column("usd", lambda h: h.usd, help="paid in this period"),
+    ]
+
+
+def runs(p: Problem) -> list[Column[Running]]:
+    """Hours of a training run in one period."""
+    return [
+        Column("run", lambda r: r.run, "run", words=True),
+        Column("", None, "chip", lambda r: p.pool(r.option.pool).chip, words=True),
+        Column("period", lambda r: p.periods[r.period].name, "period", words=True),
+        Column("pool", lambda r: r.option.pool),
+        Column(
+            "supply",
+            lambda r: r.option.supply or None,
+            "on",
+            lambda r: r.option.supply or f"held units of {r.option.pool}",
+            words=True,
+        ),
+        Column("units", lambda r: r.option.units, "units", lambda r: f"{r.option.units:,}"),
+        Column("spare", lambda r: r.option.spare),
+        Column("chips", lambda r: r.option.units * p.pool(r.option.pool).chips),
+        Column("hours", lambda r: r.hours, "hours", lambda r: number(r.hours)),
+    ]
+
+
+def services(p: Problem) -> list[Column[Serving]]:
+    """Units that answer for a service during one block of a period."""
+    return [
+        Column("service", lambda s: s.service),
+        Column("period", lambda s: p.periods[s.period].name),
+        Column("block", lambda s: p.blocks[s.block].name),
+        Column("pool", lambda s: s.pool),
+        Column("units", lambda s: s.units),
+        Column("chips", lambda s: s.units * p.pool(s.pool).chips),
+    ]
+
+
+def costs(p: Problem) -> list[Column[Cost]]:
+    """Dollars of one kind in one period."""
+    return [
+        Column("period", lambda c: None if c.period is None else p.periods[c.period].name, help="null: after the plan"),
+        Column("kind", lambda c: c.kind),
+        Column("for", lambda c: c.supply),
+        Column("usd", lambda c: c.usd),
+    ]
+
+
+def usage(p: Problem) -> list[Column[PoolUsage]]:
+    """How a pool is used in a period."""
+    return [
+        Column("pool", lambda u: u.pool),
+        Column("period", lambda u: p.periods[u.period].name),
+        Column("held", lambda u: u.held),
+        Column("rented", lambda u: u.rented),
+        Column("used_unit_hours", lambda u: u.used_hours),
+        Column("paid_unit_hours", lambda u: u.paid_hours),
+        Column("utilization", lambda u: u.utilization),
+        Column("kw", lambda u: u.kw),
+        Column("kg_co2", lambda u: u.kg),
+    ]
+
+
+def placed(x: Placed) -> dict[str, Any]:
+    """A sized workload as JSON has it."""
+    return {
+        "workload": x.work,
+        "accelerators": x.accelerators,
+        "layout": x.layout,
+        "seconds" if x.prediction else "requests_per_second": x.estimate,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What runs where, for people."""
+
+    work: str
+    on: str
+    chips: str
+    when: str
+    hours: str
+    placed: Placed | None
+
+
+WORK: list[Column[Row]] = [
+    Column("", None, "workload", lambda r: r.work, words=True),
+    Column("", None, "runs on", lambda r: r.on, words=True),
+    Column("", None, "chips", lambda r: r.chips),
+    Column("", None, "when", lambda r: r.when, words=True),
+    Column("", None, "hours", lambda r: r.hours),
+    Column("", None, "layout", lambda r: r.placed.layout if r.placed else "", words=True, drop=2),
+    Column("", None, "evidence", lambda r: r.placed.estimate.evidence if r.placed else "", words=True, drop=1),
+]
+
+
+def _mix(plan: FleetPlan) -> str:
+    mix = sorted(plan.mix().items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{chip} {share:.0%}" for chip, share in mix if share >= 0.005)
+
+
+ALTERNATIVES: list[Column[Alternative]] = [
+    Column("name", lambda a: a.name, "plan", words=True),
+    Column("why", lambda a: a.why),
+    Column("plan", lambda a: summary(a.plan), "USD", lambda a: money(a.plan.usd) if a.plan else "none"),
+    Column("", None, "gap", lambda a: f"{a.plan.gap:.2%}" if a.plan else ""),
+    Column("", None, "used", lambda a: f"{a.plan.utilization():.0%}" if a.plan else ""),
+    Column("", None, "kW", lambda a: f"{max(a.plan.kw()):,.0f}" if a.plan else ""),
+    Column("", None, "t CO2", lambda a: f"{sum(a.plan.kg()) / 1000:,.0f}" if a.plan else ""),
+    Column("", None, "chip-hours", lambda a: _mix(a.plan) if a.plan else a.why, words=True),
+]
+
+
+def limits(p: Problem) -> list[Column[Shadow]]:
+    """What loosening one limit saves."""
+    return [
+        Column("limit", lambda s: s.limit, "limit", words=True),
+        Column("period", lambda s: None if s.period is None else p.periods[s.period].name),
+        Column("more", lambda s: s.amount, "more", lambda s: f"{number(s.amount)} {s.unit}".strip()),
+        Column("unit", lambda s: s.unit),
+        Column("saves_usd", lambda s: s.saves, "saves", lambda s: format_money(s.saves) if s.saves > 0 else "–"),
+        Column("proved", lambda s: s.proved, "proved", lambda s: "yes" if s.proved else "no", words=True),
+        Column("words", lambda s: s.words, "in words", words=True),
+    ]
+
+
+def sensitivity(plan: FleetPlan | None) -> list[Column[Sensitivity]]:
+    """The plan solved again with demand, prices or speeds changed."""
+
+    def change(s: Sensitivity) -> str:
+        return f"{s.plan.usd / plan.usd - 1:+.0%}" if s.plan and plan and plan.usd else ""
+
+    return [
+        Column("name", lambda s: s.name, "if", words=True),
+        Column("why", lambda s: s.why),
+        Column("plan", lambda s: summary(s.plan), "USD", lambda s: money(s.plan.usd) if s.plan else "none"),
+        Column("", None, "change", change),
+        Column("change", lambda s: s.change, "what changes in the mix", lambda s: s.change or s.why or "–", words=True),
+    ]
+
+
+RELAX: list[Column[Relaxation]] = [
+    Column("constraint", lambda r: r.name),
+    Column("amount", lambda r: r.amount),
+    Column("unit", lambda r: r.unit),
+    Column("words", lambda r: r.words),
+    Column("proved", lambda r: r.proved, help="whether no smaller set would do"),
+]
+REFUSED: list[Column[tuple[str, str, str]]] = [
+    Column("workload", lambda r: r[0], "workload", words=True),
+    Column("place", lambda r: r[1], "chip or offer", words=True),
+    Column("reason", lambda r: r[2], "why", words=True),
+]
+
+
+def summary(plan: FleetPlan | None) -> dict[str, Any] | None:
+    """The totals of a plan."""
+    if plan is None:
+        return None
+    return {
+        "usd": plan.usd,
+        "bound_usd": plan.bound,
+        "gap": plan.gap,
+        "timed_out": plan.timed_out,
+        "costs": plan.by_kind(),
+        "utilization": plan.utilization(),
+        "kw": max(plan.kw()),
+        "kg_co2": sum(plan.kg()),
+        "mix": plan.mix(),
+    }

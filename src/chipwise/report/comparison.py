@@ -1,0 +1,211 @@
+"""The report of a comparison: the pick on one page, then the comparison and what it rests on.
+
+`training` and `service` say what differs between a run and a service, as a `Subject`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.compare import AnyComparison, Flip, Refused, TrainingComparison
+from chipwise.compare.view import criteria, ranked
+from chipwise.cost.statement import Statement
+from chipwise.predict.estimate import Estimate
+from chipwise.present.blocks import Table
+from chipwise.present.numbers import interval, number, plural, time_unit
+from chipwise.prices import STALE_DAYS, Price
+from chipwise.report import charts
+from chipwise.report.costs import (
+    assumption_parts,
+    break_even_section,
+    cost_section,
+    cost_tile,
+    other_options,
+    tornado_part,
+)
+from chipwise.report.evidence import assumptions_section, evidence_section
+from chipwise.report.front import Dot, front
+from chipwise.report.parts import EVIDENCE, Decision, Figure, Part, Points, Prose, Report, Section, Tile
+from chipwise.report.service import service_subject
+from chipwise.report.subject import Subject
+from chipwise.report.training import training_subject
+from chipwise.units import format_money
+
+MOST_BARS = 14  # rows of a chart: the best
+
+
+def comparison_report(c: AnyComparison, statements: Sequence[Statement] = ()) -> Report:
+    """The report of a comparison; `statements` are the bills of the leading rows, that of the pick first."""
+    subject = training_subject(c) if isinstance(c, TrainingComparison) else service_subject(c)
+    sections = [_comparison(c, subject)]
+    if statements:
+        sections += [cost_section(statements), break_even_section(statements[0])]
+    sections += [
+        _front(c, subject),
+        flip_section(c.flips, c.words.flip, statements),
+        _evidence(c, subject),
+        _assumptions(c, statements),
+    ]
+    about = f"{subject.about}; {plural(len(c.rows), 'kind')} of chips compared by {c.terms.objective}"
+    made = c.comparer.knowledge.today
+    return Report(c.workload.name, about, made, _decision(c, subject, statements), tuple(sections))
+
+
+def _decision(c: AnyComparison, subject: Subject, statements: Sequence[Statement]) -> Decision:
+    """The first page."""
+    answers = [Points("Why", (c.words.why,)), Points("What would change this", flip_points(c.flips, c.words.flip))]
+    pick, by, figure = c.pick, c.terms.objective, _bars(c, subject)
+    if pick is None:
+        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), figure)
+    others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
+    price = pick.ondemand.price if pick.ondemand else None
+    answers += [
+        Points("How sure is it", how_sure(subject.estimate(pick), price, pick.by(by), others)),
+        Points("By other pricing models", other_options(statements)),
+    ]
+    cost = Tile("Cost on demand", "no public price")
+    if pick.ondemand:
+        usd = pick.ondemand.usd
+        amount = f"{format_money(usd.value)}{subject.per}"
+        cost = Tile("Cost on demand", amount, interval(usd, format_money), str(pick.ondemand.price))
+    cheapest = cost_tile(statements[0]) if statements else None
+    tiles = (cost, *([cheapest] if cheapest else []), *subject.tiles(pick, cheapest))
+    acc = pick.accelerators
+    headline = f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
+    return Decision(headline, c.words.pick, tiles, tuple(a for a in answers if a.items), figure)
+
+
+def _bars(c: AnyComparison, subject: Subject) -> Figure:
+    """Chips by what decides, with intervals."""
+    by = c.terms.objective
+    rows = [(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
+    if not rows:
+        by, rows = "time", [(str(r.accelerators), subject.seconds(r), False) for r in c.rows]
+    left, rows = len(rows) - MOST_BARS, rows[:MOST_BARS]
+    unit, scale = time_unit(max(e.value for _, e, _ in rows)) if by == "time" else ("", 1.0)
+    bars = [
+        charts.Bar(name, e.value / scale, e.low / scale, e.high / scale, pick, e.evidence == "bounded")
+        for name, e, pick in rows
+    ]
+    show, label = (charts.money, charts.amount) if by == "cost" else (number, number)
+    what, axis = subject.bars[by]
+    caption = f"{what} by chip, with 90 % intervals"
+    if left > 0:
+        caption += f"; the best {MOST_BARS}, {left} more in the table"
+    if any(b.weak for b in bars):
+        caption += "; hatched: on bounded evidence"
+    words = "; ".join(f"{b.label} {label(b.value)} ({label(b.low)} to {label(b.high)})" for b in bars)
+    named = axis.format(unit)
+    return charts.bars(charts.Labels("fig-costs", caption, f"{what}, {named}: {words}"), bars, named, show, label)
+
+
+def _comparison(c: AnyComparison, subject: Subject) -> Section:
+    table = ranked(
+        c,
+        numbered=False,
+        title=f"All chips that can {subject.table}, ranked by {c.terms.objective}",
+        notes=(f"The pick is highlighted. * marks prices older than {STALE_DAYS} days. {subject.note}",),
+    )
+    parts: list[Part] = [Points("What decides this workload", tuple(criteria(c))), table]
+    if c.refused:
+        parts.append(refused_table(c.refused))
+    return Section("comparison", "Comparison", tuple(parts))
+
+
+def _front(c: AnyComparison, subject: Subject) -> Section:
+    """Cost against time."""
+    title = "Cost against time"
+    rows = [(row, row.ondemand.usd, subject.seconds(row)) for row in c.rows if row.ondemand]
+    if len(rows) < 2:
+        prose = Prose("Fewer than two chips have a public price, so there is nothing to weigh.")
+        return Section("trade-off", title, (prose,))
+    ordered = sorted(seconds.value for _, _, seconds in rows)
+    unit, scale = time_unit(ordered[len(ordered) // 2])
+    dots = [
+        Dot(
+            str(row.accelerators),
+            seconds.value / scale,
+            seconds.low / scale,
+            seconds.high / scale,
+            usd.value,
+            usd.low,
+            usd.high,
+            row is c.pick,
+        )
+        for row, usd, seconds in rows
+    ]
+    words = "; ".join(f"{d.label}: {format_money(d.y)}{subject.per}, {number(d.x)} {unit}" for d in dots)
+    labels = charts.Labels(
+        "fig-front",
+        f"Cost on demand{subject.per} against the time {subject.time}, with 90 % intervals; lower left is better",
+        f"Cost against time: {words}",
+    )
+    figure = front(labels, dots, f"{unit} {subject.time}", f"US dollars{subject.per}", number)
+    prose = Prose(
+        "Chips on the dashed front are worth considering: every other is beaten by one that is no more expensive and "
+        "no slower."
+    )
+    return Section("trade-off", title, (prose, figure))
+
+
+def _evidence(c: AnyComparison, subject: Subject) -> Section:
+    chips = tuple(dict.fromkeys(r.accelerators.chip.id for r in c.rows))
+    families = tuple(dict.fromkeys(r.accelerators.chip.family for r in c.rows))
+    rows = [(str(r.accelerators), subject.estimate(r)) for r in c.rows]
+    return evidence_section(subject.kind, subject.calibration, families, chips, rows)
+
+
+def _assumptions(c: AnyComparison, statements: Sequence[Statement]) -> Section:
+    prices = [(str(r.accelerators), q.price) for r in c.rows for q in (r.ondemand, r.spot) if q]
+    return assumptions_section(prices, c.assumptions, [p for s in statements[:1] for p in assumption_parts(s)])
+
+
+def flip_points(flips: Sequence[Flip], otherwise: str) -> tuple[str, ...]:
+    """The smallest change of each kind that flips the decision."""
+    kinds = dict.fromkeys(f.kind for f in flips)
+    return tuple(next(f.words for f in flips if f.kind == kind) + "." for kind in kinds) or (otherwise,)
+
+
+def flip_section(flips: Sequence[Flip], otherwise: str, statements: Sequence[Statement]) -> Section:
+    """Every change that was found to flip the decision, and what moves the bill of the pick."""
+    parts: list[Part] = [
+        Prose(
+            "The smallest changes found that make another chip the pick, smallest first. A price "
+            "that falls by half counts as large a change as a demand or a batch that doubles."
+        )
+    ]
+    if flips:
+        headers = ("change of", "new pick", "in words")
+        parts.append(
+            Table(
+                headers,
+                tuple((f.kind, f.winner, f.words) for f in flips),
+                left=frozenset(headers),
+                title="What would change the decision",
+            )
+        )
+    else:
+        parts.append(Prose(otherwise))
+    parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
+    return Section("sensitivity", "Sensitivity", tuple(parts))
+
+
+def how_sure(
+    of: Estimate, price: Price | None, mine: Estimate | None, others: Sequence[tuple[str, Estimate | None]]
+) -> tuple[str, ...]:
+    """The evidence of the pick, the age of its price, and whose intervals reach it."""
+    said = [f"Times are {of.evidence}: {of.because or EVIDENCE.get(of.evidence, '')}."]
+    if price is not None and price.stale:
+        said.append(f"Its price is of {price.offer.date}, more than {STALE_DAYS} days old: ask for a quote.")
+    near = [name for name, by in others if mine and by and by.low <= mine.high]
+    if not near:
+        return (*said, "No other chip's interval reaches it.")
+    more = " and others" if len(near) > 4 else ""
+    return (*said, f"The intervals of {', '.join(near[:4])}{more} overlap with it.")
+
+
+def refused_table(refused: Sequence[Refused]) -> Table:
+    """Chips that can't do the work on these terms, and why."""
+    headers = ("chips", "why not", "what would unlock it")
+    rows = tuple((str(r.accelerators or r.chip.id), r.reason, r.unlock or "–") for r in refused)
+    return Table(headers, rows, left=frozenset(headers), title="Refused")

@@ -1,0 +1,258 @@
+"""Verbs that decide: predict, layouts, compare, cost, plan_fleet, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.verbs.arguments import (
+    any_workload,
+    knowledge_of,
+    seconds_of,
+    training_workload,
+)
+
+if TYPE_CHECKING:
+    from chipwise.compare import AnyComparison
+    from chipwise.compare.training.predict import PricedPrediction
+    from chipwise.compiled.evidence import Stage
+    from chipwise.cost import Costs
+    from chipwise.fleet.planned import PlannedFleet
+    from chipwise.knowledge import Knowledge
+    from chipwise.layout.view import LayoutSearch
+    from chipwise.report.parts import Report
+    from chipwise.verbs.arguments import Progress, WorkloadLike
+
+
+def predict(
+    workload: WorkloadLike,
+    on: str,
+    *,
+    layout: str | None = None,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    stage: Stage | None = None,
+) -> PricedPrediction:
+    """Predict a training run on one set of chips: step, MFU, memory, time, energy and cost, with 90 % intervals.
+
+    The best `layout` is searched where none is named. `evidence` is ``modelled``, ``compiled`` by the vendor's
+    compiler, or ``auto``: compiled where that was done before.
+
+    >>> from chipwise import load
+    >>> run = predict(load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192), on="h100:64")
+    >>> run.step.low <= run.step.value <= run.step.high, run.mfu < 1, run.step.evidence
+    (True, True, 'modelled')
+    """
+    from chipwise.catalog import parse
+    from chipwise.compare.training.predict import predict_training
+
+    return predict_training(training_workload(workload), parse(on), layout, evidence, knowledge, stage)
+
+
+def layouts(workload: WorkloadLike, on: str, *, top: int = 10, knowledge: Knowledge | None = None) -> LayoutSearch:
+    """Search every legal way to split a training run over chips.
+
+    >>> from chipwise import load
+    >>> search = layouts(load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192), on="v5p:64")
+    >>> search.best.seconds <= search.result.top[-1].seconds
+    True
+    """
+    from chipwise.catalog import parse
+    from chipwise.layout import search
+    from chipwise.layout.view import LayoutSearch
+    from chipwise.predict.setup import named_stack
+
+    work, acc = training_workload(workload), parse(on)
+    return LayoutSearch(work, acc, search(work, acc, knowledge_of(knowledge).calibration, named_stack(work), top))
+
+
+def compare(
+    workload: WorkloadLike,
+    on: str | Sequence[str] | None = None,
+    *,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    budget: str | float | None = None,
+    by: str | None = None,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> AnyComparison:
+    """Compare chips on a workload of either kind, and say what to pick, why, and what would flip it.
+
+    `on` names chips with or without counts (default: the whole catalog); at most one of `chips`, a `deadline` and a
+    `budget` says how many are taken; `by` ranks by ``cost`` (default), ``time`` or ``energy``.
+
+    >>> from chipwise import load
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> comparison = compare(job, on="h100,v5p", deadline="30d")
+    >>> comparison.pick is comparison.rows[0], len(comparison.to_dict()["rows"])
+    (True, 2)
+    """
+    from chipwise.compare import Terms, candidates
+    from chipwise.compare import compare as run
+    from chipwise.compiled.evidence import better_evidence, known_evidence
+
+    known_evidence(evidence)
+    known = knowledge_of(knowledge)
+    change = better_evidence(evidence, known.calibration)
+    terms = Terms.read(by, chips, deadline, budget)
+    return run(any_workload(workload), candidates(on), known, terms, progress, change)
+
+
+def cost(
+    workload: WorkloadLike,
+    on: str | Sequence[str],
+    *,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    pricing: str | None = None,
+    offer: str | None = None,
+    cloud: str | None = None,
+    region: str | None = None,
+    utilization: float | None = None,
+    years: float = 3.0,
+    site: str | None = None,
+    energy_price: float | None = None,
+    pue: float | None = None,
+    framework: str | None = None,
+    custom_kernels: Sequence[str | int] | None = None,
+    now_on: str | None = None,
+    check: str | Path | None = None,
+    runs: float = 1.0,
+    epochs: float | None = None,
+    draws: int = 4_000,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    progress: Progress | None = None,
+) -> Costs:
+    """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
+
+    `pricing` names pricing models (``"spot,3y"``), `offer`, `cloud` and `region` whose prices count; `utilization` is
+    the share of committed or owned hours that is used, `years` how long servers are owned, `site` where they stand,
+    with its `energy_price` in USD/kWh and its `pue`. `framework`, `custom_kernels`, `now_on` and `check` describe the
+    program whose migration effort `runs` share.
+
+    >>> from chipwise import load
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> costs = cost(job, on="h100:64", pricing="ondemand,spot", draws=100)
+    >>> [option.pricing for option in costs.statements[0].options], costs.basis
+    (['on demand', 'spot'], 'run')
+    """
+    from dataclasses import replace
+
+    from chipwise.catalog.economics import own_site
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import better_evidence, known_evidence
+    from chipwise.cost import CostAssumptions, Program, chosen, cost_of, read_pricing, read_utilization
+
+    known_evidence(evidence)
+    known = knowledge_of(knowledge)
+    known = replace(known, prices=chosen(known.prices, cloud, region, offer))
+    assumptions = CostAssumptions(
+        own_site(site, energy_price, pue),
+        known,
+        years,
+        read_utilization(known.economics, utilization),
+        Program.read(framework, custom_kernels, now_on, check),
+        runs,
+        epochs,
+        draws,
+        read_pricing(pricing),
+    )
+    terms, change = Terms.read("cost", chips, deadline), better_evidence(evidence, known.calibration)
+    return cost_of(any_workload(workload), candidates(on) or [], assumptions, terms, progress, change)
+
+
+def plan_fleet(
+    demand: str | Path | Mapping[str, Any],
+    *,
+    gap: float = 0.01,
+    time_limit: str | float = "60s",
+    cautious: bool = False,
+    sensitivity: bool = True,
+    knowledge: Knowledge | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> PlannedFleet:
+    """Plan the cheapest mix of chips over time that meets a demand, with how good it is proved to be.
+
+    `demand` is a demand file, or what one holds. The solver stops once no plan can be cheaper by more than `gap`, and
+    takes at most `time_limit` for each plan; `cautious` plans by the bad end of every prediction's interval;
+    `sensitivity` solves again with demand and prices up and down.
+
+    >>> train = {"model": "llama-3.1-8b", "train": {"steps": 100, "global_batch": 256, "sequence": 4096}}
+    >>> fleet = plan_fleet(
+    ...     {
+    ...         "start": "2027-01",
+    ...         "months": 1,
+    ...         "workloads": [{"name": "run", "workload": train, "train": {"chips": [16]}}],
+    ...         "candidates": [{"chip": "v5e", "clouds": ["gcp"], "terms": ["ondemand"]}],
+    ...     },
+    ...     sensitivity=False,
+    ... )
+    >>> fleet.plan.gap <= 0.01, fleet.plan.usd > 0
+    (True, True)
+    """
+    from chipwise.fleet.demand import demand_of, read_demand
+    from chipwise.fleet.planned import PlanOptions, plan_demand
+
+    known = knowledge_of(knowledge)
+    options = PlanOptions(gap, seconds_of(time_limit, "--time-limit"), cautious, sensitivity)
+    if isinstance(demand, str | Path):
+        return plan_demand(read_demand(demand, known.today), known, options, progress)
+    return plan_demand(demand_of(demand, today=known.today), known, options, progress)
+
+
+def report(
+    work: WorkloadLike,
+    on: str | Sequence[str] | None = None,
+    *,
+    chips: str | int | None = None,
+    deadline: str | float | None = None,
+    budget: str | float | None = None,
+    by: str | None = None,
+    utilization: float | None = None,
+    years: float | None = None,
+    site: str | None = None,
+    framework: str | None = None,
+    time_limit: str | float | None = None,
+    evidence: str = "modelled",
+    knowledge: Knowledge | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Report on a workload of either kind, or on a demand file: the decision on one page, then all it rests on.
+
+    ``.write("report.html")`` makes one HTML file that needs nothing else, ``.write("report.pdf")`` a PDF. Options are
+    those of `compare` and `cost`; a demand file takes `time_limit` alone.
+
+    >>> from chipwise import load
+    >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
+    >>> decision = report(job, on="h100:64,v5p:64")
+    >>> decision.decision.headline.startswith("Pick"), len(decision.sections)
+    (True, 7)
+    """
+    from chipwise.catalog.economics import own_site
+    from chipwise.compare import Terms, candidates
+    from chipwise.compiled.evidence import known_evidence
+    from chipwise.cost import CostAssumptions, Program, read_utilization
+    from chipwise.errors import InputError
+    from chipwise.fleet.demand import is_demand, read_demand
+    from chipwise.fleet.planned import PlanOptions
+    from chipwise.report.build import refuse_beside_demand, report_demand, report_workload
+
+    known_evidence(evidence)
+    known = knowledge_of(knowledge)
+    if isinstance(work, str | Path) and is_demand(work):
+        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by}
+        billed = {"--utilization": utilization, "--years": years, "--site": site, "--framework": framework}
+        refuse_beside_demand({**compared, **billed, "--evidence": None if evidence == "modelled" else evidence})
+        options = PlanOptions(time_limit=seconds_of(time_limit or "60s", "--time-limit"))
+        return report_demand(read_demand(work, known.today), known, options, progress)
+    if time_limit is not None:
+        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
+    used = read_utilization(known.economics, utilization)
+    program = Program.read(framework)
+    assumptions = CostAssumptions(own_site(site), known, 3.0 if years is None else years, used, program)
+    terms = Terms.read(by, chips, deadline, budget)
+    return report_workload(any_workload(work), candidates(on), terms, assumptions, evidence, progress)

@@ -1,0 +1,77 @@
+"""Verbs that tell what is known: chips, models, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from chipwise.verbs.arguments import knowledge_of
+
+if TYPE_CHECKING:
+    from chipwise.knowledge import Knowledge
+    from chipwise.prices.chip_view import ChipList, ChipSheet
+    from chipwise.prices.view import PriceList
+    from chipwise.workload.preset_view import ModelList
+
+
+@overload
+def chips(name: None = None, *, knowledge: Knowledge | None = None) -> ChipList: ...
+
+
+@overload
+def chips(name: str, *, knowledge: Knowledge | None = None) -> ChipSheet: ...
+
+
+def chips(name: str | None = None, *, knowledge: Knowledge | None = None) -> ChipList | ChipSheet:
+    """List the chips known with their prices, or show everything about one, in any spelling of its name.
+
+    >>> chips("NVIDIA H100 80GB HBM3").chip.id
+    'h100'
+    >>> chips("v5e").chip.figures["memory_bytes"].value / 2**30, chips("v5e").chip.figures["memory_bytes"].unit
+    (16.0, 'bytes')
+    >>> {"h100", "mi300x", "v5p"} <= {chip.id for chip in chips().chips}
+    True
+    """
+    from chipwise.catalog import find_chip
+    from chipwise.catalog import load as catalog
+    from chipwise.prices.chip_view import ChipList, ChipSheet, priced
+
+    known = knowledge_of(knowledge)
+    if name is None:
+        return ChipList(priced(catalog().chips.values(), known.prices, known.today), known.prices)
+    return ChipSheet(priced([find_chip(name)], known.prices, known.today), known.prices)
+
+
+def models(name: str | None = None) -> ModelList:
+    """List the models known by name; with `name`, those that have it in one of their names.
+
+    >>> models("mixtral").names
+    ('mixtral-8x22b', 'mixtral-8x7b')
+    """
+    from chipwise.workload.preset_view import list_models
+
+    return list_models(name)
+
+
+def prices(
+    on: str | Sequence[str] | None = None,
+    *,
+    cloud: str | Sequence[str] | None = None,
+    region: str | Sequence[str] | None = None,
+    terms: str | None = None,
+    every: bool = False,
+    knowledge: Knowledge | None = None,
+) -> PriceList:
+    """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
+
+    `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
+    narrow the list, and so do `terms` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also rank it.
+
+    >>> offers = prices("v5e", cloud="gcp", terms="spot")
+    >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
+    ('2026-08-21', {'gcp'})
+    """
+    from chipwise.prices.view import PriceFilter, list_prices
+
+    known = knowledge_of(knowledge)
+    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, terms, every))
