@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli import jobs_render
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
-from chipwise.cli.router import LedgerOpt, complete_policies, complete_yaml
+from chipwise.cli.pools import complete_pools
+from chipwise.cli.router import LedgerOpt, PoolsFile, complete_policies, complete_yaml
 from chipwise.route.names import JOB_STATES
 
 EXAMPLES = """\b
@@ -45,6 +45,12 @@ Examples:
   chipwise jobs wait 1
   chipwise jobs wait 1 2 3 --timeout 12h
 """
+RENDER_EXAMPLES = """\b
+Examples:
+  chipwise jobs render examples/jobs/hello.yaml --pools examples/pools/local.yaml
+  chipwise jobs render examples/jobs/images.yaml --pools examples/pools/kubernetes.yaml --pool v5e
+  chipwise jobs render examples/jobs/fallback.yaml --pools examples/pools/slurm.yaml -o json
+"""
 ENDED_OTHERWISE, TIMED_OUT = 1, 124  # 124: as timeout(1) leaves
 
 app = typer.Typer(
@@ -55,7 +61,6 @@ app = typer.Typer(
     no_args_is_help=False,
     pretty_exceptions_enable=False,
 )
-app.command("render", epilog=jobs_render.EXAMPLES)(jobs_render.render)
 Id = Annotated[str, typer.Argument(metavar="ID", help="The number of a job.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs.", show_default=False)]
 
@@ -63,6 +68,55 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs
 @app.callback()
 def jobs() -> None:
     """Submit jobs, see where they stand and why."""
+
+
+@app.command("render", epilog=RENDER_EXAMPLES)
+def render(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A job file (YAML).", autocompletion=complete_yaml, show_default=False),
+    ],
+    pools: PoolsFile,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            "--pool",
+            metavar="NAME",
+            help="Only in this pool; default: in all where the job can run.",
+            autocompletion=complete_pools,
+            show_default=False,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="Only as this variant.", show_default=False)
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="FORMAT", help="text or json.", autocompletion=one_of("text", "json")),
+    ] = "text",
+    out: OutFile = None,
+) -> None:
+    """Show what each backend would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
+
+    No backend is asked and nothing is written. The ledger gives attempts their ids; `ledger-1-1` stands for one here.
+    """
+    import time
+
+    from chipwise.present import output as present
+    from chipwise.present.progress import progress
+    from chipwise.route import render as room
+    from chipwise.route.load import load_jobs, read_pools
+
+    present.formats(output, "text", "json")
+    now = time.time()
+    read = read_pools(pools)
+    jobs = load_jobs(file, now)
+    with progress("jobs render") as line:
+        rendering = room.render(jobs, read, now, pool=pool, variant=variant, progress=line)
+    if output == "json":
+        present.show(rendering, output, out)
+    else:
+        present.write(rendering.text(), out)
 
 
 @app.command("submit", epilog=SUBMIT_EXAMPLES)
@@ -76,18 +130,7 @@ def submit(
             show_default=False,
         ),
     ],
-    pools: Annotated[
-        Path,
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            envvar="CHIPWISE_POOLS",
-            show_envvar=False,
-            show_default=False,
-            help="The pools file (YAML; CHIPWISE_POOLS).",
-            autocompletion=complete_yaml,
-        ),
-    ],
+    pools: PoolsFile,
     ledger: LedgerOpt = "",
     policy: Annotated[
         str | None,

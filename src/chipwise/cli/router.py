@@ -13,7 +13,7 @@ from chipwise.cli.options import OutFile, TableJson
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chipwise.cli.router_lines import RouterLog
+    from chipwise.cli.router_log import RouterLog
     from chipwise.route.ledger import Ledger
     from chipwise.route.load import Pools
     from chipwise.route.router import Router
@@ -80,21 +80,23 @@ LedgerOpt = Annotated[
     ),
 ]
 
+PoolsFile = Annotated[
+    Path,
+    typer.Option(
+        "--pools",
+        metavar="FILE",
+        envvar="CHIPWISE_POOLS",
+        show_envvar=False,
+        show_default=False,
+        help="The pools file (YAML; CHIPWISE_POOLS).",
+        autocompletion=complete_yaml,
+    ),
+]
+
 
 @app.command("run", epilog=RUN_EXAMPLES)
 def run(
-    pools: Annotated[
-        Path,
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            envvar="CHIPWISE_POOLS",
-            show_envvar=False,
-            show_default=False,
-            help="The pools file (YAML; CHIPWISE_POOLS).",
-            autocompletion=complete_yaml,
-        ),
-    ],
+    pools: PoolsFile,
     policy: Annotated[
         str,
         typer.Option(
@@ -185,7 +187,7 @@ def run(
 def _run(
     book: Ledger, pools: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool
 ) -> RouterLog:
-    from chipwise.cli.router_lines import RouterLog
+    from chipwise.cli.router_log import RouterLog
     from chipwise.present.progress import waiting
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.service import router_of, serve

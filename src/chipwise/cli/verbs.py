@@ -19,7 +19,7 @@ PANELS: dict[str, dict[str, str]] = {
         "layouts": "Search every legal way to split the work over chips.",
         "compare": "Compare chips on a workload, and say what to pick.",
         "serving": "Simulate a served model, and find its largest load.",
-        "cost": "Bill a workload on every kind of terms, with the range of each.",
+        "cost": "Bill a workload by every pricing model, with the range of each.",
         "fleet": "Plan what to rent and buy over time.",
         "report": "Write a report: the decision on one page, then all it rests on.",
         "schema": "Print the JSON Schema of a kind of file.",
