@@ -18,7 +18,7 @@ from pathlib import Path
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import open_ledger
-from chipwise.route.ledger.records import OVER, UNDER_WAY, Submission
+from chipwise.route.ledger.records import OVER, UNDER_WAY, NewJob
 from chipwise.route.option import Option
 from patience import PATIENCE_S
 
@@ -48,7 +48,7 @@ def jobs(
     seed: int = 0,
     variants: Sequence[Variant] = (),
     **more,
-) -> list[Submission]:
+) -> list[NewJob]:
     """Jobs that log what they do; `variants` name families, chips and so on, their commands are set here."""
     folder.mkdir(parents=True, exist_ok=True)
     draw, found = random.Random(seed), []
@@ -57,7 +57,7 @@ def jobs(
         own = tuple(Variant(v.name, v.family, v.chips, v.on, command) for v in variants) or (
             Variant("cpu", "cpu", 1, command=command),
         )
-        found.append(Submission(Job(f"job-{n}", own, **more), tuple(options), ()))
+        found.append(NewJob(Job(f"job-{n}", own, **more), tuple(options), ()))
     return found
 
 
@@ -100,7 +100,7 @@ class RouterProcess:
 def run(
     make_router_command: Callable[[int], Sequence[str]],
     ledger_url: str,
-    submissions: Sequence[Submission],
+    submissions: Sequence[NewJob],
     kills: int,
     seed: int,
     hurt: Callable[[str], None] | None = None,

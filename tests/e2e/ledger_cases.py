@@ -5,7 +5,7 @@ from math import inf
 from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
-from chipwise.route.ledger import Submission
+from chipwise.route.ledger import NewJob
 from chipwise.route.option import Infeasible, Option
 
 POOLS = {"h100": 8, "v5e": 4}
@@ -28,7 +28,7 @@ def options():
 
 
 def submission(name="train", key="", **more):
-    return Submission(
+    return NewJob(
         job(name, key, **more),
         options(),
         (Infeasible("h100", "tpu", "h100 is no TPU"), Infeasible("v5e", "gpu", "v5e is no GPU")),

@@ -13,11 +13,11 @@ import pytest
 from command import ROOT, chipwise, chipwise_here
 from ledger_cases import options, start, submission
 
-from chipwise.cli.jobs_blocks import safe
+from chipwise.present.safe import safe
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job, Variant
-from chipwise.route.ledger import Submission, open_ledger
+from chipwise.route.ledger import NewJob, open_ledger
 from chipwise.route.ledger.records import AttemptEnd
 
 POOLS = str(ROOT / "examples" / "pools" / "local.yaml")
@@ -182,8 +182,8 @@ def test_hostile_names_come_back_exactly_and_are_shown_harmlessly(kind, at, requ
     def tried(url):
         with open_ledger(url) as ledger:
             jobs = [Job(name, (Variant("gpu", "gpu", 2, command=(name,)),), owner=name, key=name) for name in HOSTILE]
-            ids = ledger.submit([Submission(job, options()[:1]) for job in jobs], 1.0)
-            assert ids == ledger.submit([Submission(job, options()[:1]) for job in jobs], 1.0)
+            ids = ledger.submit([NewJob(job, options()[:1]) for job in jobs], 1.0)
+            assert ids == ledger.submit([NewJob(job, options()[:1]) for job in jobs], 1.0)
             assert [ledger.job(i).job for i in ids] == jobs and ledger.check() == []
             assert [[row.id for row in ledger.jobs(name=name, owner=name)] for name in HOSTILE] == [[i] for i in ids]
             for i, name in zip(ids, HOSTILE, strict=True):

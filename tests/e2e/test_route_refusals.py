@@ -12,6 +12,7 @@ from chipwise.errors import ChipwiseError, InputError, Refusal
 from chipwise.route.backends.named import backends_of
 from chipwise.route.estimates import admit, estimator
 from chipwise.route.ledger import default_ledger, open_ledger
+from chipwise.route.ledger.records import AttemptEnd
 from chipwise.route.load import load_jobs
 from chipwise.route.load.pools import default_folder, load_pools
 from chipwise.route.pool import Pool
@@ -101,7 +102,7 @@ def test_the_end_of_a_failed_attempts_output_is_shown(at, tmp_path):
         (job,) = book.submit([submission("crash")], 1000.0)
         book.settle({"local": ("mark", str(home))}, "r1", "here", 1, "fastest", 1000.0, 60.0)
         (attempt,) = book.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
-        book.end(attempt.id, "failed", 1020.0, exit_code=9, reason="left with status 9")
+        book.end(attempt.id, AttemptEnd("failed", exit_code=9, reason="left with status 9"), 1020.0)
     output = home / "attempts" / attempt.id / "output"
     assert "Output" not in at("jobs", "show", job)  # not seen from here
     output.parent.mkdir(parents=True)

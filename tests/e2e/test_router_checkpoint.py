@@ -12,7 +12,7 @@ from chipwise.route.backends.local import processes
 from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.launch import claim_of
-from chipwise.route.ledger import Submission, open_ledger
+from chipwise.route.ledger import NewJob, open_ledger
 from chipwise.route.option import Option
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
@@ -51,7 +51,7 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
         Option(pool, "cpu", 1, "", Estimate(2.0, 1.0, 4.0, "measured"), 1.0, 0.0) for pool in ("near", "far")
     )
     with open_ledger(str(tmp_path / "ledger.db")) as ledger:
-        [number] = ledger.submit([Submission(job, options, ())], time.time())
+        [number] = ledger.submit([NewJob(job, options, ())], time.time())
         backend = LocalBackend(tmp_path / "state")
         pools = [Pool(name, "local", "cpu", "cpu", 1) for name in ("near", "far")]
         router = Router(

@@ -6,7 +6,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import Launch
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.launch import environment, write_launch
-from chipwise.route.ledger.records import Submission
+from chipwise.route.ledger.records import NewJob
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
@@ -26,7 +26,7 @@ def job(*command, name="job", variants=None, **more):
 
 
 def submission(a_job, *options):
-    return Submission(a_job, options or (option(),), ())
+    return NewJob(a_job, options or (option(),), ())
 
 
 def restartable(every=1.0, folder=""):

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import InputError, Refusal
+from chipwise.route.job_view import wait_for_jobs
 from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.ledger.liveness import LEASE_S, liveness
 from chipwise.route.ledger.records import RouterRow
 from chipwise.route.load import load_pools
 from chipwise.route.names import DEFAULT_POLICY, JOB_STATES
 from chipwise.route.simulate.run import SimulationOptions, load_gavel_trace, simulate
-from chipwise.route.submit import read_jobs, submit, wait
+from chipwise.route.submit import read_jobs, submit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -30,8 +31,8 @@ def test_a_submission_says_where_each_job_would_go_first(tmp_path, pools):
     (job,) = result.jobs
     assert (job.row.id, job.row.state, job.row.submitted, job.first_pool) == ("1", JOB_STATES[0], 1000.0, "cpu")
     assert (result.policy, result.policy_source) == (DEFAULT_POLICY, "assumed: no router runs")
-    with open_ledger(ledger) as book:
-        assert [row.state for row in wait(book, ["1"], until=0.0)] == ["pending"]  # the time is up at once
+    waited = wait_for_jobs(ledger, ["1"], timeout=0.0)
+    assert [job.state for job in waited.jobs] == ["pending"] and not waited.over  # the time is up at once
 
 
 def test_a_submission_is_written_whole_or_not_at_all(tmp_path, pools):

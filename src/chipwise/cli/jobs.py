@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli import jobs_render
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
-from chipwise.cli.router import LedgerOpt, complete_policies, complete_yaml
+from chipwise.cli.pools import complete_pools
+from chipwise.cli.router import LedgerOpt, PoolsFile, complete_policies, complete_yaml
 from chipwise.route.names import JOB_STATES
 
 EXAMPLES = """\b
@@ -45,6 +45,12 @@ Examples:
   chipwise jobs wait 1
   chipwise jobs wait 1 2 3 --timeout 12h
 """
+RENDER_EXAMPLES = """\b
+Examples:
+  chipwise jobs render examples/jobs/hello.yaml --pools examples/pools/local.yaml
+  chipwise jobs render examples/jobs/images.yaml --pools examples/pools/kubernetes.yaml --pool v5e
+  chipwise jobs render examples/jobs/fallback.yaml --pools examples/pools/slurm.yaml -o json
+"""
 ENDED_OTHERWISE, TIMED_OUT = 1, 124  # 124: as timeout(1) leaves
 
 app = typer.Typer(
@@ -55,7 +61,6 @@ app = typer.Typer(
     no_args_is_help=False,
     pretty_exceptions_enable=False,
 )
-app.command("render", epilog=jobs_render.EXAMPLES)(jobs_render.render)
 Id = Annotated[str, typer.Argument(metavar="ID", help="The number of a job.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs.", show_default=False)]
 
@@ -63,6 +68,55 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs
 @app.callback()
 def jobs() -> None:
     """Submit jobs, see where they stand and why."""
+
+
+@app.command("render", epilog=RENDER_EXAMPLES)
+def render(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A job file (YAML).", autocompletion=complete_yaml, show_default=False),
+    ],
+    pools: PoolsFile,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            "--pool",
+            metavar="NAME",
+            help="Only in this pool; default: in all where the job can run.",
+            autocompletion=complete_pools,
+            show_default=False,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="Only as this variant.", show_default=False)
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="FORMAT", help="text or json.", autocompletion=one_of("text", "json")),
+    ] = "text",
+    out: OutFile = None,
+) -> None:
+    """Show what each backend would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
+
+    No backend is asked and nothing is written. The ledger gives attempts their ids; `ledger-1-1` stands for one here.
+    """
+    import time
+
+    from chipwise.present import output as present
+    from chipwise.present.progress import progress
+    from chipwise.route import render as room
+    from chipwise.route.load import load_jobs, read_pools
+
+    present.formats(output, "text", "json")
+    now = time.time()
+    read = read_pools(pools)
+    jobs = load_jobs(file, now)
+    with progress("jobs render") as line:
+        rendering = room.render(jobs, read, now, pool=pool, variant=variant, progress=line)
+    if output == "json":
+        present.show(rendering, output, out)
+    else:
+        present.write(rendering.text(), out)
 
 
 @app.command("submit", epilog=SUBMIT_EXAMPLES)
@@ -76,25 +130,14 @@ def submit(
             show_default=False,
         ),
     ],
-    pools: Annotated[
-        Path,
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            envvar="CHIPWISE_POOLS",
-            show_envvar=False,
-            show_default=False,
-            help="The pools file (YAML; CHIPWISE_POOLS).",
-            autocompletion=complete_yaml,
-        ),
-    ],
+    pools: PoolsFile,
     ledger: LedgerOpt = "",
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Say where this policy would send it first; the router's unless said.",
+            help="Say where this policy would send it first. Default: the router's.",
             autocompletion=complete_policies,
             show_default=False,
         ),
@@ -110,32 +153,16 @@ def submit(
     Every variant is predicted in every pool. A job that can run in none is refused with the reason per pool, and
     nothing is written. A job with a `key` that is in the ledger already is not written again.
     """
-    import time
-
-    from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.cli.pricing import read_pools
+    from chipwise import api
     from chipwise.io.atomic import check_writable
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present import output as present
     from chipwise.present.progress import progress
-    from chipwise.route import submit as use_case
 
-    formats(output, "table", "json")
+    present.formats(output, "table", "json")
     check_writable(out)
-    now = time.time()
     with progress("jobs submit") as line:
-        submission = use_case.submit(
-            use_case.read_jobs(files, now),
-            read_pools(pools),
-            ledger,
-            policy=policy,
-            compile=compile_,
-            now=now,
-            progress=line,
-        )
-    if output == "json":
-        emit_json(jobs_records.submitted(submission), out)
-    else:
-        emit(jobs_blocks.submitted(submission), out)
+        submission = api.submit(files, pools, ledger=ledger, policy=policy, compile=compile_, progress=line)
+    present.show(submission, output, out)
 
 
 @app.command("list", epilog=LIST_EXAMPLES)
@@ -162,63 +189,31 @@ def list_(
     out: OutFile = None,
 ) -> None:
     """Jobs, the newest first: where each stands and why."""
-    import time
+    from chipwise.present import output as present
+    from chipwise.route.job_view import list_jobs
 
-    from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.errors import InputError
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
-    from chipwise.route.ledger import open_ledger
-
-    formats(output, "table", "json", "csv")
-    if state is not None and state not in JOB_STATES:
-        raise InputError("--state", state, f"one of {', '.join(JOB_STATES)}")
-    with open_ledger(ledger, create=False) as book:
-        rows = book.jobs(state, owner, name, limit)
-        totals = {k: int(v) for k, v in book.totals()["jobs"].items()}
-        where = book.where
-    if output == "json":
-        emit_json(jobs_records.listed(where, rows, totals), out)
-    elif output == "csv":
-        emit_csv(jobs_records.flat(rows), out)
-    else:
-        emit(jobs_blocks.listed(where, rows, totals, time.time()), out)
+    present.formats(output, "table", "json", "csv")
+    present.show(list_jobs(ledger, state, owner, name, limit), output, out)
 
 
 @app.command("show", epilog=ONE_EXAMPLES)
 def show(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None) -> None:
     """One job: what it asks for, what it would take in each pool, its attempts."""
-    import time
+    from chipwise.present import output as present
+    from chipwise.route.job_view import show_job
 
-    from chipwise.cli import jobs_blocks, jobs_output, jobs_records
-    from chipwise.present.output import emit, emit_json, formats
-    from chipwise.route.ledger import open_ledger
-
-    formats(output, "table", "json")
-    with open_ledger(ledger, create=False) as book:
-        row, attempts = book.job(job), book.attempts(job)
-        outputs = jobs_output.outputs(book, attempts)
-    if output == "json":
-        emit_json(jobs_records.shown(row, attempts, outputs), out)
-    else:
-        emit([*jobs_blocks.shown(row, attempts, time.time()), *jobs_output.blocks(attempts, outputs)], out)
+    present.formats(output, "table", "json")
+    present.show(show_job(ledger, job), output, out)
 
 
 @app.command("explain", epilog=ONE_EXAMPLES)
 def explain(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None) -> None:
     """The whole story of a job: predictions, every decision with its reason, every attempt, why it waits now."""
-    import time
+    from chipwise.present import output as present
+    from chipwise.route.explain_job import explain_job
 
-    from chipwise.cli import jobs_records, jobs_story
-    from chipwise.present.output import emit, emit_json, formats
-    from chipwise.route.ledger import open_ledger
-
-    formats(output, "table", "json")
-    with open_ledger(ledger, create=False) as book:
-        told = jobs_story.read(book, job, time.time())
-    if output == "json":
-        emit_json(jobs_records.explained(told), out)
-    else:
-        emit(jobs_story.blocks(told), out)
+    present.formats(output, "table", "json")
+    present.show(explain_job(ledger, job), output, out)
 
 
 @app.command("cancel", epilog=CHANGE_EXAMPLES)
@@ -245,47 +240,27 @@ def wait(
     out: OutFile = None,
 ) -> None:
     """Wait until jobs are over. Exit status: 0 all succeeded, 1 one failed or was cancelled, 124 time is up."""
-    import time
-
-    from chipwise.cli import jobs_blocks, jobs_records
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present import output as present
     from chipwise.present.progress import progress
-    from chipwise.route import submit as use_case
-    from chipwise.route.ledger import open_ledger
-    from chipwise.route.ledger.records import OVER, SUCCEEDED
+    from chipwise.route.job_view import wait_for_jobs
     from chipwise.units import parse_duration
 
-    formats(output, "table", "json")
-    until = None if timeout is None else time.monotonic() + parse_duration(timeout, "--timeout")
-    with open_ledger(ledger, create=False) as book, progress("jobs wait") as line:
-        rows = use_case.wait(book, jobs, until, lambda done: line(done, len(jobs), "are over"))
-    if output == "json":
-        emit_json(jobs_records.listed(book.where, rows, None, "jobs wait"), out)
-    else:
-        emit(jobs_blocks.listed(book.where, rows, None, time.time()), out)
-    states = {row.state for row in rows}
-    if states - OVER:
+    present.formats(output, "table", "json")
+    seconds = None if timeout is None else parse_duration(timeout, "--timeout")
+    with progress("jobs wait") as line:
+        waited = wait_for_jobs(ledger, jobs, seconds, lambda done: line(done, len(jobs), "are over"))
+    present.show(waited, output, out)
+    if not waited.over:
         raise typer.Exit(TIMED_OUT)
-    if states != {SUCCEEDED}:
+    if not waited.succeeded:
         raise typer.Exit(ENDED_OTHERWISE)
 
 
-def _change(what: str, ids: list[str], ledger: str, output: str, out: Path | None) -> None:
-    import time
-
-    from chipwise.cli import jobs_blocks, jobs_records
+def _change(change: str, jobs: list[str], ledger: str, output: str, out: Path | None) -> None:
     from chipwise.io.atomic import check_writable
-    from chipwise.present.output import emit, emit_json, formats
-    from chipwise.route.ledger import open_ledger
+    from chipwise.present import output as present
+    from chipwise.route.job_view import change_jobs
 
-    formats(output, "table", "json")
+    present.formats(output, "table", "json")
     check_writable(out)
-    now = time.time()
-    with open_ledger(ledger, create=False) as book:
-        book.change(what, list(dict.fromkeys(ids)), now)
-        rows = [book.job(job_id) for job_id in ids]
-        where = book.where
-    if output == "json":
-        emit_json(jobs_records.listed(where, rows, None, f"jobs {what}"), out)
-    else:
-        emit(jobs_blocks.listed(where, rows, None, now), out)
+    present.show(change_jobs(ledger, change, jobs), output, out)

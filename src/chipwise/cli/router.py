@@ -13,7 +13,7 @@ from chipwise.cli.options import OutFile, TableJson
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chipwise.cli.router_lines import Told
+    from chipwise.cli.router_log import RouterLog
     from chipwise.route.ledger import Ledger
     from chipwise.route.load import Pools
     from chipwise.route.router import Router
@@ -76,25 +76,27 @@ LedgerOpt = Annotated[
         envvar="CHIPWISE_LEDGER",
         show_default=False,
         show_envvar=False,
-        help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; your own file unless said).",
+        help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; default: your own file).",
+    ),
+]
+
+PoolsFile = Annotated[
+    Path,
+    typer.Option(
+        "--pools",
+        metavar="FILE",
+        envvar="CHIPWISE_POOLS",
+        show_envvar=False,
+        show_default=False,
+        help="The pools file (YAML; CHIPWISE_POOLS).",
+        autocompletion=complete_yaml,
     ),
 ]
 
 
 @app.command("run", epilog=RUN_EXAMPLES)
 def run(
-    pools: Annotated[
-        Path,
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            envvar="CHIPWISE_POOLS",
-            show_envvar=False,
-            show_default=False,
-            help="The pools file (YAML; CHIPWISE_POOLS).",
-            autocompletion=complete_yaml,
-        ),
-    ],
+    pools: PoolsFile,
     policy: Annotated[
         str,
         typer.Option(
@@ -118,7 +120,7 @@ def run(
         typer.Option(
             "--weight",
             metavar="NAME=VALUE",
-            help="A weight of the policy, such as cost=2; may be said again.",
+            help="A weight of the policy, such as cost=2. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -160,36 +162,32 @@ def run(
     down before any backend hears of it. Several routers may share a ledger. Ctrl-C or SIGTERM leaves in good order;
     what runs goes on.
     """
-    from chipwise.cli.pricing import read_pools
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
     from chipwise.present.output import emit, emit_json, formats
     from chipwise.route.ledger import open_ledger
+    from chipwise.route.load import read_pools
     from chipwise.route.router.endpoint import read_token
     from chipwise.route.router.service import ServiceOptions
 
     formats(output, "table", "json")
     check_writable(out)
-    if once and until_idle:
-        raise InputError("--once", "with --until-idle", "one of them")
-    seconds, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
-    if leased < 2 * seconds:
-        raise InputError("--lease", lease, f"at least twice the interval of {interval}")
-    kept = float("inf") if keep == "forever" else _seconds(keep, "--keep", 3600.0, 3.2e9)
+    options = ServiceOptions.read(policy, interval, lease, keep, weight, once, until_idle)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
-    options = ServiceOptions(policy, seconds, leased, kept, _weights(weight or []), once, until_idle)
     read, token = read_pools(pools), read_token(token_file)
     with open_ledger(ledger) as book:
-        told = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
+        log = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
         if output == "json":  # what it counts is read from the ledger
-            emit_json(told.record(), out)
+            emit_json(log.record(), out)
         elif out is not None:
-            emit(told.blocks(), out)
+            emit(log.blocks(), out)
 
 
-def _run(book: Ledger, read: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool) -> Told:
-    from chipwise.cli.router_lines import Told
+def _run(
+    book: Ledger, pools: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool
+) -> RouterLog:
+    from chipwise.cli.router_log import RouterLog
     from chipwise.present.progress import waiting
     from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.service import router_of, serve
@@ -201,19 +199,19 @@ def _run(book: Ledger, read: Pools, options: ServiceOptions, metrics: str | None
         gauges = Metrics()
         endpoint = Endpoint(metrics, token, gauges.text)
     try:
-        with router_of(book, read, options) as router:
+        with router_of(book, pools, options) as router:
             with waiting("router: compiling the scheduler, once on this machine"):
                 router.planner.warm()
             with _leaving_when_asked(router):
-                told = Told(router, read, options.interval_s, quiet)
+                log = RouterLog(router, pools, options.interval_s, quiet)
                 if endpoint is not None:
                     endpoint.start()
-                    told.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
-                told.end(serve(router, options, told.tick, gauges))
+                    log.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+                log.end(serve(router, options, log.tick, gauges))
     finally:
         if endpoint is not None:
             endpoint.stop()
-    return told
+    return log
 
 
 @contextmanager
@@ -241,45 +239,8 @@ def status(
     out: OutFile = None,
 ) -> None:
     """How routing stands: routers, backends with what they last said, jobs by state, what is wrong in the ledger."""
-    import time
-
-    from chipwise.cli import router_lines
-    from chipwise.present.output import emit, emit_json, formats
-    from chipwise.route.ledger import open_ledger
+    from chipwise.present import output as present
     from chipwise.route.router.status import router_status
 
-    formats(output, "table", "json")
-    with open_ledger(ledger, create=False) as book:
-        found = router_status(book, time.time())
-    if output == "json":
-        emit_json(router_lines.status_record(found), out)
-    else:
-        emit(router_lines.status_blocks(found), out)
-
-
-def _seconds(text: str, field: str, least: float, most: float) -> float:
-    from chipwise.errors import InputError
-    from chipwise.units import format_seconds, parse_duration
-
-    seconds = parse_duration(text, field)
-    if not least <= seconds <= most:
-        raise InputError(field, text, f"{format_seconds(least)} to {format_seconds(most)}")
-    return seconds
-
-
-def _weights(given: list[str]) -> dict[str, float]:
-    from math import isfinite
-
-    from chipwise.errors import InputError
-
-    found = {}
-    for each in given:
-        name, _, value = each.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            number = float("nan")
-        if not name or not isfinite(number) or number < 0:
-            raise InputError("--weight", each, "NAME=VALUE such as cost=2")
-        found[name] = number
-    return found
+    present.formats(output, "table", "json")
+    present.show(router_status(ledger), output, out)

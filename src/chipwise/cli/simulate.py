@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from chipwise.route.names import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from chipwise.present.progress import Progress
-    from chipwise.route.simulate.run import Simulation
 
 EXAMPLES = """\b
 Examples:
@@ -24,7 +22,6 @@ Examples:
   chipwise simulate examples/traces/philly-days-20-21.csv --pools examples/traces/gpu-pools.yaml --plot days.svg
   chipwise simulate --gavel-trace examples/traces/gavel-seed0 --policy max-min-fair -o json
 """
-NOT_GAVEL = ("pools", "speed")  # options that a Gavel trace has in its own files
 
 
 def complete_traces(incomplete: str) -> list[str]:
@@ -103,7 +100,7 @@ def simulate(
         typer.Option(
             "--speed",
             metavar="CHIP=FACTOR",
-            help="Of recorded jobs: speed on a chip against the recorded GPUs. May be said again.",
+            help="Of recorded jobs: speed on a chip against the recorded GPUs. Repeatable.",
             autocompletion=complete_chips,
             show_default=False,
         ),
@@ -116,7 +113,7 @@ def simulate(
         typer.Option(
             "--weight",
             metavar="NAME=VALUE",
-            help="Of the balanced policy: cost, time, energy or risk. May be said again.",
+            help="Of the balanced policy: cost, time, energy or risk. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -142,94 +139,37 @@ def simulate(
     what happens may differ, drawn from a seed: run times, spot interruptions, failed nodes. Every assumption is
     printed.
     """
-    from chipwise.cli import simulate_blocks, simulate_records
-    from chipwise.cli.pricing import read_pools
-    from chipwise.present.output import emit, emit_csv, emit_json, formats
+    from chipwise import api
+    from chipwise.errors import NOTHING, ChipwiseError, InputError
+    from chipwise.present.output import emit_csv, formats, show
     from chipwise.present.progress import progress
-    from chipwise.route.policies import check_weights, policy_list
-    from chipwise.route.simulate import plots
-    from chipwise.route.simulate.random_events import RandomEvents
-    from chipwise.route.simulate.run import SimulationOptions, load_gavel_trace, load_trace
-    from chipwise.route.simulate.run import simulate as try_policies
 
     formats(output, "table", "json", "csv")
-    names = policy_list(policy)
-    _check_sources(context, trace, pools, gavel_trace)
-    options = SimulationOptions(
-        RandomEvents(seed, failures, _time(repair, "--repair")),
-        _time(tick, "--tick", 1.0),
-        _pairs(weight, "--weight", "cost=2"),
-    )
-    check_weights(names, options.weights)
-    if plot is not None:
-        plots.ready(plot, len(names))
+    if trace is not None and gavel_trace is not None:
+        raise ChipwiseError("can't combine TRACE with --gavel-trace")
+    source = gavel_trace or trace
+    if source is None:
+        raise InputError("TRACE", NOTHING, "a trace file, or --gavel-trace FOLDER")
+    origin = context.get_parameter_source("pools")
+    if gavel_trace is not None and origin is not None and origin.name == "ENVIRONMENT":
+        pools = None  # those of CHIPWISE_POOLS are for other traces
     with progress("simulate") as line:
-        watcher = _Watcher(line)
-        if gavel_trace is not None:
-            jobs = load_gavel_trace(gavel_trace)
-        else:
-            assert trace is not None and pools is not None
-            jobs = load_trace(trace, read_pools(pools), _pairs(speed, "--speed", "h100=2.5"), watcher.say)
-        simulation = try_policies(jobs, names, options, watcher)
-    if plot is not None:
-        _draw(simulation, plot)
+        simulation = api.simulate(
+            source,
+            pools,
+            policy=policy,
+            seed=seed,
+            failures=failures,
+            repair=repair,
+            speed=speed,
+            tick=tick,
+            weights=weight,
+            plot=plot,
+            progress=_Watcher(line),
+        )
     if jobs_out is not None:
-        emit_csv(simulate_records.job_rows(simulation.outcomes), jobs_out, "--jobs-out")
-    if output == "json":
-        emit_json(simulate_records.record(simulation), out)
-    elif output == "csv":
-        emit_csv(simulate_records.rows(simulation), out)
-    else:
-        emit(simulate_blocks.blocks(simulation), out)
-
-
-def _check_sources(context: typer.Context, trace: Path | None, pools: Path | None, gavel_trace: Path | None) -> None:
-    """A trace with pools, or a Gavel trace, which has its own; and no option that the other alone reads."""
-    from chipwise.errors import InputError
-
-    if gavel_trace is None:
-        if trace is None:
-            raise InputError("TRACE", "nothing", "a trace file, or --gavel-trace FOLDER")
-        if pools is None:
-            raise InputError("--pools", "nothing", "a pools file (YAML)")
-        return
-    if trace is not None:
-        raise InputError("--gavel-trace", str(gavel_trace), "either TRACE or --gavel-trace, not both")
-    for name in NOT_GAVEL:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            value = context.params[name]
-            raise InputError(
-                f"--{name}",
-                ", ".join(value) if isinstance(value, list) else str(value),
-                "no such option with --gavel-trace: cluster.csv and throughput.csv say it",
-            )
-
-
-def _time(text: str, field: str, least: float = 0.0) -> float:
-    from chipwise.errors import InputError
-    from chipwise.units import DAY, parse_duration
-
-    seconds = parse_duration(text, field)
-    if not least <= seconds <= 365 * DAY:
-        raise InputError(field, text, f"a time from {least:g} s to a year, such as 5min or 1920s")
-    return seconds
-
-
-def _pairs(given: Sequence[str] | None, field: str, example: str) -> dict[str, float]:
-    from chipwise.errors import InputError
-
-    out: dict[str, float] = {}
-    for text in given or ():
-        name, _, value = text.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not name or not 0 <= number < float("inf"):
-            raise InputError(field, text, f"a name and a number of at least 0, such as {example}")
-        out[name.strip()] = number
-    return out
+        emit_csv(simulation.job_rows(), jobs_out, "--jobs-out")
+    show(simulation, output, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +186,3 @@ class _Watcher:
 
     def say(self, what: str) -> None:
         self.line.say(f"simulate: {what}")
-
-
-def _draw(simulation: Simulation, plot: Path) -> None:
-    from chipwise.route.simulate import plots
-
-    fates = simulation.outcomes[0].fates
-    labels = [f.owner if simulation.kind == "recorded" else f.id.partition("#")[0] for f in fates]
-    plots.draw(simulation.outcomes, f"{simulation.name}: {simulation.jobs:,} jobs", labels, plot)

@@ -19,7 +19,7 @@ PANELS: dict[str, dict[str, str]] = {
         "layouts": "Search every legal way to split the work over chips.",
         "compare": "Compare chips on a workload, and say what to pick.",
         "serving": "Simulate a served model, and find its largest load.",
-        "cost": "Bill a workload on every kind of terms, with the range of each.",
+        "cost": "Bill a workload by every pricing model, with the range of each.",
         "fleet": "Plan what to rent and buy over time.",
         "report": "Write a report: the decision on one page, then all it rests on.",
         "schema": "Print the JSON Schema of a kind of file.",
@@ -32,7 +32,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Run": {
         "jobs": "Submit jobs, see where they stand and why.",
-        "pools": "List pools with their room, and drain them.",
+        "pools": "List pools with their free capacity, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",
         "simulate": "Try policies on a trace before they are trusted with jobs.",
     },

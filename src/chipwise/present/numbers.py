@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from datetime import UTC, datetime
+from math import inf, isfinite
 from typing import Protocol
 
 from chipwise.units import DAY, HOUR, MINUTE, format_money, format_seconds
@@ -46,6 +47,26 @@ def time_interval(e: Interval) -> str:
     unit = format_seconds(e.value).rpartition(" ")[2]
     low, high = (end / _UNITS[unit] for end in (e.low, e.high))
     return f"{three_digits(low)} to {three_digits(high) if high < inf else 'no end'} {unit}"
+
+
+def moment(seconds: float) -> str:
+    """A moment in UTC, of seconds since 1970; a dash where there is none.
+
+    >>> moment(0.0), moment(inf)
+    ('1970-01-01 00:00:00 UTC', '-')
+    """
+    if not isfinite(seconds) or abs(seconds) > 1e11:  # past the year 5000
+        return "-"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(seconds: float) -> str:
+    """A duration that may be negative by clocks that differ, or endless.
+
+    >>> duration(-0.2), duration(inf)
+    ('0 s', '-')
+    """
+    return format_seconds(max(seconds, 0.0)) if isfinite(seconds) else "-"
 
 
 def interval(e: Interval, show: Callable[[float], str]) -> str:

@@ -6,17 +6,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from chipwise.errors import InputError
+from chipwise.present.blocks import Block, Text
+from chipwise.present.columns import Column, flat, record, table
+from chipwise.present.numbers import duration, plural
+from chipwise.present.result import Result
+from chipwise.present.safe import safe
 from chipwise.route.estimates import Admitted, admit, estimator
 from chipwise.route.job import Job
+from chipwise.route.job_columns import NAME, feasibility, job_columns, job_record, money
 from chipwise.route.job_table import Candidate, JobTable
-from chipwise.route.ledger import Ledger, Submission, open_ledger
-from chipwise.route.ledger.records import OVER, JobRow
+from chipwise.route.ledger import Ledger, NewJob, open_ledger
+from chipwise.route.ledger.records import JobRow
 from chipwise.route.load import Pools, load_jobs
 from chipwise.route.names import DEFAULT_POLICY
+from chipwise.route.option import Option
 from chipwise.route.policies import policy_named
 from chipwise.route.pool import Pool
 
@@ -31,17 +39,61 @@ class SubmittedJob:
     warnings: tuple[str, ...]
     first_pool: str | None  # if every pool were free; None where the policy is known to another machine alone
 
+    @property
+    def first(self) -> Option | None:
+        """What it would take there."""
+        return next((option for option in self.row.options if option.pool == self.first_pool), None)
+
+
+SUBMITTED_COLUMNS: tuple[Column[SubmittedJob], ...] = (
+    Column("", None, "id", lambda s: s.row.id),
+    Column("", None, "name", lambda s: safe(s.row.job.name, NAME), words=True),
+    Column("", None, "state", lambda s: s.row.state, words=True),
+    Column("", None, "can run in", lambda s: plural(len({o.pool for o in s.row.options}), "pool"), words=True),
+    Column("first", lambda s: s.first_pool, "first", lambda s: s.first_pool or "-", words=True),
+    Column("", None, "time", lambda s: "-" if s.first is None else duration(s.first.seconds.value)),
+    Column("", None, "cost", lambda s: "-" if s.first is None else money(s.first.usd)),
+    Column("warnings", lambda s: s.warnings),
+)
+
 
 @dataclass(frozen=True, slots=True)
-class SubmitResult:
-    """What was submitted."""
+class Submission(Result):
+    """Jobs that were written to a ledger, with what each would take where."""
 
+    VERB: ClassVar[str] = "jobs submit"
     ledger: str
     jobs: tuple[SubmittedJob, ...]
     policy: str
     policy_source: str  # whose policy that is
     assumptions: tuple[str, ...]
     at: float  # seconds since 1970
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "ledger": self.ledger,
+            "policy": self.policy,
+            "policy_source": self.policy_source,
+            "jobs": [
+                {**job_record(job.row), **feasibility(job.row), **record(SUBMITTED_COLUMNS, job)} for job in self.jobs
+            ],
+            "assumptions": self.assumptions,
+        }
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """For CSV and pandas: a row a job."""
+        return [flat(job_columns(self.at), job.row) | flat(SUBMITTED_COLUMNS, job) for job in self.jobs]
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        return [
+            Text(f"ledger {safe(self.ledger)}"),
+            table(SUBMITTED_COLUMNS, self.jobs),
+            Text(f"first: by policy {safe(self.policy)} ({safe(self.policy_source)}), if every pool were free"),
+            *(Text(f"warning: job {job.row.id}: {safe(line)}") for job in self.jobs for line in job.warnings),
+            *(Text(f"assumed: {safe(line)}") for line in self.assumptions),
+        ]
 
 
 def read_jobs(files: Sequence[Path], now: float) -> list[Job]:
@@ -58,7 +110,7 @@ def submit(
     compile: bool = False,
     now: float | None = None,
     progress: Progress | None = None,
-) -> SubmitResult:
+) -> Submission:
     """Write jobs to a ledger, all or none, and say what each would take where.
 
     `policy`: whose first choice is told; default: that of the router that runs on the ledger. `compile`: programs
@@ -73,27 +125,11 @@ def submit(
         followed, source = (policy, "as asked") if policy else followed_policy(book)
         # a policy may fail: before anything is written
         first = first or [first_pool(one, pools.pools, followed, now) for one in admitted]
-        ids = book.submit([Submission(a.job, a.options, a.unable) for a in admitted], now)
+        ids = book.submit([NewJob(a.job, a.options, a.unable) for a in admitted], now)
         rows = [book.job(job_id) for job_id in ids]
         where = book.where
     taken = tuple(SubmittedJob(row, one.warnings, pool) for row, one, pool in zip(rows, admitted, first, strict=True))
-    return SubmitResult(where, taken, followed, source, tuple(pools.said), now)
-
-
-def wait(
-    ledger: Ledger, ids: Sequence[str], until: float | None = None, report: Callable[[int], None] = lambda over: None
-) -> list[JobRow]:
-    """The jobs once all of them are over, or at `until` on the monotonic clock; `report` is told how many are."""
-    pause = 0.1
-    while True:
-        rows = [ledger.job(job_id) for job_id in ids]
-        over = sum(row.state in OVER for row in rows)
-        left = None if until is None else until - time.monotonic()
-        if over == len(rows) or (left is not None and left <= 0):
-            return rows
-        report(over)
-        time.sleep(pause if left is None else min(pause, left))
-        pause = min(2.0, 1.5 * pause)  # jobs last minutes: two seconds late is soon enough, and spares the ledger
+    return Submission(where, taken, followed, source, tuple(pools.said), now)
 
 
 def followed_policy(ledger: Ledger) -> tuple[str, str]:

@@ -13,13 +13,13 @@ from chipwise.route.job import Job
 from chipwise.route.ledger.codec import encode
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
-from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, Submission
+from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, NewJob
 from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
 from chipwise.route.ledger.states import step_job
 from chipwise.route.option import Infeasible, Option
 
 
-def submit(db: Database, jobs: Sequence[Submission], now: float) -> list[str]:
+def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
     """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
     ids: list[str] = []
     rows: list[tuple[object, ...]] = []

@@ -23,8 +23,8 @@ from chipwise.route.ledger.records import (
     DecisionRow,
     Event,
     JobRow,
+    NewJob,
     RouterRow,
-    Submission,
 )
 from chipwise.route.ledger.rows import (
     ATTEMPT,
@@ -79,7 +79,7 @@ class Ledger:
 
     # jobs
 
-    def submit(self, jobs: Sequence[Submission], now: float) -> list[str]:
+    def submit(self, jobs: Sequence[NewJob], now: float) -> list[str]:
         """Write jobs, all or none; their ids. The same key with the same job again: the same id, nothing written."""
         with self._db.write() as db:
             return _jobs.submit(db, jobs, now)

@@ -20,7 +20,7 @@ ENDS = frozenset({"succeeded", "failed", "lost", "cancelled", "preempted", "refu
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class NewJob:
     """A job on its way into the ledger, with what it would take in every pool or why it can't run there."""
 
     job: Job

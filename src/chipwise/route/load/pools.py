@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
 from chipwise.cost.onprem import unit_watts
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import BrokenFile, InputError, UnknownName
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.io.paths import data_folder
+from chipwise.knowledge import Knowledge, price_book
 from chipwise.prices import PriceBook, is_stale, listed, price_of
 from chipwise.route.load.explain import checked
 from chipwise.route.load.secrecy import refuse_names, refuse_settings
@@ -66,6 +67,16 @@ def load_pools(
     file = Path(path)
     raw = parse_yaml(read_text(file, MAX_YAML_BYTES), file.name, such="`pools:` with a list of them")
     return pools_of(raw, file.parent.resolve(), str(file), book, know, today)
+
+
+def read_pools(path: str | Path, knowledge: Knowledge | None = None) -> Pools:
+    """The pools of a file that the user names; default: priced by the list and the files of CHIPWISE_PRICES over it."""
+    try:
+        return load_pools(path, price_book() if knowledge is None else knowledge.prices)
+    except BrokenFile as error:
+        if error.field != "file":
+            raise
+        raise BrokenFile("--pools", error.value, error.accepted) from None
 
 
 def pools_of(

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from chipwise.errors import InputError
+from chipwise.errors import ChipwiseError, InputError
 from chipwise.route.backends.named import backend_name, backends_of
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.liveness import LEASE_S, SILENT_S, liveness
 from chipwise.route.load import Pools
+from chipwise.route.load.pairs import Pairs, read_pairs
 from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
 from chipwise.route.router.identity import identity, mark_of
 from chipwise.route.router.loop import Router, RouterOptions, TickReport, run
+from chipwise.units import format_seconds, parse_duration
 
 if TYPE_CHECKING:
     from chipwise.route.router.metrics import Metrics
@@ -43,6 +45,19 @@ class ServiceOptions:
     def __post_init__(self) -> None:
         policy_named(self.policy)
         check_weights([self.policy], self.weights)
+
+    @classmethod
+    def read(
+        cls, policy: str, interval: str, lease: str, keep: str, weights: Pairs, once: bool, until_idle: bool
+    ) -> Self:
+        """The options as people write them; `keep` may be ``forever``."""
+        if once and until_idle:
+            raise ChipwiseError("can't combine --once with --until-idle")
+        every, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
+        if leased < 2 * every:
+            raise InputError("--lease", lease, f"at least twice the interval of {interval}")
+        kept = inf if keep == "forever" else _seconds(keep, "--keep", 3600.0, 3.2e9)
+        return cls(policy, every, leased, kept, read_pairs(weights, "--weight", "cost=2"), once, until_idle)
 
 
 @contextmanager
@@ -88,6 +103,13 @@ def serve(
             metrics.write(report, router.cache.rows.values(), router.ledger.totals())
 
     return run(router, options.interval_s, once=options.once, until_idle=options.until_idle, after=passed)
+
+
+def _seconds(text: str, field: str, least: float, most: float) -> float:
+    seconds = parse_duration(text, field)
+    if not least <= seconds <= most:
+        raise InputError(field, text, f"{format_seconds(least)} to {format_seconds(most)}")
+    return seconds
 
 
 def _settle(ledger: Ledger, name: str, policy: str, folders: Mapping[str, Path]) -> None:

@@ -1,19 +1,26 @@
-"""How routing stands, from the ledger alone."""
+"""How routing stands, from the ledger alone: routers, backends, jobs by state, what is wrong."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from chipwise.route.ledger import Ledger
+from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.columns import Column, record, table
+from chipwise.present.numbers import duration
+from chipwise.present.result import Result
+from chipwise.route.ledger import Ledger, open_ledger
 from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """How it stands."""
+class RouterStatus(Result):
+    """How routing stands."""
 
-    at: float
+    VERB: ClassVar[str] = "router status"
+    at: float  # seconds since 1970
     ledger: str
     routers: tuple[tuple[RouterRow, str], ...]  # each with "alive", "dead" or "stopped"
     backends: tuple[BackendRow, ...]
@@ -21,14 +28,93 @@ class Status:
     attempts: dict[str, int]  # by state
     drained: dict[str, str]
     oldest: JobRow | None  # the job that has waited for longest
-    trouble: tuple[str, ...]  # what is inconsistent in the ledger
+    inconsistencies: tuple[str, ...]  # of the ledger
+
+    @property
+    def oldest_wait_s(self) -> float | None:
+        """Seconds that the job has waited which has waited for longest."""
+        return None if self.oldest is None else max(0.0, self.at - self.oldest.submitted)
+
+    @property
+    def router_columns(self) -> list[Column[tuple[RouterRow, str]]]:
+        """The columns of a router."""
+        return [
+            Column("id", lambda r: r[0].id, "router", words=True),
+            Column("liveness", lambda r: r[1], "liveness", words=True),
+            Column("host", lambda r: r[0].host, "host", words=True),
+            Column("pid", lambda r: r[0].pid, "pid"),
+            Column("policy", lambda r: r[0].policy, "policy", words=True),
+            Column("started", lambda r: r[0].started),
+            Column("seen", lambda r: r[0].seen, "seen", lambda r: f"{duration(self.at - r[0].seen)} ago"),
+            Column("stopped", lambda r: r[0].stopped),
+        ]
+
+    @property
+    def backend_columns(self) -> list[Column[BackendRow]]:
+        """The columns of a backend."""
+
+        def next_try(row: BackendRow) -> str:
+            return "" if row.ok else f"in {duration(row.next_try - self.at)}"
+
+        return [
+            Column("name", lambda b: b.name, "backend", words=True),
+            Column("ok", lambda b: b.ok, "answers", lambda b: "yes" if b.ok else "no", words=True),
+            Column("since", lambda b: b.since, "since", lambda b: f"{duration(self.at - b.since)} ago"),
+            Column("failures", lambda b: b.failures, "failures"),
+            Column("next_try", lambda b: None if b.ok else b.next_try, "next try", next_try),
+            Column("error", lambda b: b.error, "error", words=True),
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "at": self.at,
+            "ledger": self.ledger,
+            "routers": [record(self.router_columns, router) for router in self.routers],
+            "backends": [record(self.backend_columns, backend) for backend in self.backends],
+            "jobs": self.jobs,
+            "attempts": self.attempts,
+            "drained": self.drained,
+            "oldest_wait_seconds": self.oldest_wait_s,
+            "oldest_pending_job": None if self.oldest is None else self.oldest.id,
+            "inconsistencies": self.inconsistencies,
+        }
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        routers, backends = self.routers, self.backends
+        jobs = [[state, str(count)] for state, count in self.jobs.items()] or [["none", "0"]]
+        none = Text("No router has run on this ledger.")
+        wrong = self.inconsistencies
+        return [
+            Text(f"ledger {self.ledger}"),
+            table(self.router_columns, routers, title="Routers") if routers else none,
+            *([table(self.backend_columns, backends, title="Backends")] if backends else []),
+            Table(["jobs", "count"], jobs, frozenset({"jobs"}), title="Jobs"),
+            *(Text(f"Pool {pool} is drained: {reason}") for pool, reason in self.drained.items()),
+            *_oldest(self),
+            Text("The ledger is NOT consistent:" if wrong else "The ledger is consistent."),
+            *(Text(f"  {line}") for line in wrong),
+        ]
 
 
-def router_status(ledger: Ledger, now: float) -> Status:
+def _oldest(status: RouterStatus) -> list[Block]:
+    oldest, waited = status.oldest, status.oldest_wait_s
+    if oldest is None or waited is None:
+        return []
+    return [Text(f"Job {oldest.id} has waited for longest: {duration(waited)} ({oldest.reason})")]
+
+
+def router_status(ledger: str = "") -> RouterStatus:
     """How routing stands now."""
+    with open_ledger(ledger, create=False) as book:
+        return _status(book, time.time())
+
+
+def _status(ledger: Ledger, now: float) -> RouterStatus:
     totals = ledger.totals()
     waiting = ledger.jobs(state=PENDING)
-    return Status(
+    return RouterStatus(
         now,
         ledger.where,
         tuple((row, liveness(row, now)) for row in ledger.routers()),

@@ -1,7 +1,7 @@
 """Discrete-event simulation of policies on one trace: the use case behind `chipwise simulate`.
 
 Each policy meets the same arrivals, pools, prices and random events. Figures and assumptions come back as one frozen
-`Simulation`; how it is shown is for others to say.
+`Simulation`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
-from chipwise.errors import Refusal
-from chipwise.route.load import Pools
+from chipwise.errors import NOTHING, ChipwiseError, InputError, Refusal
+from chipwise.knowledge import Knowledge
+from chipwise.route.load import Pools, read_pools
+from chipwise.route.load.pairs import Pairs, read_pairs
 from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
 from chipwise.route.simulate.arrivals import Trace
 from chipwise.route.simulate.events import TICK_S, ReplayOptions, replay
 from chipwise.route.simulate.gavel_trace import read_gavel_trace
-from chipwise.route.simulate.measures import Measures, measure
+from chipwise.route.simulate.measures import measure
 from chipwise.route.simulate.outcome import Outcome
 from chipwise.route.simulate.policy_scheduler import PolicyScheduler
 from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.route.simulate.trace import Say, read_trace
-from chipwise.units import format_seconds
+from chipwise.route.simulate.view import Simulation
+from chipwise.units import DAY, format_seconds, parse_duration
 
 WARM_JOBS = 3  # replayed first, so that compiling is not counted in a policy's CPU seconds
 REPORT_EVERY = 64  # jobs that are over between two reports of progress
@@ -38,24 +41,11 @@ class SimulationOptions:
     tick_s: float = TICK_S  # between two scheduling passes while a job is pending and nothing happens
     weights: Mapping[str, float] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """A trace under one or more policies."""
-
-    name: str
-    kind: str  # jobs, recorded or gavel
-    jobs: int
-    span_s: float  # from the first arrival to the last
-    seed: int | None
-    measures: tuple[Measures, ...]
-    assumptions: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]
-
-    def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
-        """The jobs that a policy's replay refused, with the reason."""
-        fates = next(o.fates for o in self.outcomes if o.policy == policy)
-        return tuple((f.id, f.refused) for f in fates if f.end is None)
+    @classmethod
+    def read(cls, seed: int | None, failures: float, repair: str | float, tick: str | float, weights: Pairs) -> Self:
+        """The options as people write them."""
+        events = RandomEvents(seed, failures, _seconds(repair, "--repair", 0.0))
+        return cls(events, _seconds(tick, "--tick", 1.0), read_pairs(weights, "--weight", "cost=2"))
 
 
 class Watcher(Protocol):
@@ -67,6 +57,9 @@ class Watcher(Protocol):
     def progress(self, policy: str, done: int, jobs: int) -> None:
         """So many of a trace's jobs are over."""
 
+    def say(self, what: str) -> None:
+        """A job of the trace is being estimated."""
+
 
 class _Silent:
     def compiling(self, policy: str) -> AbstractContextManager[object]:
@@ -74,6 +67,30 @@ class _Silent:
 
     def progress(self, policy: str, done: int, jobs: int) -> None:
         pass
+
+    def say(self, what: str) -> None:
+        pass
+
+
+def open_trace(
+    path: Path,
+    pools: str | Path | None,
+    speed: Pairs = None,
+    knowledge: Knowledge | None = None,
+    watcher: Watcher | None = None,
+) -> Trace:
+    """The trace of a file in the pools of a pools file, or of a folder in Gavel's form, which has its own pools."""
+    if path.is_dir() or not (path.suffix or pools or path.exists()):  # what is missing was meant as a folder
+        for option, value in (("--pools", pools), ("--speed", speed)):
+            if value:
+                raise ChipwiseError(
+                    f"can't combine {option} with a Gavel trace: its cluster.csv and throughput.csv say it"
+                )
+        return load_gavel_trace(path)
+    if pools is None:
+        raise InputError("--pools", NOTHING, "a pools file (YAML)")
+    factors = read_pairs(speed, "--speed", "h100=2.5")
+    return load_trace(path, read_pools(pools, knowledge), factors, (watcher or _Silent()).say)
 
 
 def load_trace(path: Path, pools: Pools, speed: Mapping[str, float] | None = None, say: Say | None = None) -> Trace:
@@ -120,6 +137,13 @@ def _outcome(trace: Trace, policy: str, options: SimulationOptions, watcher: Wat
     with watcher.compiling(policy):
         replay(replace(trace, arrivals=trace.arrivals[:WARM_JOBS]), scheduler(), plain)
     return replay(trace, scheduler(), replace(plain, say=partial(_report, watcher, policy)))
+
+
+def _seconds(time: str | float, field: str, least: float) -> float:
+    seconds = parse_duration(str(time), field)
+    if not least <= seconds <= 365 * DAY:
+        raise InputError(field, time, f"a time from {least:g} s to a year, such as 5min or 1920s")
+    return seconds
 
 
 def _report(watcher: Watcher, policy: str, done: int, jobs: int) -> None:

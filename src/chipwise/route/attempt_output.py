@@ -8,14 +8,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from chipwise.cli.jobs_blocks import safe
-from chipwise.present.blocks import Block, Text
-
-if TYPE_CHECKING:
-    from chipwise.route.ledger import Ledger
-    from chipwise.route.ledger.records import AttemptRow
+from chipwise.present.blocks import Block, section
+from chipwise.present.safe import safe
+from chipwise.route.ledger import Ledger
+from chipwise.route.ledger.records import AttemptRow
 
 TOLD = frozenset({"failed", "lost"})  # of other attempts the output says nothing that is not known
 BYTES, LINES, WIDTH = 4096, 3, 160  # read from the end; shown of that: a traceback's last words
@@ -23,43 +20,37 @@ ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class AttemptOutput:
     """The output of an attempt."""
 
     path: str
     last: tuple[str, ...]  # lines, harmless and short; none where it printed nothing
 
 
-def outputs(book: Ledger, attempts: Sequence[AttemptRow]) -> dict[str, Output]:
+def read_outputs(ledger: Ledger, attempts: Sequence[AttemptRow]) -> dict[str, AttemptOutput]:
     """The outputs, by attempt, of those that failed or were lost and whose folders are seen from here."""
     wanted = [attempt.id for attempt in attempts if attempt.state in TOLD]
-    homes = dict.fromkeys(book.homes().values()) if wanted else {}
-    out = {}
+    folders = dict.fromkeys(ledger.homes().values()) if wanted else {}
+    outputs = {}
     for attempt in wanted:
-        for home in homes:
-            path = Path(home) / "attempts" / attempt / "output"
+        for folder in folders:
+            path = Path(folder) / "attempts" / attempt / "output"
             last = _last(path)
             if last is not None:
-                out[attempt] = Output(str(path), last)
+                outputs[attempt] = AttemptOutput(str(path), last)
                 break
-    return out
+    return outputs
 
 
-def lines(attempts: Sequence[AttemptRow], found: Mapping[str, Output]) -> list[str]:
-    """The outputs for people."""
-    out = []
+def output_blocks(attempts: Sequence[AttemptRow], outputs: Mapping[str, AttemptOutput]) -> list[Block]:
+    """The outputs for people; nothing where there is none."""
+    lines = []
     for attempt in attempts:
-        if attempt.id in found:
-            here = found[attempt.id]
-            out.append(f"attempt {attempt.number}: {safe(here.path)}" + ("" if here.last else " (empty)"))
-            out += [f"  {line}" for line in here.last]
-    return out
-
-
-def blocks(attempts: Sequence[AttemptRow], found: Mapping[str, Output]) -> list[Block]:
-    """The outputs under a heading; nothing where there is none."""
-    told = lines(attempts, found)
-    return [Text("Output", heading=True), *(Text(f"  {line}") for line in told)] if told else []
+        output = outputs.get(attempt.id)
+        if output is not None:
+            lines.append(f"attempt {attempt.number}: {safe(output.path)}" + ("" if output.last else " (empty)"))
+            lines += [f"  {line}" for line in output.last]
+    return section("Output", lines)
 
 
 def _last(path: Path) -> tuple[str, ...] | None:
@@ -74,5 +65,5 @@ def _last(path: Path) -> tuple[str, ...] | None:
             return None
         file.seek(max(0, there.st_size - BYTES))
         text = ESCAPES.sub("", file.read(BYTES).decode("utf-8", "replace"))
-    said = [safe(line.strip(), WIDTH) for line in text.splitlines() if line.strip()]
-    return tuple(said[-LINES:])
+    lines = [safe(line.strip(), WIDTH) for line in text.splitlines() if line.strip()]
+    return tuple(lines[-LINES:])

@@ -1,4 +1,4 @@
-"""What a router says while it runs, and how `router status` is shown."""
+"""What a router says while it runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from chipwise.present.blocks import ASCII, Block, Table, Text
+from chipwise.present.blocks import ASCII, Block, Text
 from chipwise.present.output import PipeClosed
 from chipwise.route.load import Pools
 from chipwise.route.router import Router, TickReport
-from chipwise.route.router.status import Status
 from chipwise.units import format_seconds
 
 
-class Told:
+class RouterLog:
     """Lines on stdout, one for each thing that happens; counts for the record at the end."""
 
     def __init__(self, router: Router, pools: Pools, interval: float, quiet: bool) -> None:
@@ -122,100 +121,3 @@ class Told:
         for name in [name for name in self.down if name in report.up]:
             self.say(f"{at} backend {name} answers again")
         self.down = dict(report.down)
-
-
-def status_record(found: Status) -> dict[str, Any]:
-    """`router status` for machines."""
-    return {
-        "at": found.at,
-        "ledger": found.ledger,
-        "routers": [
-            {
-                "id": row.id,
-                "liveness": liveness,
-                "host": row.host,
-                "pid": row.pid,
-                "policy": row.policy,
-                "started": row.started,
-                "seen": row.seen,
-                "stopped": row.stopped,
-            }
-            for row, liveness in found.routers
-        ],
-        "backends": [
-            {
-                "name": row.name,
-                "ok": row.ok,
-                "since": row.since,
-                "failures": row.failures,
-                "error": row.error,
-                "next_try": row.next_try if not row.ok else None,
-            }
-            for row in found.backends
-        ],
-        "jobs": found.jobs,
-        "attempts": found.attempts,
-        "drained": found.drained,
-        "oldest_wait_seconds": None if found.oldest is None else max(0.0, found.at - found.oldest.submitted),
-        "oldest_pending_job": None if found.oldest is None else found.oldest.id,
-        "inconsistencies": list(found.trouble),
-    }
-
-
-def status_blocks(found: Status) -> list[Block]:
-    """`router status` for people."""
-    blocks: list[Block] = [Text(f"ledger {found.ledger}")]
-    if found.routers:
-        blocks.append(
-            Table(
-                ["router", "liveness", "host", "pid", "policy", "seen"],
-                [
-                    [
-                        row.id,
-                        liveness,
-                        row.host,
-                        str(row.pid),
-                        row.policy,
-                        f"{format_seconds(max(0.0, found.at - row.seen))} ago",
-                    ]
-                    for row, liveness in found.routers
-                ],
-                frozenset({"router", "liveness", "host", "policy"}),
-                title="Routers",
-            )
-        )
-    else:
-        blocks.append(Text("No router has run on this ledger."))
-    if found.backends:
-        blocks.append(
-            Table(
-                ["backend", "answers", "since", "failures", "next try", "error"],
-                [
-                    [
-                        row.name,
-                        "yes" if row.ok else "no",
-                        f"{format_seconds(max(0.0, found.at - row.since))} ago",
-                        str(row.failures),
-                        "" if row.ok else f"in {format_seconds(max(0.0, row.next_try - found.at))}",
-                        row.error,
-                    ]
-                    for row in found.backends
-                ],
-                frozenset({"backend", "answers", "error"}),
-                title="Backends",
-            )
-        )
-    blocks.append(
-        Table(
-            ["jobs", "count"],
-            [[state, str(n)] for state, n in found.jobs.items()] or [["none", "0"]],
-            frozenset({"jobs"}),
-            title="Jobs",
-        )
-    )
-    blocks += [Text(f"Pool {pool} is drained: {reason}") for pool, reason in found.drained.items()]
-    if found.oldest is not None:
-        waited = format_seconds(max(0.0, found.at - found.oldest.submitted))
-        blocks.append(Text(f"Job {found.oldest.id} has waited for longest: {waited} ({found.oldest.reason})"))
-    blocks.append(Text("The ledger is consistent." if not found.trouble else "The ledger is NOT consistent:"))
-    return blocks + [Text(f"  {line}") for line in found.trouble]
