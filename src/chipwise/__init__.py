@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         prices,
         report,
         serve,
+        simulate,
+        submit,
         validate,
     )
     from chipwise.errors import (
@@ -78,6 +80,8 @@ __all__ = [
     "prices",
     "report",
     "serve",
+    "simulate",
+    "submit",
     "validate",
 ]
 _HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}

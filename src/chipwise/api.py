@@ -11,8 +11,7 @@ from chipwise.verbs.arguments import load
 from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.facts import chips, models, prices
 from chipwise.verbs.measure import bench, bench_diff, bench_plan, bench_roofline, bench_show, check, numerics, validate
-from chipwise.verbs.route import simulate as simulate
-from chipwise.verbs.route import submit as submit
+from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
 
 __all__ = [
@@ -35,5 +34,7 @@ __all__ = [
     "prices",
     "report",
     "serve",
+    "simulate",
+    "submit",
     "validate",
 ]

@@ -24,6 +24,8 @@ VERBS = (
     "check",
     "bench",
     "numerics",
+    "simulate",
+    "submit",
     "validate",
     "report",
     "chips",
