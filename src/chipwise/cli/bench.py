@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
+from chipwise.cli.completion import one_of
+from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 
 if TYPE_CHECKING:
     from chipwise.bench.session import BenchPlan

@@ -7,16 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from chipwise.cli.options import (
-    NO_FLAGS,
-    Flags,
-    OutFile,
-    TableJson,
-    complete_chips,
-    complete_workloads,
-    one_of,
-    with_workload_flags,
-)
+from chipwise.cli.completion import complete_chips, complete_workloads, one_of
+from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, with_workload_flags
 
 EXAMPLES = """\b
 Examples:

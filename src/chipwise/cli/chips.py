@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv, complete_chips
+from chipwise.cli.completion import complete_chips
+from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv
 
 EXAMPLES = """\b
 Examples:

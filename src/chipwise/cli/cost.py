@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli.completion import complete_chips, complete_clouds, complete_offers, complete_regions, one_of
 from chipwise.cli.options import (
     BILL_FORMATS,
     NO_FLAGS,
@@ -21,11 +22,6 @@ from chipwise.cli.options import (
     SiteOpt,
     UtilizationOpt,
     WorkloadArg,
-    complete_chips,
-    complete_clouds,
-    complete_offers,
-    complete_regions,
-    one_of,
     with_any_flags,
 )
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJson, TableJsonCsv, one_of
+from chipwise.cli.completion import one_of
+from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 from chipwise.cli.pools import complete_pools
 from chipwise.cli.router import LedgerOpt, PoolsFile, complete_policies, complete_yaml
 from chipwise.route.names import JOB_STATES

@@ -6,15 +6,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import (
-    NO_FLAGS,
-    Flags,
-    OutFile,
-    TableJsonCsv,
-    WorkloadArg,
-    complete_chips,
-    with_workload_flags,
-)
+from chipwise.cli.completion import complete_chips
+from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
 
 EXAMPLES = """\b
 Examples:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJsonCsv, complete_models
+from chipwise.cli.completion import complete_models
+from chipwise.cli.options import OutFile, TableJsonCsv
 
 EXAMPLES = """\b
 Examples:

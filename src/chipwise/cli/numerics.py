@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJson, one_of
+from chipwise.cli.completion import one_of
+from chipwise.cli.options import OutFile, TableJson
 
 EXAMPLES = """\b
 Examples:

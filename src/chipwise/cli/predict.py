@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli.completion import complete_chips
 from chipwise.cli.options import (
     NO_FLAGS,
     EvidenceOpt,
@@ -15,7 +16,6 @@ from chipwise.cli.options import (
     PricesOpt,
     TableJson,
     WorkloadArg,
-    complete_chips,
     with_workload_flags,
 )
 

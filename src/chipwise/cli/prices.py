@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.options import (
-    FxOpt,
-    OutFile,
-    PricesOpt,
-    TableJson,
-    TableJsonCsv,
-    complete_chips,
-    complete_clouds,
-    complete_regions,
-    one_of,
-)
+from chipwise.cli.completion import complete_chips, complete_clouds, complete_regions, one_of
+from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJson, TableJsonCsv
 
 if TYPE_CHECKING:
     from chipwise.prices.imported import Imported

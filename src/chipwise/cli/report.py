@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli.completion import complete_workloads
 from chipwise.cli.options import (
     NO_FLAGS,
     BudgetOpt,
@@ -22,7 +23,6 @@ from chipwise.cli.options import (
     SetOpt,
     SiteOpt,
     UtilizationOpt,
-    complete_workloads,
     with_any_flags,
 )
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, one_of
+from chipwise.cli.completion import one_of
+from chipwise.cli.options import OutFile
 
 EXAMPLES = """\b
 Examples:

@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import (
-    NO_FLAGS,
-    Flags,
-    OutFile,
-    TableJson,
-    TableJsonCsv,
-    WorkloadArg,
-    complete_chips,
-    one_of,
-    with_serving_flags,
-)
+from chipwise.cli.completion import complete_chips, one_of
+from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, TableJsonCsv, WorkloadArg, with_serving_flags
 from chipwise.serving.limits import DEFAULT_ROUTER, LARGEST, MOST_REPLICAS, MOST_REQUESTS, ROUTERS
 
 EXAMPLES = """\b

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.options import OutFile, TableJsonCsv, complete_chips
+from chipwise.cli.completion import complete_chips
+from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.route.names import DEFAULT_POLICY
 
 if TYPE_CHECKING:
