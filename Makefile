@@ -74,7 +74,7 @@ benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and reques
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
 
-golden: $(VENV)/installed-dev ## Write the golden files anew; read the difference before you commit it
+golden: $(VENV)/installed-dev ## Write the golden files again; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py
 
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/

@@ -143,7 +143,7 @@ def usable() -> set[str]:
 def refreshed(page: Path) -> str:
     """The page with every output as it is today."""
 
-    def anew(block: re.Match[str]) -> str:
+    def again(block: re.Match[str]) -> str:
         if not set(needs(block["options"])) <= usable():
             return block[0]
         head = re.search(r"head=(\d+)", block["options"])
@@ -166,7 +166,7 @@ def refreshed(page: Path) -> str:
         return f"```console{block['options']}\n" + "\n".join(lines).rstrip("\n") + "\n```"
 
     printed = iter(run_snippets([code for code, _ in snippets(page)]))
-    text = BLOCK.sub(anew, page.read_text(encoding="utf-8"))
+    text = BLOCK.sub(again, page.read_text(encoding="utf-8"))
     return SNIPPET.sub(lambda found: f"```python\n{found['code']}```\n\n```text\n{next(printed)}```", text)
 
 

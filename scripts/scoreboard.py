@@ -87,8 +87,8 @@ def _frame(low: int, high: int) -> Sequence[str]:
 
 def _dot(row: Mapping[str, Any], low: int, high: int) -> str:
     x, y = _place(row["observed"], low, high), _place(row["predicted"], low, high)
-    colour = COLOURS.get(row["family"], "#666")
-    return f'<circle cx="{EDGE + x:.1f}" cy="{EDGE + SIDE - y:.1f}" r="2.6" fill="{colour}" fill-opacity="0.55"/>'
+    color = COLOURS.get(row["family"], "#666")
+    return f'<circle cx="{EDGE + x:.1f}" cy="{EDGE + SIDE - y:.1f}" r="2.6" fill="{color}" fill-opacity="0.55"/>'
 
 
 def _legend(i: int, family: str) -> str:

@@ -63,21 +63,21 @@ class CompiledRoundScheduler(RoundScheduler):
     def _reapply(self) -> None:
         self._call(False)
 
-    def _call(self, anew: bool) -> None:
+    def _call(self, again: bool) -> None:
         now, jobs = self.simulator.now, self.jobs
         self.pools = np.empty(len(jobs), dtype=np.int64)
         if self._name == "fastest":
-            _fastest(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
+            _fastest(now, jobs, again, *self._work, self._score_of, self._order_of, self.pools)
             return
         if self._name == "max-throughput-per-dollar":
-            plain = _throughput_per_dollar(now, jobs, anew, *self._work, self._score_of, self._order_of, self.pools)
+            plain = _throughput_per_dollar(now, jobs, again, *self._work, self._score_of, self._order_of, self.pools)
         else:
             finish = self._name == "finish-time-fair"
             gap, plain = _fair(
                 now,
                 self._last,
                 jobs,
-                anew,
+                again,
                 finish,
                 *self._work,
                 self._before_of,
@@ -166,7 +166,7 @@ def rank(
 def _throughput_per_dollar(
     now: float,
     jobs: Any,
-    anew: bool,
+    again: bool,
     left: Any,
     rate: Any,
     chips: Any,
@@ -182,7 +182,7 @@ def _throughput_per_dollar(
     n, pools = jobs.shape[0], rate.shape[1]
     seconds, held = _see(jobs, left, rate, chips)
     score, order = np.empty((n, pools)), np.empty((n, pools))
-    if anew:
+    if again:
         usd, heavy = np.empty((n, pools)), np.empty(n)
         for i in range(n):
             heavy[i] = weight[jobs[i]]
@@ -191,7 +191,7 @@ def _throughput_per_dollar(
         rank(np.arange(n), seconds, usd, held, heavy, np.full(n, -1), count, score, order)
     for i in range(n):
         for p in range(pools):
-            if anew:
+            if again:
                 score_of[jobs[i], p], order_of[jobs[i], p] = score[i, p], order[i, p]
             else:
                 order[i, p] = order_of[jobs[i], p]
@@ -206,7 +206,7 @@ def _fair(
     now: float,
     last: float,
     jobs: Any,
-    anew: bool,
+    again: bool,
     finish: bool,
     left: Any,
     rate: Any,
@@ -226,7 +226,7 @@ def _fair(
     seconds, held = _see(jobs, left, rate, chips)
     shares, had, order = np.empty((n, pools)), np.empty((n, pools)), np.empty((n, pools))
     gap = 0.0
-    if anew:
+    if again:
         part, heavy, age = np.empty((n, pools)), np.empty(n), np.empty(n)
         for i in range(n):
             j = jobs[i]
@@ -243,7 +243,7 @@ def _fair(
     for i in range(n):
         j = jobs[i]
         for p in range(pools):
-            if anew:
+            if again:
                 shares_of[j, p] = shares[i, p]
             else:
                 shares[i, p] = shares_of[j, p]
@@ -262,7 +262,7 @@ def _fair(
 def _fastest(
     now: float,
     jobs: Any,
-    anew: bool,
+    again: bool,
     left: Any,
     rate: Any,
     chips: Any,
@@ -281,7 +281,7 @@ def _fastest(
     for i in range(n):
         j = jobs[i]
         heavy[i] = weight[j]
-        if anew:
+        if again:
             order_of[j, 0] = np.inf
             for p in range(pools):
                 score_of[j, p] = seconds[i, p]

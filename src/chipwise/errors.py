@@ -80,9 +80,9 @@ class MissingCompiler(ChipwiseError):
     Where this platform can't have it, `elsewhere` says where to run instead.
     """
 
-    def __init__(self, compiler: str, problem: str, command: str, licence: str = "", elsewhere: str = "") -> None:
-        self.compiler, self.problem, self.command, self.licence = compiler, problem, command, licence
-        install = f"install it with: {command}" + (f" ({licence})" if licence else "") if command else ""
+    def __init__(self, compiler: str, problem: str, command: str, license: str = "", elsewhere: str = "") -> None:
+        self.compiler, self.problem, self.command, self.license = compiler, problem, command, license
+        install = f"install it with: {command}" + (f" ({license})" if license else "") if command else ""
         self.unlock = install or elsewhere
         super().__init__(f"{compiler} can't be used: {problem}" + (f"; {self.unlock}" if self.unlock else ""))
 

@@ -36,7 +36,7 @@ CASES = {
     "an unknown model as a flag": ((*COMPARE, "--model", "llma-3.1-8b"), "did you mean llama-3.1-8b"),
     "an unknown stack": ((*COMPARE, "--stack", "megatrom"), "did you mean megatron"),
     "an unknown precision": ((*COMPARE, "--precision", "fp12"), "train.precision"),
-    "an unknown optimiser": ((*COMPARE, "--optimizer", "adamx"), "did you mean adam"),
+    "an unknown optimizer": ((*COMPARE, "--optimizer", "adamx"), "did you mean adam"),
     "an unknown recomputation": ((*COMPARE, "--recompute", "some"), "train.recompute"),
     "an unknown format": ((*COMPARE, "-o", "xml"), "one of table, json, csv"),
     "an unknown objective": ((*COMPARE, "--by", "beauty"), "one of cost, time, energy"),

@@ -215,7 +215,7 @@ def test_doctor_names_what_is_missing_and_how_to_get_it():
         assert each["usable"] == (each["id"] in USABLE)
         assert each["usable"] or (each["problem"] and bool(each["install"]) == each["available"])
         assert bool(each["elsewhere"]) == (not each["available"])
-    assert "Google Cloud Platform" in next(each["licence"] for each in found["compilers"] if each["id"] == "tpu")
+    assert "Google Cloud Platform" in next(each["license"] for each in found["compilers"] if each["id"] == "tpu")
     assert found["cache"]["folder"] and found["cache"]["limit_bytes"] > 0
 
 

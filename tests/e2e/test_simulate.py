@@ -90,7 +90,7 @@ def test_recorded_jobs_are_replayed_and_drawn_and_listed(tmp_path):
         )
     )
     assert [row["policy"] for row in said] == ["fastest", "cheapest"]
-    assert all(int(row["completed"]) == 446 for row in said) and "utilisation_v100" in said[0]
+    assert all(int(row["completed"]) == 446 for row in said) and "utilization_v100" in said[0]
     assert picture.read_bytes().startswith(b"<?xml") and picture.stat().st_size > 20_000
     jobs = list(csv.DictReader(io.StringIO(rows.read_text(encoding="utf-8"))))
     assert len(jobs) == 2 * 446 and all(float(j["end_s"]) > float(j["arrival_s"]) for j in jobs)

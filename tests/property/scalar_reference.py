@@ -222,8 +222,8 @@ def products(ops, site, x, frozen):
         batch = 1
         if op.groups > 1:
             batch, rows = max(op.groups / x.ep, 1), rows * x.ep / op.groups
-        low = op.quantised and num.low_bytes < 2
-        spec = site.low if op.quantised else site.high
+        low = op.quantized and num.low_bytes < 2
+        spec = site.low if op.quantized else site.high
         back = site.high if low and num.back_high else spec
         b = num.low_bytes if low else num.act_bytes
         forward = matmul(spec, rows, n, k, batch, b, b, num.act_bytes)
@@ -470,7 +470,7 @@ def saved(ops, num, flash, xla):
     if ops.model.family == "cnn":
         outputs = sum(m.count * m.rows * m.n for m in layer)
         return 2 * act * outputs, act * outputs, 0.25 * act * outputs
-    kept = min(num.low_bytes, act)  # low-precision products keep their inputs quantised
+    kept = min(num.low_bytes, act)  # low-precision products keep their inputs quantized
     inputs = kept * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))
     narrow = kept * sum(m.count * m.rows * m.k for m in layer if m.name.endswith("_out"))
     core = square = 0.0

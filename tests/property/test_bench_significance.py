@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from chipwise.bench.method import summarise
+from chipwise.bench.method import summarize
 from chipwise.bench.significance import benjamini_hochberg, mann_whitney, ratio_interval
 
 SAMPLES = st.lists(st.integers(1, 30).map(lambda n: n / 8), min_size=4, max_size=31)
@@ -39,6 +39,6 @@ def test_the_interval_of_a_file_against_itself_holds_one(a):
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=40))
 def test_quartiles_are_numpys(seconds):
-    found = summarise(seconds, 1)
+    found = summarize(seconds, 1)
     wanted = np.quantile(seconds, [0.25, 0.5, 0.75])
     assert (found.p25, found.median, found.p75) == pytest.approx(tuple(wanted), rel=1e-12)

@@ -69,6 +69,6 @@ def test_roundings_leave_the_cheapest_plan_as_it_is() -> None:
         assert one.found == other.found, seed
         if one.found:
             assert isclose(one.objective, other.objective, rel_tol=1e-6, abs_tol=1e-3), seed
-            # what is read back is what the solver minimised, with what is paid anyway
+            # what is read back is what the solver minimized, with what is paid anyway
             assert isclose(read(plain, one, 0.0).usd, one.objective + plain.constant, rel_tol=1e-6, abs_tol=1e-2), seed
     assert added > 50

@@ -86,7 +86,7 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_a_field_that_is_new_gets_its_default_and_one_that_is_gone_is_left_out():
-    assert decode(Infeasible, '{"pool": "a", "variant": "b", "reason": "c", "colour": "red"}') == Infeasible(
+    assert decode(Infeasible, '{"pool": "a", "variant": "b", "reason": "c", "color": "red"}') == Infeasible(
         "a", "b", "c"
     )
 

@@ -181,7 +181,7 @@ def test_work_and_money_are_conserved(case):
     assert isclose(sum(p.usd for p in figures.pools), figures.cost_usd, rel_tol=1e-9, abs_tol=1e-9)
     assert figures.completed + figures.refused == figures.jobs
     assert sum(count for _, count in figures.reasons) == figures.refused
-    assert 0 <= figures.utilisation <= 1 + 1e-9
+    assert 0 <= figures.utilization <= 1 + 1e-9
 
 
 @settings(max_examples=50, deadline=None)

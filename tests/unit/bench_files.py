@@ -5,12 +5,12 @@ from bench_numpy import copy, gemm
 from chipwise.bench.file import BenchFile, Telemetry
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.measurement import Measurement, Watched
-from chipwise.bench.method import summarise
+from chipwise.bench.method import summarize
 from chipwise.ops.point import Point
 
 
 def timed(point, *seconds, framework="torch", status="ok", **more):
-    return Measurement(point, framework, status, summarise(seconds, 4), **more)
+    return Measurement(point, framework, status, summarize(seconds, 4), **more)
 
 
 def spread(middle, count=11):

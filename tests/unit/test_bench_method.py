@@ -8,7 +8,7 @@ from bench_numpy import BROKEN, HUGE, WRONG, NumpyFramework, copy, gemm
 
 from chipwise.bench.frameworks.interface import Case
 from chipwise.bench.measurement import Watched
-from chipwise.bench.method import BUDGETS, Budget, Sampled, drift, measure, sample, summarise, warm_up
+from chipwise.bench.method import BUDGETS, Budget, Sampled, drift, measure, sample, summarize, warm_up
 
 BUDGET = BUDGETS["tiny"]
 
@@ -103,7 +103,7 @@ def test_steady_samples_are_ok():
 
 def test_a_drift_is_seen_where_the_quartiles_are_close():
     slowing = (*(1.0,) * 3, *(1.04,) * 4, *(1.12,) * 3)
-    assert summarise(slowing, 1).spread < 0.10 and drift(slowing) == pytest.approx(0.12)
+    assert summarize(slowing, 1).spread < 0.10 and drift(slowing) == pytest.approx(0.12)
     assert Sampled(slowing, 1, Watched()).doubt == "the samples drift: the last third is 12% slower"
 
 

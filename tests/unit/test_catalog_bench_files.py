@@ -52,7 +52,7 @@ def test_what_is_written_is_read_back(data):
 
 def test_a_file_of_another_version_says_to_calibrate_anew():
     line = refusal({**document(), "schema": "chipwise.bench-calibration/9"})
-    assert f"schema {SCHEMA} (found chipwise.bench-calibration/9); calibrate anew from the bench file" in line
+    assert f"schema {SCHEMA} (found chipwise.bench-calibration/9); calibrate again from the bench file" in line
     assert "(found None)" in refusal(document())
 
 

@@ -177,7 +177,7 @@ def test_counts_are_rounded_up_to_what_exists(chip, n):
 def test_a_batch_or_a_count_that_flips_is_found_by_searching_again(several):
     place = TrainingComparer(job(), Terms(), Knowledge(load_calibration(bench=False), today=DAY))
     worst = [r for r in several.rows if r.ondemand][-1]
-    pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching anew undoes that
+    pretended = [r if r is worst else r.slower(1e4) for r in several.rows]  # searching again undoes that
     found = flips(place, pretended, worst)
     sizes = [round(f.size, 4) for f in found]
     assert sizes == sorted(sizes) and {"batch", "chips", "price", "efficiency"} == {f.kind for f in found}

@@ -34,7 +34,7 @@ def test_amd_takes_less_than_tpus_and_a_missing_framework_most():
 
 
 def test_every_kernel_counts():
-    # PyTorch to TPUs 8 weeks, each CUDA kernel written anew 4: 8 + 3 x 4 = 20; at $6,000 a week over 4 runs $30,000
+    # PyTorch to TPUs 8 weeks, each CUDA kernel written again 4: 8 + 3 x 4 = 20; at $6,000 a week over 4 runs $30,000
     got = migration(Program("pytorch", (("cuda", 3),)), CHIPS["v6e"], KNOW, runs=4)
     assert got.weeks == 20 and got.usd_run == 30_000
     # lows 2 + 3 x 1, highs 20 + 3 x 12

@@ -59,7 +59,7 @@ def test_the_clock_jumps_when_nothing_runs_and_a_late_deadline_is_counted(folder
 def test_a_new_job_waits_for_the_next_allocation(folder):
     (folder / "jobs.csv").write_text(JOBS + "0,0,A,1,3600,1,\n1,10,A,1,20,1,\n")
     assert replay(read_gavel_trace(folder), "fastest").jct_s.tolist() == [1800.0, 360.0]
-    # 1,920 s after the first allocation nothing runs any more, and nobody comes: it is made anew at once
+    # 1,920 s after the first allocation nothing runs any more, and nobody comes: it is made again at once
     assert replay(read_gavel_trace(folder), "fastest", 1920.0).jct_s.tolist() == [1800.0, 1800.0]
 
 

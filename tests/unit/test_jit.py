@@ -1,4 +1,4 @@
-"""Compiled code that is kept on disk is compiled anew when anything that went into it has changed."""
+"""Compiled code that is kept on disk is compiled again when anything that went into it has changed."""
 
 import os
 import subprocess

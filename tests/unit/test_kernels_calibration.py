@@ -105,7 +105,7 @@ def test_without_any_data_the_assumptions_remain(tmp_path: Path) -> None:
     assert residuals["shapes"] == {} and "family:tpu" in links
 
 
-def test_points_take_the_quantise_time_off() -> None:
+def test_points_take_the_quantize_time_off() -> None:
     def bare(p: Any) -> bool:
         return p.row.source == TABLES and p.kernel.op == "gemm" and p.kernel.dtype == "fp8"
 

@@ -52,8 +52,8 @@ def test_a_simulation_has_a_row_a_policy_and_a_row_a_job(gavel):
     simulation = api.simulate(gavel, policy="fastest,cheapest")
     rows, jobs = simulation.flat_rows(), simulation.job_rows()
     assert [row["policy"] for row in rows] == ["fastest", "cheapest"]
-    assert [row["completed"] for row in rows] == [2, 2] and rows[0]["utilisation_v100"] > 0 == rows[1][
-        "utilisation_v100"
+    assert [row["completed"] for row in rows] == [2, 2] and rows[0]["utilization_v100"] > 0 == rows[1][
+        "utilization_v100"
     ]
     assert [(job["policy"], job["job"]) for job in jobs] == [(p, j) for p in ("fastest", "cheapest") for j in "abc"]
     assert jobs[0]["pools"] == "v100" and jobs[2]["end_s"] is None and "9 accelerators" in jobs[2]["refused"]

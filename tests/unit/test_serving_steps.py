@@ -128,7 +128,7 @@ def test_a_precision_that_is_not_what_it_says_is_told():
     assert "experts" in in_words(CHIPS["b200"], MIXTRAL, "fp4") and in_words(CHIPS["h100"], LLAMA, "fp8") == ""
 
 
-def test_four_bit_mixtures_quantise_their_experts_alone():
+def test_four_bit_mixtures_quantize_their_experts_alone():
     assert only_experts(MIXTRAL, "fp4") and not only_experts(LLAMA, "fp4") and not only_experts(MIXTRAL, "fp8")
     fmt = formats(CHIPS["b200"], MIXTRAL, "fp4", "fp8")
     assert fmt.dense.weight_bytes == 2 and fmt.experts.weight_bytes < 1

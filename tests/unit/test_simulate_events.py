@@ -45,7 +45,7 @@ def test_two_jobs_in_a_queue():
     assert [f.end for f in outcome.fates] == [3600.0, 5400.0]
     assert (figures.avg_jct_s, figures.makespan_s, figures.avg_wait_s) == (4200.0, 5400.0, 1500.0)
     assert figures.cost_usd == pytest.approx(8 * 3.0 * 1.5) and figures.energy_kwh == pytest.approx(8 * 1.5)
-    assert (figures.deadlines, figures.deadline_misses, figures.utilisation) == (2, 1, 1.0)
+    assert (figures.deadlines, figures.deadline_misses, figures.utilization) == (2, 1, 1.0)
     assert figures.worst_slowdown == pytest.approx(4800 / 1800)
     assert figures.fairness == pytest.approx(jain([1.0, 1800 / 4800]))
 
@@ -147,7 +147,7 @@ def test_nothing_completed_has_no_times():
     nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Infeasible("h100", "gpu", "no"),))
     figures = measure(run(nowhere))
     assert figures.avg_jct_s is None and figures.makespan_s is None and figures.fairness is None
-    assert figures.cost_usd == 0.0 and figures.utilisation == 0.0
+    assert figures.cost_usd == 0.0 and figures.utilization == 0.0
 
 
 def test_a_policy_that_never_starts_a_job_leaves_it_refused_with_its_name():
@@ -172,7 +172,7 @@ def test_a_job_that_always_loses_its_chips_before_a_checkpoint_is_parked_with_th
     assert len([r for r in outcome.runs if r.job == 0]) == 21 and outcome.fates[0].end is None
     assert outcome.fates[0].refused == "failed: 21 runs in a row lost their chips before a checkpoint, the last in h100"
     alone = measure(run(arrival("long", 0.0, 100 * 3600.0, pool=spot), pool=spot, chance=RandomEvents(1)))
-    assert alone.makespan_s is None and 0.99 < alone.utilisation <= 1.0 and alone.cost_usd > 0
+    assert alone.makespan_s is None and 0.99 < alone.utilization <= 1.0 and alone.cost_usd > 0
     assert outcome.fates[1].end == 9e5 + 1.0 and (measure(outcome).completed, measure(outcome).refused) == (1, 1)
 
 

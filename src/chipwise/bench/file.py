@@ -267,7 +267,7 @@ def chip_named(platform: str, name: str) -> str:
 def rows(file: BenchFile, framework: str = "") -> list[dict[str, Any]]:
     """Usable points as flat rows with the columns `COLUMNS` and `MORE_COLUMNS`; of one framework where it is named.
 
-    A column that a kind of work does not have is empty. The parameters of an optimiser step are in `params`, the
+    A column that a kind of work does not have is empty. The parameters of an optimizer step are in `params`, the
     devices of a collective in `n`.
     """
     return [_row(each) for each in file.points if each.usable and framework in ("", each.framework)]

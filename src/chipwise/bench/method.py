@@ -75,7 +75,7 @@ class Sampled:
     @property
     def doubt(self) -> str:
         """Why the samples can't be trusted, in words; "" where they can."""
-        summary = summarise(self.seconds, self.calls)
+        summary = summarize(self.seconds, self.calls)
         moved = drift(self.seconds)
         if summary.spread > UNSTABLE:
             return f"the samples scatter: their interquartile range is {summary.spread:.0%} of the median"
@@ -127,7 +127,7 @@ def _measured(
         point,
         framework.name,
         "unstable" if sampled.doubt else "ok",
-        summarise(sampled.seconds, sampled.calls),
+        summarize(sampled.seconds, sampled.calls),
         sampled.doubt,
         case.flops,
         case.moved_bytes,
@@ -140,7 +140,7 @@ def _measured(
 
 
 def _spread(sampled: Sampled) -> float:
-    return summarise(sampled.seconds, sampled.calls).spread
+    return summarize(sampled.seconds, sampled.calls).spread
 
 
 def _wrong(error: float | None, dtype: str, slack: float) -> str:
@@ -185,10 +185,10 @@ def sample(
     return Sampled(tuple(seconds), calls * case.unit, watched), first
 
 
-def summarise(seconds: Sequence[float], calls: int) -> Summary:
+def summarize(seconds: Sequence[float], calls: int) -> Summary:
     """Median and quartiles of seconds per call.
 
-    >>> summarise([3.0, 1.0, 2.0], 4)
+    >>> summarize([3.0, 1.0, 2.0], 4)
     Summary(median=2.0, p25=1.5, p75=2.5, low=1.0, high=3.0, samples=3, calls=4, samples_s=(1.0, 2.0, 3.0))
     """
     ordered = sorted(seconds)

@@ -324,7 +324,7 @@ def attentions(size: str, framework: str) -> Iterator[Point]:
 
 
 def streams(size: str, framework: str) -> Iterator[Point]:
-    """Copies, sums, norms, softmax, gathers and optimiser updates."""
+    """Copies, sums, norms, softmax, gathers and optimizer updates."""
     if size == "tiny":
         for kind in ("copy", "add"):
             yield _kernel(kind, "fp32", bytes=65536)

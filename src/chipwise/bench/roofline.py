@@ -170,14 +170,14 @@ def _dots(axes: Any, found: Roofline) -> None:
     frameworks = list(dict.fromkeys(dot.framework for dot in found.dots))
     for dot in found.dots:
         filled = dot.framework == frameworks[0]
-        colour = COLOURS[dot.dtype]
+        color = COLOURS[dot.dtype]
         axes.scatter(
             dot.intensity,
             dot.flops_per_s,
             s=34,
             marker=MARKERS[kinds.index(dot.kind) % len(MARKERS)],
-            facecolors=colour if filled else "white",
-            edgecolors=colour,
+            facecolors=color if filled else "white",
+            edgecolors=color,
             linewidths=1.1,
             alpha=0.85,
             zorder=3,

@@ -27,7 +27,7 @@ SYSTEMS = {
 }
 GEMM_TYPES = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "fp4", "sq": "int8"}
 ROTATED = 5  # weights the tables' benchmark cycles through, so that few stay in the cache
-QUANTISE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantise step the tables time with the product
+QUANTISE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantize step the tables time with the product
 QUANTISE_LAUNCH_S = 1.5e-6
 
 
@@ -81,12 +81,12 @@ def _gemm(root: Path) -> Iterator[Point]:
             continue
         chip = load().chips[SYSTEMS[r["system"]]]
         m, n, k, seconds = float(r["m"]), float(r["n"]), float(r["k"]), float(r["time_us"]) * 1e-6
-        quantise = float(r["quant_us"] or 0) * 1e-6
+        quantize = float(r["quant_us"] or 0) * 1e-6
         if r["dtype"] == "nvfp4":
-            quantise = 2.5625 * m * k / (chip.bandwidth * QUANTISE_SHARE) + QUANTISE_LAUNCH_S
+            quantize = 2.5625 * m * k / (chip.bandwidth * QUANTISE_SHARE) + QUANTISE_LAUNCH_S
         kernel = Kernel("gemm", GEMM_TYPES[r["dtype"]], m=m, n=n, k=k, bench="graph")
         rotated = 1.0 if r["dtype"] == "sq" else ROTATED
-        yield _point(chip, kernel, max(seconds - quantise, 0.3 * seconds), 1.0, rotated)
+        yield _point(chip, kernel, max(seconds - quantize, 0.3 * seconds), 1.0, rotated)
 
 
 def _attention(root: Path) -> Iterator[Point]:

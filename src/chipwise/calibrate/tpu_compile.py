@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     for i, asked in enumerate(todo):
         start = time.process_time()
         made = compile_one(asked)
-        # read anew: another sweep may have written
+        # read again: another sweep may have written
         others = [row for row in read_rows(path) if (row.chip, row.key) != (made.chip, made.key)]
         write_rows(path, [*others, made])
         print(f"{chip.id} {i + 1}/{len(todo)} {asked.kind} {asked.dtype} {asked.batch}x{asked.m}x{asked.n}x{asked.k} "

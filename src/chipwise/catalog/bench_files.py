@@ -34,7 +34,7 @@ def read(path: Path) -> Mapping[str, Any]:
         raise BrokenFile("calibration", str(path), accepted) from None
     found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
     if found != SCHEMA:
-        accepted = f"schema {SCHEMA} (found {found}); calibrate anew from the bench file"
+        accepted = f"schema {SCHEMA} (found {found}); calibrate again from the bench file"
         raise BrokenFile("calibration", str(path), accepted)
     for name in ("chip", "framework", "date", "tables", "steps"):
         if name not in raw:

@@ -33,7 +33,7 @@ def doctor(
 ) -> None:
     """Show the compilers installed, and what each enables.
 
-    For a missing one, the command that installs it, and under which licence it comes; where this platform can't have
+    For a missing one, the command that installs it, and under which license it comes; where this platform can't have
     it, the ways out.
     """
     from chipwise.compiled.doctor import diagnose

@@ -210,7 +210,7 @@ PricesOpt = Annotated[
     typer.Option(
         "--prices",
         metavar="FILE",
-        help="Your own prices (CSV) over the list; may be said again. CHIPWISE_PRICES names files too.",
+        help="Your own prices (CSV) over the list; repeatable. CHIPWISE_PRICES names files too.",
         show_default=False,
     ),
 ]
@@ -229,13 +229,13 @@ ComparedOpt = Annotated[
     typer.Option(
         "--on",
         metavar="LIST",
-        help="Chips to compare, with or without counts: h100,v5p:128. All unless said.",
+        help="Chips to compare, with or without counts: h100,v5p:128. Default: all.",
         autocompletion=complete_chips,
         show_default=False,
     ),
 ]
 ChipsOpt = Annotated[
-    str | None, typer.Option("--chips", metavar="N", help="So many chips of each (64 unless said).", show_default=False)
+    str | None, typer.Option("--chips", metavar="N", help="So many chips of each (default: 64).", show_default=False)
 ]
 DeadlineOpt = Annotated[
     str | None,

@@ -46,7 +46,7 @@ def predict(
         typer.Option(
             "--layout",
             metavar="AXES",
-            help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. The best unless said.",
+            help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. Default: the best.",
             show_default=False,
         ),
     ] = None,

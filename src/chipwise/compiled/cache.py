@@ -107,7 +107,7 @@ class Cache:
         return ""
 
     def replace_result(self, key: str, stored: Mapping[str, Any]) -> str:
-        """Write an entry's result anew beside its module; returns "" or why that failed."""
+        """Write an entry's result again beside its module; returns "" or why that failed."""
         folder = self._folder(key)
         new = folder / f"{RESULT}.{os.getpid()}"
         try:
@@ -124,7 +124,7 @@ class Cache:
         try:
             return Sources.from_json(json.loads((self.root / "sources" / f"{request}.json").read_bytes()))
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # only costs a compile, which writes it anew
+            return None  # only costs a compile, which writes it again
 
     def put_sources(self, request: str, sources: Sources) -> str:
         """Remember the sources of a request; returns "" or why that failed."""

@@ -103,7 +103,7 @@ class _Asked:
         return entry_key(self.request, sources.stamp())
 
     def stored(self) -> Compiled | Refused | None:
-        """The outcome the cache has, read anew if our reader has changed since."""
+        """The outcome the cache has, read again if our reader has changed since."""
         key = self.key()
         if not key:
             return None

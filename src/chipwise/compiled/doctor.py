@@ -37,7 +37,7 @@ COMPILERS: list[Column[Installed]] = [
     Column("enables", lambda s: s.toolchain.enables, "enables", words=True, help="what it is for"),
     Column("install", _install, help="the command, or empty"),
     Column("elsewhere", lambda s: "" if s.usable else s.toolchain.elsewhere(), help="where to run instead"),
-    Column("licence", lambda s: s.toolchain.licence, help="it comes under"),
+    Column("license", lambda s: s.toolchain.license, help="it comes under"),
 ]
 
 
@@ -96,14 +96,14 @@ class Diagnosis(Result):
         for state in (state for state in self.compilers if not state.usable):
             unlock = _install(state) or state.toolchain.elsewhere()
             missing += [f"{state.toolchain.name}: {state.problem}", *([f"  {unlock}"] if unlock else [])]
-        licences = [f"{s.toolchain.name}: {s.toolchain.licence}" for s in self.compilers if s.toolchain.licence]
+        licenses = [f"{s.toolchain.name}: {s.toolchain.license}" for s in self.compilers if s.toolchain.license]
         cache = self.cache
         kept = (
             f"{cache.folder}: {plural(cache.entries, 'program')}, {format_bytes(float(cache.bytes))} of "
             f"{format_bytes(float(cache.limit_bytes))}; $CHIPWISE_CACHE and $CHIPWISE_CACHE_BYTES change them"
         )
         blocks: list[Block] = [table(COMPILERS, self.compilers), *section("Missing", missing)]
-        return [*blocks, *section("Licences", licences), Text("Cache", True), Text(f"  {kept}")]
+        return [*blocks, *section("Licenses", licenses), Text("Cache", True), Text(f"  {kept}")]
 
 
 def diagnose(require: str | None = None) -> Diagnosis:

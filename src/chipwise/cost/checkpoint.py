@@ -18,7 +18,7 @@ class State:
     """Bytes of a checkpoint by class."""
 
     weights: float
-    master: float  # the copy of the weights that the optimiser steps, where there is one
+    master: float  # the copy of the weights that the optimizer steps, where there is one
     optimizer: float  # moments
 
     @property

@@ -78,11 +78,11 @@ class RunSpec(Strict):
     """When a model is trained."""
 
     runs: Positive = Field(1, description="Runs, one after another, all within the window.")
-    start: Month | None = Field(None, description="First month in which it may run; that of the plan unless said.")
-    deadline: Month | None = Field(None, description="Last month in which it may run; that of the plan unless said.")
+    start: Month | None = Field(None, description="First month in which it may run; default: that of the plan.")
+    deadline: Month | None = Field(None, description="Last month in which it may run; default: that of the plan.")
     every: Positive | None = Field(None, description="Again every so many months: a window of that length each.")
     chips: Annotated[list[Positive], Field(min_length=1, max_length=8)] | None = Field(
-        None, description="Counts of chips to consider; the fewest that meet the deadline and twice that unless said."
+        None, description="Counts of chips to consider; default: the fewest that meet the deadline and twice that."
     )
     split: Flag = Field(False, description="It may move between chips and terms.")
     queue: Label | None = Field(None, description="Runs of one queue take turns: never two at a time.")
@@ -95,7 +95,7 @@ class RateSpec(Strict):
     growth_month: Growth | None = Field(None, description="Growth a month: 0.05 is 5 %.")
     growth_year: Growth | None = Field(None, description="Growth a year: 1.0 doubles it.")
     rates: dict[Month, Amount] | None = Field(None, description="Requests a second of every month, instead.")
-    start: Month | None = Field(None, description="First month in which it answers; that of the plan unless said.")
+    start: Month | None = Field(None, description="First month in which it answers; default: that of the plan.")
     peak: Annotated[float, Field(ge=1, le=100), FINITE] = Field(
         1.0, description="Load in the peak hours over the day's mean."
     )
@@ -120,10 +120,10 @@ class CandidateSpec(Strict):
 
     chip: Label = Field(description="The chip.")
     clouds: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="From these clouds; the cheapest on demand unless said."
+        None, description="From these clouds; default: the cheapest on demand."
     )
     regions: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="In these regions; the cheapest of each cloud unless said."
+        None, description="In these regions; default: the cheapest of each cloud."
     )
     terms: Annotated[list[Terms], Field(min_length=1)] = Field(
         ["ondemand", "spot", "1y", "3y"], description="On these terms, where there is a price."
@@ -142,7 +142,7 @@ class OfferSpec(Strict):
     terms: Terms = Field(description="ondemand, spot, 1y or 3y.")
     usd_chip_hour: Price = Field(description="Price of a chip-hour, in `currency`.")
     currency: Annotated[str, Field(pattern=CURRENCY)] = Field("USD", description="Of the price.")
-    chips: Positive | None = Field(None, description="Chips of one unit; those of a host unless said.")
+    chips: Positive | None = Field(None, description="Chips of one unit; default: those of a host.")
     quota: Whole | None = Field(None, description="Most chips at once.")
     lead: Whole = Field(0, description="Months from an order to the first use.")
 
@@ -171,8 +171,8 @@ class ExistingSpec(Strict):
     chips: Positive = Field(description="How many.")
     cloud: Label | None = Field(None, description="Who rents them out; none: at the site of one's own.")
     region: Label = Field("", description="Where.")
-    start: Month | None = Field(None, description="First month; before the plan unless said.")
-    until: Month | None = Field(None, description="Last month; beyond the plan unless said.")
+    start: Month | None = Field(None, description="First month; default: before the plan.")
+    until: Month | None = Field(None, description="Last month; default: beyond the plan.")
     usd_chip_hour: Amount = Field(description="Price of a chip-hour, used or not, in `currency`; 0 where it is paid.")
     currency: Annotated[str, Field(pattern=CURRENCY)] = Field("USD", description="Of the price.")
 

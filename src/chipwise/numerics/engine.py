@@ -34,7 +34,7 @@ class Engine(Protocol):
         ...
 
     def begin(self, recipe: Recipe, seed: int) -> None:
-        """Fresh weights and optimiser state."""
+        """Fresh weights and optimizer state."""
         ...
 
     def backward(self, batch: Any, scale: float, step: int) -> Backward:
@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
     def update(self) -> None:
-        """One step of the optimiser with the gradients of the last `backward`."""
+        """One step of the optimizer with the gradients of the last `backward`."""
         ...
 
     def counts(self) -> dict[tuple[str, str], Count]:

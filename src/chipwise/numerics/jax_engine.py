@@ -143,7 +143,7 @@ class JaxEngine:
         return jnp.stack(sums, axis=1)
 
     def update(self) -> None:
-        """One step of the optimiser; counts the weights an update left as they were."""
+        """One step of the optimizer; counts the weights an update left as they were."""
         self.step += 1
         low, optimizer, pure = self.recipe.low, self.program.optimizer, not self.recipe.master
         key = ("update", low if pure else None, self.native_run and pure)

@@ -65,7 +65,7 @@ class Optimizer:
 
 
 def read(given: object, field: str) -> Optimizer:
-    """The optimiser a program asks for: a name, a mapping, or nothing.
+    """The optimizer a program asks for: a name, a mapping, or nothing.
 
     >>> read({"name": "sgd", "learning_rate": 0.1}, "optimizer").learning_rate
     0.1

@@ -68,10 +68,10 @@ def _smooth(runs: tuple[Run, ...]) -> list[list[float]]:
     return [smoothed(run.losses, max(5, len(run.losses) // 10)) for run in runs]
 
 
-def _band(axes: Any, curves: list[list[float]], colour: str, label: str, strong: bool) -> None:
+def _band(axes: Any, curves: list[list[float]], color: str, label: str, strong: bool) -> None:
     """The mean over seeds, and between the least and the largest of them."""
     steps = range(len(curves[0]))
     mean = [sum(each) / len(each) for each in zip(*curves, strict=True)]
     low, high = ([pick(each) for each in zip(*curves, strict=True)] for pick in (min, max))
-    axes.plot(steps, mean, color=colour, label=label or None, linewidth=2.4 if strong else 1.4)
-    axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.plot(steps, mean, color=color, label=label or None, linewidth=2.4 if strong else 1.4)
+    axes.fill_between(steps, low, high, color=color, alpha=0.12, linewidth=0)

@@ -17,7 +17,7 @@ DYNAMIC_SCALE = 65_536.0
 class Recipe:
     """One way to train. `low` is the format of activations, gradients and the weights they meet (None: fp32).
 
-    `master`: weights and optimiser state are kept and updated in fp32; else they are in `low` too. `products`: the
+    `master`: weights and optimizer state are kept and updated in fp32; else they are in `low` too. `products`: the
     formats of the operands of products with weights and of the gradients that enter them, scaled per tensor.
     """
 
@@ -32,8 +32,8 @@ class Recipe:
 
 RECIPES = (
     Recipe("fp32", "fp32", None, True, words="everything in fp32"),
-    Recipe("bf16", "bf16", BF16, False, words="weights, activations, gradients, optimiser state and updates in bf16"),
-    Recipe("bf16+master", "bf16", BF16, True, words="bf16 activations and gradients; fp32 weights and optimiser state"),
+    Recipe("bf16", "bf16", BF16, False, words="weights, activations, gradients, optimizer state and updates in bf16"),
+    Recipe("bf16+master", "bf16", BF16, True, words="bf16 activations and gradients; fp32 weights and optimizer state"),
     Recipe("fp16", "fp16", FP16, True, words="fp16 activations and gradients, fp32 weights; no loss scaling"),
     Recipe("fp16+static", "fp16", FP16, True, "static", words="as fp16, the loss times a fixed scale"),
     Recipe(

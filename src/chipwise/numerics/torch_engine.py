@@ -138,7 +138,7 @@ class TorchEngine:
         self._tally("weight gradients", some, some & (seen == 0), some & torch.isinf(seen))
 
     def update(self) -> None:
-        """One step of the optimiser; counts the weights an update left as they were."""
+        """One step of the optimizer; counts the weights an update left as they were."""
         self.step += 1
         low, optimizer = self.recipe.low, self.program.optimizer
 

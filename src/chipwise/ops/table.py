@@ -27,7 +27,7 @@ class Matmul:
     split: str = ""
     groups: float = 1.0
     place: str = "layer"  # "layer", "head" (output layer), "stem" (first convolutions, patches)
-    quantised: bool = True  # low-precision training computes this product in the low precision
+    quantized: bool = True  # low-precision training computes this product in the low precision
     per_sequence: bool = False  # rows do not shrink with context parallelism
 
 
@@ -119,7 +119,7 @@ def _mlp_matmuls(m: Model, s: float) -> list[Matmul]:
     wide = 2 * e.d_ff if m.gated else e.d_ff
     rows = s * e.per_token
     ops = [
-        Matmul("router", s, e.count, m.d_model, moe, "", quantised=False),
+        Matmul("router", s, e.count, m.d_model, moe, "", quantized=False),
         Matmul("expert_in", rows, wide, m.d_model, moe, "n", groups=e.count),
         Matmul("expert_out", rows, m.d_model, e.d_ff, moe, "k", groups=e.count),
     ]
@@ -177,15 +177,15 @@ def _transformer(m: Model, s: int) -> OpTable:
     streams = _layer_streams(m, rows)
     if m.family in ("vit", "dit"):
         patch = m.patch * m.patch * m.channels
-        matmuls.append(Matmul("patches", rows, m.d_model, patch, 1, "", place="stem", quantised=False))
+        matmuls.append(Matmul("patches", rows, m.d_model, patch, 1, "", place="stem", quantized=False))
         out = patch * 2 if m.family == "dit" else m.classes
         if out:
             head_rows = rows if m.family == "dit" else 1.0
-            matmuls.append(Matmul("head", head_rows, out, m.d_model, 1, "n", place="head", quantised=False))
+            matmuls.append(Matmul("head", head_rows, out, m.d_model, 1, "n", place="head", quantized=False))
         if m.cond_dim:
             matmuls.append(
                 Matmul(
-                    "conditioning", 1.0, 6 * m.d_model, m.cond_dim, m.layers, "n", quantised=False, per_sequence=True
+                    "conditioning", 1.0, 6 * m.d_model, m.cond_dim, m.layers, "n", quantized=False, per_sequence=True
                 )
             )
     else:
@@ -193,7 +193,7 @@ def _transformer(m: Model, s: int) -> OpTable:
         if m.vocab:
             heads = 1 + m.mtp_layers
             scored = rows * MASKED if m.family == "encoder" else rows
-            matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head", quantised=False))
+            matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head", quantized=False))
             # logits written, read for the maximum, the sum and the gradient, in fp32 where softmax runs
             streams.append(Stream("loss", scored, 10 * m.vocab, heads, 4, True, "head"))
     cores = _attention_cores(m, rows)
@@ -215,7 +215,7 @@ def _cnn(m: Model) -> OpTable:
         # batch norm reads twice (statistics, then normalise) and writes; the activation reads and writes
         streams.append(Stream(c.name + "_norm", rows, 2 * 5 * c.c_out, c.count, 2, False))
     last = m.convs[-1].c_out
-    matmuls.append(Matmul("head", 1.0, m.classes, last, 1, "", place="head", quantised=False))
+    matmuls.append(Matmul("head", 1.0, m.classes, last, 1, "", place="head", quantized=False))
     return OpTable(m, 1, tuple(matmuls), (), tuple(streams), count(m), 0, float(max(c.out for c in m.convs) ** 2))
 
 

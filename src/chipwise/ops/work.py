@@ -3,7 +3,7 @@
 FLOPs are the useful ones: a product of (m x k) and (k x n) is 2mnk, causal attention counts half of the square, and
 what is computed again in the backward pass isn't counted, with one exception: `sdpa_fwdbwd` is 3.5 times `sdpa_fwd`, as
 the papers on fused attention count it, because such kernels can't avoid forming the scores twice. Norms, activations
-and the optimiser aren't counted in models.
+and the optimizer aren't counted in models.
 
 Bytes are the fewest that must pass through memory if every operand is read once and every result written once. In
 models they are those of weights, states and caches; activations, which may stay on the chip, aren't counted.

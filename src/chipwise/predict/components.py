@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 # Counts of passes and launches. They set the shape of a step; its size is fitted (calibrate/priors.py).
 SCORE_PASSES = 4.5  # unfused attention: mask and softmax read and write, dropout reads, writes and keeps its mask
 STREAM_BACK = 1.5  # kernels of an element-wise operation's backward pass for one forward
-STEP_LAUNCHES = 10.0  # multi-tensor kernels of an optimiser step and its gradient norm
+STEP_LAUNCHES = 10.0  # multi-tensor kernels of an optimizer step and its gradient norm
 LAST = ("mlp_out", "expert_out", "shared_out")
 PROJECTIONS = ("qkv", "latent_down", "q_up", "kv_up")  # kept on the host by `offload`, with the layer inputs
 
@@ -88,7 +88,7 @@ class Components:
 class ExecutionTarget:
     """Chip, wires and numbers to compute with: where and in what precision the work runs."""
 
-    low: ComputeSpec  # the precision of the quantised products
+    low: ComputeSpec  # the precision of the quantized products
     high: ComputeSpec  # everything else
     wires: Wires
     numerics: Numerics
@@ -195,7 +195,7 @@ def _key_table(ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: 
 
 def _is_low(op: Matmul, num: Numerics) -> bool:
     """Whether a product runs on operands below two bytes."""
-    return op.quantised and num.low_bytes < 2
+    return op.quantized and num.low_bytes < 2
 
 
 def _products(
@@ -218,7 +218,7 @@ def _products(
             batch = np.maximum(op.groups / ep, 1.0)
             rows = rows * ep / op.groups
         shapes.append((batch, rows, n, k))
-        forward = target.low if op.quantised else target.high
+        forward = target.low if op.quantized else target.high
         back = target.high if _is_low(op, num) and num.back_high else forward
         queues.setdefault(forward, []).append((i, 0))
         queues.setdefault(back, []).extend([(i, 1)] if frozen else [(i, 1), (i, 2)])
@@ -364,7 +364,7 @@ def _stage_params(ops: OpTable, tp: Array, ep: Array, pp: Array) -> tuple[Array,
 
 
 def _launches(ops: OpTable, target: ExecutionTarget) -> tuple[float, float, float]:
-    """Kernel launches of the layers forward and backward (whole model), and of the optimiser."""
+    """Kernel launches of the layers forward and backward (whole model), and of the optimizer."""
     mm = sum(m.count for m in ops.matmuls if m.place == "layer")
     at = sum(a.count for a in ops.attention) * (1 if target.traits.flash else 5)
     st = sum(s.count * s.kernels for s in ops.streams if s.place == "layer")

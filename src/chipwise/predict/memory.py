@@ -55,7 +55,7 @@ def saved_bytes(
     """
     layer = [m for m in ops.matmuls if m.place == "layer"]
     low = act if low is None else min(low, act)
-    ratio = low / act  # low-precision products keep their inputs quantised
+    ratio = low / act  # low-precision products keep their inputs quantized
     inputs = ratio * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))
     narrow = ratio * sum(m.count * m.rows * m.k for m in layer if m.name.endswith("_out"))
     # attention keeps q, k, v and the row sums; unfused attention keeps the square matrices as well
@@ -102,7 +102,7 @@ def memory(
     frozen: bool = False,
     devices: int = 1,
 ) -> MemoryUse:
-    """Bytes per chip of every layout; `states` optimiser moments a trained parameter, `devices` of a chip."""
+    """Bytes per chip of every layout; `states` optimizer moments a trained parameter, `devices` of a chip."""
     tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
     pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
     p = ops.params

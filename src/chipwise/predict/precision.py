@@ -12,7 +12,7 @@ from chipwise.errors import InputError, PrecisionMissing
 class Numerics:
     """Bytes per element of everything a training step keeps or moves."""
 
-    compute: str  # precision of the quantised products
+    compute: str  # precision of the quantized products
     base: str  # precision of the others
     low_bytes: float
     act_bytes: float
@@ -45,7 +45,7 @@ def numerics(precision: str, state: str = "fp32", reduce_bytes: float = 2.0) -> 
 
 
 def peaks(chip: Chip, num: Numerics) -> tuple[float, float]:
-    """Dense peaks (quantised products, the rest), or a refusal naming what the chip has."""
+    """Dense peaks (quantized products, the rest), or a refusal naming what the chip has."""
     low, high = _peak(chip, num.compute), _peak(chip, num.base)
     if low is None or high is None:
         missing = num.compute if low is None else num.base

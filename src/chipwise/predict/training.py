@@ -1,4 +1,4 @@
-"""What a training run costs per parameter: which share is trained, what the optimiser keeps and moves."""
+"""What a training run costs per parameter: which share is trained, what the optimizer keeps and moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TrainCosts:
     frozen: bool  # the base weights get no gradient
     trained: float  # share of the parameters that do
     optimizer_bytes: float  # moved through memory per trained parameter and step
-    states: float  # optimiser moments per trained parameter
+    states: float  # optimizer moments per trained parameter
     state_bytes: float  # of one moment
 
 

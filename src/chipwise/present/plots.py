@@ -19,7 +19,7 @@ from chipwise.io.atomic import atomic_write
 SUFFIXES = (".svg", ".png")
 DPI = 130
 
-# Okabe and Ito, "Color Universal Design", 2008: told apart by colour-blind readers, and as greys in print
+# Okabe and Ito, "Color Universal Design", 2008: told apart by color-blind readers, and as greys in print
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#767676"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, BLACK)

@@ -101,9 +101,9 @@ def bars(
         top = min(max(ends), 4 * max(b.value for b in rows))
         places = range(len(rows))
         for i, b in enumerate(rows):
-            colour = plots.BLUE if b.strong else "#9fb8c8"
+            color = plots.BLUE if b.strong else "#9fb8c8"
             axes.barh(
-                i, b.value, height=0.62, color=colour, hatch="////" if b.weak else "", edgecolor="white", linewidth=0
+                i, b.value, height=0.62, color=color, hatch="////" if b.weak else "", edgecolor="white", linewidth=0
             )
             high = min(b.high, top * 1.02)
             _interval(axes, i, b, high)
@@ -204,12 +204,12 @@ def curves(
         plain = [line for line in lines if not line.strong]
         for line in lines:
             i = 0 if line.strong else 1 + plain.index(line)
-            colour = plots.CYCLE[i % len(plots.CYCLE)]
+            color = plots.CYCLE[i % len(plots.CYCLE)]
             axes.plot(
-                line.xs, line.ys, styles[i % 4], color=colour, linewidth=2.4 if line.strong else 1.5, label=line.label
+                line.xs, line.ys, styles[i % 4], color=color, linewidth=2.4 if line.strong else 1.5, label=line.label
             )
             if line.low:
-                axes.fill_between(line.xs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+                axes.fill_between(line.xs, line.low, line.high, color=color, alpha=0.15, linewidth=0)
         for i, (x, y, words) in enumerate(sorted(marks)):
             axes.plot([x], [y], "o", color=plots.INK, markersize=5, zorder=4)
             aside = (5, 6) if i % 2 == 0 else (-5, -12)  # in turn above and below: neighbours lie close
@@ -243,8 +243,8 @@ def tornado(
     with chart(max(1.6, 1.0 + BAR * 1.2 * len(rows))) as (figure, axes):
         span = max([abs(end - centre) for r in rows for end in (r.low, r.high)] + [abs(centre) * 1e-6, 1e-9])
         for i, r in enumerate(rows):
-            for end, words, colour in ((r.low, r.low_words, plots.BLUE), (r.high, r.high_words, plots.ORANGE)):
-                axes.barh(i, end - centre, left=centre, height=0.62, color=colour)
+            for end, words, color in ((r.low, r.low_words, plots.BLUE), (r.high, r.high_words, plots.ORANGE)):
+                axes.barh(i, end - centre, left=centre, height=0.62, color=color)
                 aside = -4 if end < centre else 4
                 axes.annotate(
                     words,

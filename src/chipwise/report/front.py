@@ -55,11 +55,11 @@ def front(
             zorder=1,
         )
         for d in dots:
-            colour = plots.VERMILION if d.strong else plots.BLUE if d in best else "#8a9aa5"
+            color = plots.VERMILION if d.strong else plots.BLUE if d in best else "#8a9aa5"
             faint = 1.0 if d.strong else 0.55
-            axes.plot([d.x_low, min(d.x_high, 50 * d.x)], [d.y, d.y], color=colour, linewidth=1, alpha=faint)
-            axes.plot([d.x, d.x], [d.y_low, min(d.y_high, 50 * d.y)], color=colour, linewidth=1, alpha=faint)
-            axes.plot([d.x], [d.y], "D" if d.strong else "o", color=colour, markersize=7 if d.strong else 5, zorder=3)
+            axes.plot([d.x_low, min(d.x_high, 50 * d.x)], [d.y, d.y], color=color, linewidth=1, alpha=faint)
+            axes.plot([d.x, d.x], [d.y_low, min(d.y_high, 50 * d.y)], color=color, linewidth=1, alpha=faint)
+            axes.plot([d.x], [d.y], "D" if d.strong else "o", color=color, markersize=7 if d.strong else 5, zorder=3)
         axes.plot([], [], "D", color=plots.VERMILION, label="the pick")
         axes.plot([], [], "-", color="#8a9aa5", label="90 % interval")
         value_ticks(axes.xaxis, show_x)

@@ -16,7 +16,7 @@ from chipwise.route.ledger.records import AttemptRow
 
 TOLD = frozenset({"failed", "lost"})  # of other attempts the output says nothing that is not known
 BYTES, LINES, WIDTH = 4096, 3, 160  # read from the end; shown of that: a traceback's last words
-ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")  # colours, titles
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")  # colors, titles
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,8 @@ class Format:
 class Formats:
     """What a precision means for a model on a chip."""
 
-    base: Format  # attention, output layer and router where they aren't quantised
-    dense: Format  # quantised products outside experts
+    base: Format  # attention, output layer and router where they aren't quantized
+    dense: Format  # quantized products outside experts
     experts: Format
     kv_bytes: float
     act_bytes: float

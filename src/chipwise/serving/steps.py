@@ -130,7 +130,7 @@ def _one(value: float) -> Array:
 
 
 def _product(op: Matmul, rows: Array, split: Split, fmt: Formats, specs: dict[str, ComputeSpec]) -> Array:
-    f = fmt.dense if op.quantised else fmt.base
+    f = fmt.dense if op.quantized else fmt.base
     n = op.n / split.tp if op.split == "n" else op.n
     k = op.k / split.tp if op.split == "k" else op.k
     each = matmul_seconds(

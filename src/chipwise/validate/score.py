@@ -22,7 +22,7 @@ from chipwise.validate.tpu_kernels import split
 from chipwise.validate.training import predict_row
 
 Progress = Callable[[int, int, str], None]
-Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all anew
+Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all again
 LARGEST = 200_000_000  # bytes of a file of rows
 FLAT = "bench"  # rows of measurements, one point each
 SERVED = "inference"

@@ -36,6 +36,6 @@ def parts(raw: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     return {name: [row.id for row in rows if belongs(row)] for name, belongs in PARTS.items()}
 
 
-def split(raw: Sequence[Mapping[str, str]], summarise: Callable[[list[str]], dict[str, Any]]) -> dict[str, Any]:
+def split(raw: Sequence[Mapping[str, str]], summarize: Callable[[list[str]], dict[str, Any]]) -> dict[str, Any]:
     """Each part's summary, of those that have rows."""
-    return {name: summarise(ids) for name, ids in parts(raw).items() if ids}
+    return {name: summarize(ids) for name, ids in parts(raw).items() if ids}

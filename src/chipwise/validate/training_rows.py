@@ -297,7 +297,7 @@ def _sharding(text: str, fsdp: int, dp: int, stack: Stack | None) -> tuple[int, 
     if fsdp > 1:
         return 3, min(fsdp, dp)
     if stack is not None and stack.id == "megatron":
-        return 1, dp  # Megatron-Core's distributed optimiser
+        return 1, dp  # Megatron-Core's distributed optimizer
     return 0, 1
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chipwise.workload.serve import ServingWorkload
 
 _SMALL = 500e6  # parameters: below, a step on a few chips is short enough for fixed costs to show
-_LARGE = 10e9  # parameters: above, weights and optimiser state exceed one chip
+_LARGE = 10e9  # parameters: above, weights and optimizer state exceed one chip
 _FLOPS_PER_PARAM = 6  # forward and backward, per parameter and token
 _LONG_RUN = 1e22  # FLOPs: about a day on 512 chips of 400 TFLOP/s in use
 
@@ -47,10 +47,10 @@ def metrics_that_matter(workload: Workload | ServingWorkload) -> list[str]:
         trained = lora_params(m, t.lora_rank, t.lora_targets)
         said.append(
             f"memory size for frozen weights and activations: only {trained / 1e6:.0f}M parameters"
-            " have gradients and optimiser state"
+            " have gradients and optimizer state"
         )
     elif params.total >= _LARGE and m.experts is None:
-        said.append("memory size per chip: weights, gradients and optimiser state must be split")
+        said.append("memory size per chip: weights, gradients and optimizer state must be split")
     if params.total >= _LARGE:
         said.append("interconnect: inside a node or slice for tensor parallelism, between them for the rest")
     flops = _FLOPS_PER_PARAM * params.active * t.tokens

@@ -36,7 +36,7 @@ _TAKES = {  # section -> the verbs that take it
     "serve": "`chipwise serving` and `chipwise compare`",
 }
 _SECTIONS = ("name", "model", *_TAKES)
-_INSTEAD = {  # a key of serve that is given anew -> those of the file that it replaces
+_INSTEAD = {  # a key of serve that is given again -> those of the file that it replaces
     "arrival": ("arrival", "offline"),
     "arrival.users": ("arrival", "offline"),
     "arrival.rate": ("arrival.users", "offline"),

@@ -132,7 +132,7 @@ STORED_BYTES: dict[str, float] = {  # of one element, the scales of small format
 STATE_PRECISIONS = ("fp32", "bf16")
 RECOMPUTE = ("auto", "none", "selective", "full", "offload")
 
-# Optimiser moments kept per trained parameter, the master copy of the weights not included.
+# Optimizer moments kept per trained parameter, the master copy of the weights not included.
 # Adafactor keeps a row and a column sum per matrix: close to nothing per parameter.
 # Muon keeps one momentum for matrices.
 OPTIMIZER_STATES: dict[str, int] = {
@@ -184,7 +184,7 @@ class Train:
 
     @property
     def optimizer_states(self) -> int:
-        """Moments the optimiser keeps per trained parameter."""
+        """Moments the optimizer keeps per trained parameter."""
         return OPTIMIZER_STATES[self.optimizer]
 
 

@@ -142,7 +142,7 @@ class ArrivalSpec(Strict):
         None, description="Requests per second, whether or not earlier ones are answered."
     )
     burstiness: Annotated[float, _between(_BURSTINESS, 1e4), Field(gt=0, le=1e4)] | None = Field(
-        None, description="With a rate: squared coefficient of variation of the gaps; 1, Poisson arrivals, unless said."
+        None, description="With a rate: squared coefficient of variation of the gaps; default: 1, Poisson arrivals."
     )
 
 
@@ -184,11 +184,11 @@ class ServeSpec(Strict):
         "bf16", description="Precision of the weights; int8w and int4 are weights alone, products run in 16 bits."
     )
     kv_precision: Literal["bf16", "fp16", "fp8", "int8", "fp32"] | None = Field(
-        None, description="Precision of cached keys and values; that of activations unless said, whatever the weights: "
+        None, description="Precision of cached keys and values; default: that of activations, whatever the weights: "
         "bf16, or fp16 and fp32 where the weights are."
     )  # fmt: skip
     prefix_hit: Annotated[float, _between(_SHARE, 1, zero=True), Field(ge=0, le=1)] | None = Field(
-        None, description="Share of input tokens found in the prefix cache, 0 to 1; 0 unless said."
+        None, description="Share of input tokens found in the prefix cache, 0 to 1; default: 0."
     )
     slo: SloSpec | None = Field(
         None, description="The SLO: bounds on latency; a bare duration bounds the 99th percentile."

@@ -64,9 +64,9 @@ class _Shape(Strict):
     layers: Dim | None = Field(None, description="Transformer layers.")
     d_model: Dim | None = Field(None, description="Width of the residual stream.")
     heads: Dim | None = Field(None, description="Attention (query) heads.")
-    kv_heads: Dim | None = Field(None, description="Key and value heads; as many as heads unless said.")
-    head_dim: Dim | None = Field(None, description="Width of one head; d_model / heads unless said.")
-    d_ff: Dim | None = Field(None, description="Inner width of the MLP; 4 x d_model unless said, or 8/3 when gated.")
+    kv_heads: Dim | None = Field(None, description="Key and value heads; default: as many as heads.")
+    head_dim: Dim | None = Field(None, description="Width of one head; default: d_model / heads.")
+    d_ff: Dim | None = Field(None, description="Inner width of the MLP; default: 4 x d_model, or 8/3 when gated.")
     vocab: Dim | None = Field(None, description="Vocabulary, padding included.")
     gated: Flag | None = Field(None, description="Gated MLP: three matrices instead of two.")
     tied: Flag | None = Field(None, description="The output layer shares the embedding.")
@@ -78,7 +78,7 @@ class _Shape(Strict):
     norm_params: Annotated[int, Field(strict=True, ge=0, le=2)] | None = Field(
         None, description="Vectors per norm: 1 (RMSNorm), 2 (LayerNorm), 0 (none learned)."
     )
-    norms_per_layer: DimOrZero | None = Field(None, description="Norms per layer; 2 unless said.")
+    norms_per_layer: DimOrZero | None = Field(None, description="Norms per layer; default: 2.")
     qk_norm: Flag | None = Field(None, description="Norms on queries and keys, per head.")
     learned_positions: DimOrZero | None = Field(None, description="Length of a learned position table.")
     context: DimOrZero | None = Field(
@@ -148,19 +148,19 @@ class TrainSpec(Strict):
     """How the model is trained."""
 
     tokens: Count | None = Field(None, description="Tokens of the whole run, such as 15T. Text only.")
-    steps: Count | None = Field(None, description="Optimiser steps of the whole run.")
+    steps: Count | None = Field(None, description="Optimizer steps of the whole run.")
     samples: Count | None = Field(None, description="Sequences or images of the whole run.")
     images: Count | None = Field(None, description="Images of the whole run. Vision only.")
-    global_batch: Count = Field(description="Sequences (or images) per optimiser step, all chips together.")
+    global_batch: Count = Field(description="Sequences (or images) per optimizer step, all chips together.")
     sequence: Count | None = Field(
         None, description="Tokens per sequence. Vision models derive it from image and patch."
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"] = Field(
         "bf16", description="Precision of the matrix multiplications."
     )
-    optimizer: Optimizer = Field("adamw", description="Optimiser; decides the state per parameter.")
+    optimizer: Optimizer = Field("adamw", description="Optimizer; decides the state per parameter.")
     state_precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="Precision of master weights and optimiser moments."
+        "fp32", description="Precision of master weights and optimizer moments."
     )
     recompute: Literal["auto", "none", "selective", "full", "offload"] = Field(
         "auto", description="Activations recomputed in the backward pass; auto: the least that fits."

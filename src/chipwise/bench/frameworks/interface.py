@@ -67,7 +67,7 @@ class Framework(Protocol):
         """The most memory the allocator held since `reset`."""
 
     def reset(self) -> None:
-        """Free what earlier points held, and begin counting memory anew."""
+        """Free what earlier points held, and begin counting memory again."""
 
     def out_of_memory(self, error: Exception) -> bool:
         """Whether an exception means that memory ran out."""

@@ -208,7 +208,7 @@ class JaxFramework:
     def peak_bytes(self) -> float | None:
         """The most the allocator held since `reset`.
 
-        JAX can't count anew: where an earlier point held more, what the compiler planned for the last program.
+        JAX can't count again: where an earlier point held more, what the compiler planned for the last program.
         """
         peak = memory_stats(self._context.local[0]).get("peak_bytes_in_use")
         if peak is None:

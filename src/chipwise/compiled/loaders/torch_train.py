@@ -42,7 +42,7 @@ def training_step(graph: Graph, optimizer: str) -> Callable[..., Any]:
 
 
 def optimizer_state(optimizer: str, params: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, Any]:
-    """Shapes of the optimiser's state: fp32, as PyTorch recipes keep it."""
+    """Shapes of the optimizer's state: fp32, as PyTorch recipes keep it."""
     floats = {name: p for name, p in params.items() if jnp.issubdtype(p.dtype, jnp.floating)}
 
     def moments() -> dict[str, jax.ShapeDtypeStruct]:

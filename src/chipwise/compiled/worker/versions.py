@@ -18,7 +18,7 @@ from chipwise.compiled.targets import CUDA, TPU
 from chipwise.errors import MissingCompiler
 
 # What the wheel's own metadata says under "License".
-LIBTPU_LICENCE = "libtpu comes from Google under the Google Cloud Platform Terms of Service (about 590 MB)"
+LIBTPU_LICENSE = "libtpu comes from Google under the Google Cloud Platform Terms of Service (about 590 MB)"
 X86_64 = ("x86_64", "amd64")  # one machine, as Linux and as Windows name it
 AARCH64 = ("aarch64", "arm64")
 
@@ -32,7 +32,7 @@ class Toolchain:
     packages: tuple[str, ...]
     enables: str
     extra: str
-    licence: str = ""
+    license: str = ""
     systems: tuple[str, ...] = ("Linux", "Darwin", "Windows")
     machines: tuple[tuple[str, ...], ...] = (X86_64, AARCH64)  # the names of each
     limited_by: str = ""  # the package whose wheels are for those alone
@@ -65,7 +65,7 @@ TOOLCHAINS = (
         ("jax", "jaxlib", "libtpu"),
         "chipwise check on TPU v2 to v7x: compiles, memory, time",
         "tpu-compiler",
-        LIBTPU_LICENCE,
+        LIBTPU_LICENSE,
         systems=("Linux",),
         machines=(X86_64,),
         limited_by="libtpu",
@@ -76,7 +76,7 @@ TOOLCHAINS = (
         ("jax", "jaxlib", *_CUDA_BITS),
         "chipwise check on NVIDIA GPUs: compiles, memory, matmul times",
         "gpu-compiler",
-        "the CUDA packages come from NVIDIA under its own licence (about 350 MB)",
+        "the CUDA packages come from NVIDIA under its own license (about 350 MB)",
         systems=("Linux",),
         limited_by=_CUDA_BITS[0],
     ),
@@ -124,7 +124,7 @@ class Installed:
         """Why it can't be used, with the command that installs it or where to run instead."""
         toolchain = self.toolchain
         command = toolchain.command() if toolchain.runs_here() else ""
-        return MissingCompiler(toolchain.name, self.problem, command, toolchain.licence, toolchain.elsewhere())
+        return MissingCompiler(toolchain.name, self.problem, command, toolchain.license, toolchain.elsewhere())
 
 
 def installed() -> tuple[Installed, ...]:

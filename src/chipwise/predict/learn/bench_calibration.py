@@ -143,5 +143,5 @@ def _read(raw: Mapping[str, Any]) -> BenchCalibration:
     try:
         return BenchCalibration.from_json(raw)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        accepted = f"a whole calibration ({type(error).__name__}: {error}); calibrate anew from the bench file"
+        accepted = f"a whole calibration ({type(error).__name__}: {error}); calibrate again from the bench file"
         raise BrokenFile("calibration", str(raw["path"]), accepted) from None

@@ -1,6 +1,6 @@
 """The bench calibration of a chip applied to a training step: a factor on the formulas, or the measurement itself.
 
-A workload's counterpart is the point that `bench` would measure of it: one micro-batch on one chip, with the optimiser
+A workload's counterpart is the point that `bench` would measure of it: one micro-batch on one chip, with the optimizer
 states and the passes that the bench program has. How far the formulas are from that point is how far they are taken to
 be from the workload, as far as the chip itself goes; what travels between chips is left to them.
 """

@@ -55,7 +55,7 @@ def _table(bench: BenchCalibration, kind: str, dtype: str) -> tuple[Table, str]:
             return bench.tables[f"{kind}/{near}"], near
     raise Refusal(
         f"{kind} in {dtype} was not measured on {bench.chip} with {bench.framework}",
-        "measure it with `chipwise bench kernels` and calibrate anew",
+        "measure it with `chipwise bench kernels` and calibrate again",
     )
 
 
@@ -127,7 +127,7 @@ def _step(bench: BenchCalibration, point: Point) -> tuple[Step, str, bool]:
                 return bench.steps[name], dtype, mode
     raise Refusal(
         f"{step_name(point)} was not measured on {bench.chip} with {bench.framework}",
-        "measure it with `chipwise bench` and calibrate anew",
+        "measure it with `chipwise bench` and calibrate again",
     )
 
 

@@ -31,7 +31,7 @@ from chipwise.programs.jax.layers import (
     qkv,
     residual,
 )
-from chipwise.programs.jax.quantised import restored, stored
+from chipwise.programs.jax.quantized import restored, stored
 from chipwise.programs.jax.transformer import (
     dtype_of,
     embedded,

@@ -9,7 +9,7 @@ from chipwise.present.numbers import dollars, number, percent
 from chipwise.report import charts
 from chipwise.report.parts import Figure, Part, Section
 
-MOST_LAYERS = 8  # supplies with a colour of their own
+MOST_LAYERS = 8  # supplies with a color of their own
 
 
 def chips(plan: FleetPlan, supply: str) -> list[float]:

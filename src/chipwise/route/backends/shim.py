@@ -2,7 +2,7 @@
 
 FOLDER is the attempt's (see `chipwise.route.launch`), BY is the backend's id of this job. The first that comes makes
 the claim and runs the program; whoever finds the claim of another leaves with `TAKEN` and runs nothing. The same BY may
-come again when its backend starts the job anew: what a signal ended then goes on, what ended by itself stays ended, and
+come again when its backend restarts the job: what a signal ended then goes on, what ended by itself stays ended, and
 where CHIPWISE_ONCE is set nothing is run again (`ONCE`). A backend may put words before those of the program (srun, a
 container): before.json. Standard library alone, Python 3.8 or newer: nodes need no chipwise.
 

@@ -1,6 +1,6 @@
 """Shares of time as a linear program in HiGHS: the most that all can have alike, then the most in all.
 
-    maximise t, then the sum of a x
+    maximize t, then the sum of a x
     sum over pools of x[g, p] <= m[g]                       nobody runs for more than all the time
     sum over groups of c[g, p] x[g, p] <= 1                 c: chips of a job over those of the pool
     sum over pools of a[g, p] x[g, p] >= t m[g] d[g]        a: what a job gets there; d: what it is to get, over t

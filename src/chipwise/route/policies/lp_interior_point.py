@@ -5,7 +5,7 @@ The router and the simulator solve it at every scheduling pass of `max-min-fair`
 
 The program, with x the share of time that job j has in pool p:
 
-    maximise  first * t + sum gain[j, p] x[j, p]
+    maximize  first * t + sum gain[j, p] x[j, p]
     such that sum_p x[j, p] <= 1                        a job is in one pool at a time
               sum_p speed[j, p] x[j, p] >= level[j] t   everybody reaches the common level t
               sum_j chips[j, p] x[j, p] <= room[p]      a pool has so many chips

@@ -22,7 +22,7 @@ class PoolMeasures:
     pool: str
     chip: str
     chips: int
-    utilisation: float  # chip time held over chip time there was
+    utilization: float  # chip time held over chip time there was
     busy_chip_s: float
     usd: float
     runs: int
@@ -43,7 +43,7 @@ class Measures:
     avg_wait_s: float | None  # from arrival to the first chips
     cost_usd: float
     energy_kwh: float | None  # None where no power is known
-    utilisation: float  # of all pools together, each chip counting the same
+    utilization: float  # of all pools together, each chip counting the same
     deadlines: int
     deadline_misses: int  # refused jobs with a deadline among them
     fairness: float | None  # Jain's index of the jobs' speeds, 1: all alike
@@ -85,7 +85,7 @@ def measure(outcome: Outcome) -> Measures:
         avg_wait_s=_or_none(np.array([f.first - f.arrival for f in done if f.first is not None]), np.mean),
         cost_usd=sum(r.usd for r in outcome.runs),
         energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR) or None,
-        utilisation=sum(p.busy_chip_s for p in pools) / there if there > 0 else 0.0,
+        utilization=sum(p.busy_chip_s for p in pools) / there if there > 0 else 0.0,
         deadlines=sum(f.deadline < inf for f in outcome.fates),
         deadline_misses=sum(f.missed for f in outcome.fates),
         fairness=jain([1 / s for s in slow]) if len(slow) else None,

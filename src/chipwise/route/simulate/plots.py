@@ -18,7 +18,7 @@ from chipwise.units import DAY, HOUR
 MOST_POLICIES = 4  # side by side before nothing can be read
 AS_PIXELS = 2000  # boxes from which a vector picture grows into megabytes
 BINS = 240  # of the curve of use: about one a pixel or two
-NAMED = len(plots.CYCLE) - 2  # colours that are left for names, beside grey for the rest
+NAMED = len(plots.CYCLE) - 2  # colors that are left for names, beside grey for the rest
 
 
 def ready(target: Path, policies: int) -> None:
@@ -29,11 +29,11 @@ def ready(target: Path, policies: int) -> None:
 
 
 def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target: Path) -> None:
-    """Write the picture, whole or not at all. `labels` are what jobs are coloured by, in the order of the jobs."""
+    """Write the picture, whole or not at all. `labels` are what jobs are colored by, in the order of the jobs."""
     begin = min(f.arrival for o in outcomes for f in o.fates)
     end = max([r.end for o in outcomes for r in o.runs], default=begin + 1.0)
     unit, name = (DAY, "days") if end - begin > 5 * DAY else (HOUR, "hours")
-    colours = _colours(labels)
+    colors = _colours(labels)
     pools = outcomes[0].pools
     used = {r.pool for o in outcomes for r in o.runs}
     heights = [*(1.6 + min(2.4, p.chips / 32) if p.name in used else 0.8 for p in pools), 2.0]
@@ -50,7 +50,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
         )
         for k, outcome in enumerate(outcomes):
             for i, pool in enumerate(pools):
-                _gantt(grid[i][k], outcome, pool, labels, colours, begin, unit)
+                _gantt(grid[i][k], outcome, pool, labels, colors, begin, unit)
                 if k == 0:
                     grid[i][k].set_ylabel(f"{pool.name}\nchips")
             _use(grid[-1][k], outcome, begin, end, unit)
@@ -59,7 +59,7 @@ def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target:
         grid[-1][0].set_ylabel("chips held, %")
         figure.suptitle(title)
         _legend(
-            figure, colours, len(set(labels)) > len(colours), any(r.how != SUCCEEDED for o in outcomes for r in o.runs)
+            figure, colors, len(set(labels)) > len(colors), any(r.how != SUCCEEDED for o in outcomes for r in o.runs)
         )
         grid[-1][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
         plots.save(figure, target)
@@ -86,7 +86,7 @@ def _gantt(
     outcome: Outcome,
     pool: PoolUse,
     labels: Sequence[str],
-    colours: dict[str, str],
+    colors: dict[str, str],
     begin: float,
     unit: float,
 ) -> None:
@@ -97,7 +97,7 @@ def _gantt(
         run = outcome.runs[i]
         left, right = (run.start - begin) / unit, (run.end - begin) / unit
         corners.append([(left, first), (right, first), (right, first + chips), (left, first + chips)])
-        fill.append(colours.get(labels[run.job], plots.GREY))
+        fill.append(colors.get(labels[run.job], plots.GREY))
         edge.append("white" if run.how == SUCCEEDED else plots.BLACK)  # a black edge: it had to stop
         wide.append(0.3 if run.how == SUCCEEDED else 0.9)
     if not corners:
@@ -127,15 +127,15 @@ def _use(axes: Any, outcome: Outcome, begin: float, end: float, unit: float) -> 
 
 
 def _colours(labels: Sequence[str]) -> dict[str, str]:
-    """The commonest names get a colour, the others grey."""
+    """The commonest names get a color, the others grey."""
     common = [name for name, _ in Counter(labels).most_common(NAMED)]
     return dict(zip(sorted(common), (c for c in plots.CYCLE if c not in (plots.GREY, plots.BLACK)), strict=False))
 
 
-def _legend(figure: Any, colours: dict[str, str], others: bool, stopped: bool) -> None:
+def _legend(figure: Any, colors: dict[str, str], others: bool, stopped: bool) -> None:
     from matplotlib.patches import Patch
 
-    shown = [Patch(facecolor=colour, label=name or "(no owner)") for name, colour in colours.items()]
+    shown = [Patch(facecolor=color, label=name or "(no owner)") for name, color in colors.items()]
     if others:
         shown.append(Patch(facecolor=plots.GREY, label="others"))
     if stopped:

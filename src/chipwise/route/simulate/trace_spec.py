@@ -37,7 +37,7 @@ class EntrySpec(Strict):
     deadline: Duration | None = Field(None, description="After its arrival, in place of the job's.")
     priority: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="In place of the job's.")
     count: Annotated[int, Field(strict=True, ge=1, le=10_000)] = Field(1, description="So many of them.")
-    every: Duration | None = Field(None, description="Between two of them; all at once unless said.")
+    every: Duration | None = Field(None, description="Between two of them; default: all at once.")
 
 
 class TraceSpec(Strict):

@@ -54,7 +54,7 @@ FIGURES = (
     Figure("makespan_s", "makespan", format_seconds, min, drop=9),
     Figure("cost_usd", "cost", format_money, min),
     Figure("energy_kwh", "kWh", _whole, min, drop=5),
-    Figure("utilisation", "in use", percent, drop=8),
+    Figure("utilization", "in use", percent, drop=8),
     Figure("deadline_misses", "missed", _whole, min, always=True, applies=lambda m: m.deadlines > 0),
     Figure("fairness", "fairness", "{:.2f}".format, max, drop=7),
     Figure("preemptions", "preempted", _whole, drop=3),
@@ -82,7 +82,7 @@ POOL_COLUMNS: tuple[Column[PoolMeasures], ...] = (
     Column("pool", lambda p: p.pool, "pool", words=True),
     Column("chip", lambda p: p.chip, "chip", words=True),
     Column("chips", lambda p: p.chips, "chips", lambda p: f"{p.chips:,}"),
-    Column("utilisation", lambda p: p.utilisation, help="chip time held over chip time there was"),
+    Column("utilization", lambda p: p.utilization, help="chip time held over chip time there was"),
     Column("busy_chip_s", lambda p: p.busy_chip_s),
     Column("usd", lambda p: p.usd),
     Column("runs", lambda p: p.runs),
@@ -157,7 +157,7 @@ class Simulation(Result):
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: a row a policy, with the use of each pool."""
         return [
-            flat(self.columns, m) | {f"utilisation_{pool.pool}": pool.utilisation for pool in m.pools}
+            flat(self.columns, m) | {f"utilization_{pool.pool}": pool.utilization for pool in m.pools}
             for m in self.measures
         ]
 
@@ -231,7 +231,7 @@ def _comparable(measures: Sequence[Measures]) -> str:
 def _pool_table(measures: Sequence[Measures]) -> Table:
     def use(m: Measures) -> Callable[[PoolMeasures], str]:
         by_name = {pool.pool: pool for pool in m.pools}
-        return lambda row: f"{percent(by_name[row.pool].utilisation)} {format_money(by_name[row.pool].usd)}"
+        return lambda row: f"{percent(by_name[row.pool].utilization)} {format_money(by_name[row.pool].usd)}"
 
     policies: list[Column[PoolMeasures]] = [Column("", None, m.policy, use(m)) for m in measures]
     return table([*POOL_COLUMNS, *policies], measures[0].pools, title="Chips in use, and what they cost")

@@ -45,12 +45,12 @@ class VariantSpec(RunsSpec):
         None, description="Of the chips; the variant's own name where that is one of them."
     )
     on: Annotated[list[Label], Field(min_length=1)] | None = Field(None, description="These chips alone.")
-    layout: Label | None = Field(None, description="fsdp=8,tp=2; the best one unless said.")
+    layout: Label | None = Field(None, description="fsdp=8,tp=2; default: the best one.")
     batch: Size | None = Field(None, description="Global batch, in place of the workload's.")
     precision: Label | None = Field(None, description="In place of the workload's.")
     flags: list[Line] = Field([], description="For the compiler: XLA_FLAGS on GPUs, LIBTPU_INIT_ARGS on TPUs.")
     program: Title | None = Field(
-        None, description="What `chipwise check` compiles: file.py:function; the workload's own unless said."
+        None, description="What `chipwise check` compiles: file.py:function; default: the workload's own."
     )
 
 
@@ -85,9 +85,9 @@ class CheckpointSpec(Strict):
     """Whether the job goes on where it stopped."""
 
     restartable: Flag = Field(True, description="It may be stopped and started again.")
-    every: Duration | None = Field(None, description="Time between checkpoints; it starts over unless said.")
+    every: Duration | None = Field(None, description="Time between checkpoints; default: it starts over.")
     folder: Title | None = Field(None, description="Where they lie; the program finds it in CHIPWISE_CHECKPOINT.")
-    restart: Duration | None = Field(None, description="Time until it works again; the economics' unless said.")
+    restart: Duration | None = Field(None, description="Time until it works again; default: the economics'.")
 
 
 class JobSpec(RunsSpec):
@@ -113,7 +113,7 @@ class JobSpec(RunsSpec):
     )
     budget: Money | None = Field(None, description="US dollars.")
     priority: Annotated[float, Field(gt=0, le=1e6), FINITE] = Field(1.0, description="Twice as much: twice the share.")
-    checkpoint: CheckpointSpec | None = Field(None, description="Whether it goes on where it stopped; not unless said.")
+    checkpoint: CheckpointSpec | None = Field(None, description="Whether it goes on where it stopped; default: not.")
     retries: Annotated[int, Field(strict=True, ge=0, le=100)] = Field(
         3, description="Attempts after the first that failed by their own fault."
     )

@@ -45,22 +45,22 @@ class PoolSpec(Strict):
         None, description="Chips are taken in multiples of this; whole instances where the price is of such, else 1."
     )
     shapes: Literal["any"] | Annotated[list[Shape], Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Slices that can be had: 2x2, 2x4; any: no slices. Those of the catalog unless said (TPUs)."
+        None, description="Slices that can be had: 2x2, 2x4; any: no slices. Default: those of the catalog (TPUs)."
     )
     price: Price | None = Field(
-        None, description="US dollars of a chip-hour; that of the price book for cloud, region and terms unless said."
+        None, description="US dollars of a chip-hour; default: that of the price book for cloud, region and terms."
     )
     cloud: Title | None = Field(None, description="Whose chips they are.")
     region: Title | None = Field(None, description="Where.")
     terms: Literal["ondemand", "spot", "reserved", "owned"] | None = Field(
-        None, description="ondemand unless said; owned on the local backend."
+        None, description="Default: ondemand; owned on the local backend."
     )
     years: Literal[1, 3] | None = Field(None, description="Of a reservation, to find its price.")
     interruptions: Annotated[float, Field(ge=0, le=3600), FINITE] | None = Field(
-        None, description="Of spot chips: a unit-hour; the economics' unless said."
+        None, description="Of spot chips: a unit-hour; default: the economics'."
     )
     watts: Watts | None = Field(
-        None, description="Of a busy chip with its share of server and cooling; by the catalog unless said."
+        None, description="Of a busy chip with its share of server and cooling; default: by the catalog."
     )
     power_kw: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="Most power of the pool.")
     max_time: Duration | None = Field(None, description="Longest run that the backend allows.")

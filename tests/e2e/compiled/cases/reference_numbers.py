@@ -27,7 +27,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from chipwise.compiled.loaders.workload import load_workload
 from chipwise.ops.table import build as op_table
-from chipwise.programs.jax import layers, quantised, resnet, transformer
+from chipwise.programs.jax import layers, quantized, resnet, transformer
 from chipwise.programs.jax.collectives import AXES, Grid
 from chipwise.programs.jax.serve import Serving, serving_step
 from chipwise.programs.jax.weights import segments
@@ -157,7 +157,7 @@ def int8_weights():
         )
 
     packed = jax.tree.map(fill, made.args[0])
-    loose = packed | {"layers": [[quantised.restored(w, "bfloat16") for w in row] for row in packed["layers"]]}
+    loose = packed | {"layers": [[quantized.restored(w, "bfloat16") for w in row] for row in packed["layers"]]}
     tokens = rng.integers(0, 60, (2, 12)).astype(np.int32)
     got, want = jax.jit(made.fn)(packed, tokens)[0], jax.jit(other.fn)(loose, tokens)[0]
     return {

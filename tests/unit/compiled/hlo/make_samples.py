@@ -1,4 +1,4 @@
-"""Compile the sample modules anew: `python make_samples.py [NAME...]`; needs jax and libtpu, but no TPU or GPU.
+"""Compile the sample modules again: `python make_samples.py [NAME...]`; needs jax and libtpu, but no TPU or GPU.
 
 The samples for GPUs need jax's CUDA plugin beside it, which wants an environment of its own: name them there.
 

@@ -13,7 +13,7 @@ _PREFIXES = ("w_", "s_", "e_")
 
 
 def _inputs(name: str) -> tuple[int, ...]:
-    """Dimensions of a stacked weight that are summed over, () for what isn't quantised."""
+    """Dimensions of a stacked weight that are summed over, () for what isn't quantized."""
     if name.endswith("_bias") or not (name in _NAMES or name.startswith(_PREFIXES)):
         return ()
     if name == "wo":
