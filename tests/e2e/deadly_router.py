@@ -33,7 +33,7 @@ POINTS = [
     *(("backend", name, 1) for name in ("submit", "list", "capacity")),
     ("backend", "submit", 3),
     ("module", "write_launch", 1),
-    ("module", "bury", 1),
+    ("module", "revoke_claim", 1),
 ]
 
 
@@ -113,9 +113,9 @@ def tried(folder, point, when):
         found = chaos.jobs(folder / "logs", 4, [chaos.option("near", 0.2), chaos.option("far", 0.3)], (0.0, 0.1))
         bad = chaos.jobs(folder / "bad", 1, [chaos.option("near", 0.2)], (0.0,))[
             0
-        ]  # refused by the backend, so it is buried
+        ]  # refused by the backend, so its claim is revoked
         ids = ledger.submit(found, time.time())
-        refused = ledger.submit([refusable(bad)], time.time()) if point[1] == "bury" else []
+        refused = ledger.submit([refusable(bad)], time.time()) if point[1] == "revoke_claim" else []
     status = forked(lambda: run(router(folder, url, point, when), 0.05, until_idle=True))
     healthy = forked(lambda: finish(folder, url))
     with open_ledger(url) as ledger:

@@ -223,7 +223,7 @@ def test_a_pdf_has_the_decision_on_its_first_page_and_all_sections_after_it(prin
     assert 4 <= len(pages) <= 15
     assert (
         "Pick " in pages[0]
-        and "What would flip it" in pages[0]
+        and "What would change this" in pages[0]
         and "Figure 1." in pages[0]
         and "Comparison" not in pages[0]
     )
@@ -282,7 +282,7 @@ def test_the_same_command_writes_the_same_page(reports, tmp_path):
 
 
 BAD = {
-    "no file": ((EXAMPLE,), "--output"),
+    "no file": ((EXAMPLE,), "--out"),
     "another kind of file": ((EXAMPLE, "--out", "report.docx"), "a file name that ends in .html or .pdf"),
     "a folder that is not there": ((EXAMPLE, "--out", "no/report.html"), "a folder that exists"),
     "no such workload": (("nothing.yaml", "--out", "report.html"), "nothing.yaml"),

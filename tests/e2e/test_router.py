@@ -18,6 +18,8 @@ from patience import PATIENCE_S
 
 pytestmark = pytest.mark.service
 
+HEAD = ("schema", "chipwise", "command")  # how every document begins
+
 POOLS = """
 folder: {folder}
 pools:
@@ -78,7 +80,7 @@ def test_every_key_of_the_json_is_documented(place):
             if isinstance(row, dict)
             for key in row
         ]
-        assert [key for key in [*found, *inner] if f"`{key}`" not in page] == []
+        assert [key for key in [*found, *inner] if f"`{key}`" not in page and key not in HEAD] == []
 
 
 def test_one_look_as_json(place):

@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.errors import UnknownName
 from chipwise.workload.params import count
-from chipwise.workload.presets import _key, _tables, preset, preset_entry, preset_names
+from chipwise.workload.presets import _tables, folded, preset, preset_entry, preset_names
 
 NAMES = preset_names()
 # Exact integers come from stored weights; rounded figures from papers.
@@ -70,7 +70,7 @@ def test_aliases_are_unambiguous():
     owner: dict[str, str] = {}
     for name, table in _tables().items():
         for spelling in (name, *table.get("aliases", ())):
-            assert owner.setdefault(_key(spelling), name) == name, spelling
+            assert owner.setdefault(folded(spelling), name) == name, spelling
 
 
 def test_what_is_left_out_is_named():

@@ -40,7 +40,7 @@ def rows() -> list[KernelRow]:
 
 
 def test_the_result_is_plain_json(fitted: Calibration) -> None:
-    text = json.dumps([fitted.kernels, fitted.links, fitted.correction])
+    text = json.dumps([fitted.training.kernels, fitted.training.links, fitted.training.kernel_residuals])
     assert len(text) < 250_000
     assert "NaN" not in text and "Infinity" not in text
 

@@ -22,7 +22,7 @@ from chipwise.route.launch import claim_of, revoke_claim
 from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.policies import policy_named
 from chipwise.route.router import Router, RouterOptions, identity, run
-from chipwise.route.router.status import router_status
+from chipwise.route.router.status import status_at
 from patience import PATIENCE_S
 
 TWO = (Variant("tpu", "tpu", 1, command=("tpu-program",)), Variant("gpu", "gpu", 1, command=("gpu-program",)))
@@ -121,12 +121,12 @@ def test_a_backend_that_is_down_is_left_alone_longer_each_time_and_keeps_its_sta
             tries.append(stage.now)
     gaps = [b - a for a, b in pairwise(tries)]
     assert len(tries) < 14 and gaps[-1] > 50 > gaps[0]
-    row = router_status(stage.ledger, stage.now).backends[0]
+    row = status_at(stage.ledger, stage.now).backends[0]
     assert not row.ok and row.error == "connection refused" and row.next_try > stage.now and row.failures == len(tries)
     assert stage.attempt().state == "running" and stage.job().state == "running"
     stage.backend.up()
     stage.now = row.next_try
-    assert stage.tick().up == ["slurm"] and router_status(stage.ledger, stage.now).backends[0].ok
+    assert stage.tick().up == ["slurm"] and status_at(stage.ledger, stage.now).backends[0].ok
 
 
 @pytest.mark.parametrize("method", ["list", "capacity"])

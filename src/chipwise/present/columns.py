@@ -7,7 +7,7 @@ are all drawn from that tuple, so that adding a column is adding one line to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from chipwise.present.blocks import Cell, Table
@@ -63,6 +63,22 @@ def table(columns: Iterable[Column[R]], rows: Sequence[R], result: Any = None, *
         under=tuple(title for column, title in shown if column.under),
         drop=tuple(title for column, title in sorted(shown, key=lambda pair: pair[0].drop) if column.drop),
         **options,
+    )
+
+
+def narrowed(block: Table, most: int) -> Table:
+    """A table of at most so many columns, for paper: those a narrow terminal would drop first are left out.
+
+    >>> narrowed(Table(["a", "b", "c"], [["1", "2", "3"]], drop=("b", "a")), 2).headers
+    ('a', 'c')
+    """
+    out = set(block.drop[: max(0, len(block.headers) - most)])
+    kept = [i for i, header in enumerate(block.headers) if header not in out]
+    return replace(
+        block,
+        headers=tuple(block.headers[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in block.rows),
+        drop=tuple(name for name in block.drop if name not in out),
     )
 
 

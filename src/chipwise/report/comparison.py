@@ -12,6 +12,7 @@ from chipwise.compare.view import criteria, ranked
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Table
+from chipwise.present.columns import narrowed
 from chipwise.present.numbers import interval, number, plural, time_unit
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report import charts
@@ -31,6 +32,7 @@ from chipwise.report.subject import Subject
 from chipwise.report.training import training_subject
 from chipwise.units import format_money
 
+PRINTED_COLUMNS = 11  # of the comparison's table that fit on a printed page
 MOST_BARS = 14  # rows of a chart: the best
 
 
@@ -106,7 +108,8 @@ def _comparison(c: AnyComparison, subject: Subject) -> Section:
         title=f"All chips that can {subject.table}, ranked by {c.terms.objective}",
         notes=(f"The pick is highlighted. * marks prices older than {STALE_DAYS} days. {subject.note}",),
     )
-    parts: list[Part] = [Points("What decides this workload", tuple(criteria(c))), table]
+    narrow = narrowed(table, PRINTED_COLUMNS)
+    parts: list[Part] = [Points("What decides this workload", tuple(criteria(c))), narrow]
     if c.refused:
         parts.append(refused_table(c.refused))
     return Section("comparison", "Comparison", tuple(parts))

@@ -108,10 +108,11 @@ def _oldest(status: RouterStatus) -> list[Block]:
 def router_status(ledger: str = "") -> RouterStatus:
     """How routing stands now."""
     with open_ledger(ledger, create=False) as book:
-        return _status(book, time.time())
+        return status_at(book, time.time())
 
 
-def _status(ledger: Ledger, now: float) -> RouterStatus:
+def status_at(ledger: Ledger, now: float) -> RouterStatus:
+    """How routing stood at a time, by a ledger that is open."""
     totals = ledger.totals()
     waiting = ledger.jobs(state=PENDING)
     return RouterStatus(
