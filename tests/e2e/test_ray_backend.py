@@ -16,6 +16,7 @@ import pytest
 from command import good
 from ray_cluster import RayCluster, free_port, strays
 
+import patience
 from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import (
@@ -648,13 +649,22 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
 
 
 def held_node(site):
-    """The name of the node on which a job of 8 chips runs: the one whose chips are all taken."""
+    """The name of the node on which a job of 8 chips runs: the one whose chips are all taken.
+
+    Ray tells its nodes' free chips some time after an actor has started on them.
+    """
     link = RayLink(json.loads(site.pools.read_text())["backends"]["ray"]["address"])
-    taken = {
-        node["labels"]["node"]
-        for node in link.ask("nodes")
-        if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")
-    }
-    link.close()
-    (name,) = taken
+
+    def taken():
+        return [
+            node["labels"]["node"]
+            for node in link.ask("nodes")
+            if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")
+        ]
+
+    try:
+        patience.until(taken, "Ray never told that a node of h200 is taken", step=0.2)
+        (name,) = taken()
+    finally:
+        link.close()
     return name
