@@ -183,7 +183,7 @@ except LedgerError as error:
 
 
 @pytest.mark.parametrize("how", ["a limit on the size of files", "a small disk"])
-def test_a_full_disk_loses_nothing_that_was_promised(how, tmp_path):
+def test_a_full_disk_loses_nothing_that_was_submitted(how, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = (
@@ -329,15 +329,15 @@ while True:
 """
 
 
-def test_a_process_killed_at_any_moment_leaves_a_sound_ledger_with_all_it_promised(tmp_path):
+def test_a_process_killed_at_any_moment_leaves_a_sound_ledger_with_all_it_submitted(tmp_path):
     url = str(tmp_path / "ledger.db")
     program = KILLED.format(path=[str(ROOT / "src"), str(ROOT / "tests" / "e2e")], url=url)
-    promised = set()
+    submitted = set()
     for i in range(5):
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-            promised |= set(process.stdout.readline().split())
+            submitted |= set(process.stdout.readline().split())
             time.sleep(0.02 * i)  # a moment of its own choosing
             process.send_signal(signal.SIGKILL)
-            promised |= set(process.stdout.read().rpartition("\n")[0].split())
+            submitted |= set(process.stdout.read().rpartition("\n")[0].split())
     with open_ledger(url) as ledger:
-        assert ledger.check() == [] and promised <= {row.id for row in ledger.jobs()}
+        assert ledger.check() == [] and submitted <= {row.id for row in ledger.jobs()}

@@ -1,4 +1,4 @@
-"""The bench file: read through a schema, written whole or not at all. docs/bench-file.md describes every field."""
+"""The bench file: read through a schema, written atomically. docs/bench-file.md describes every field."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def _text(path: Path) -> str:
 
 
 def write(file: BenchFile, path: Path) -> None:
-    """Write a file, whole or not at all; packed where its name ends in .gz."""
+    """Write a file atomically; packed where its name ends in .gz."""
     document = text(file).encode("utf-8")
     atomic_write(gzip.compress(document, mtime=0) if path.suffix == ".gz" else document, path)
 

@@ -44,7 +44,7 @@ def read(path: Path) -> Mapping[str, Any]:
 
 
 def write(folder: Path, raw: Mapping[str, Any]) -> Path:
-    """Keep a calibration under its chip, framework and date, whole or not at all."""
+    """Keep a calibration under its chip, framework and date, atomically."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

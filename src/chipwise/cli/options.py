@@ -316,7 +316,7 @@ BillFormat = Annotated[
 ]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="Write to a file (whole or not at all).", show_default=False),
+    typer.Option("--out", metavar="FILE", help="Write to a file, atomically.", show_default=False),
 ]
 TableJsonCsv = Annotated[
     str,

@@ -28,7 +28,7 @@ class Program:
 
     framework: str | None = None
     kernels: tuple[tuple[str, int], ...] = ()  # (language, how many)
-    home: Chip | None = None  # where it runs today; an NVIDIA GPU unless said
+    home: Chip | None = None  # where it runs today; default: an NVIDIA GPU
     checked: Checked | None = None
 
     @classmethod

@@ -16,7 +16,7 @@ HATCHES = ("", "///", "...")
 
 
 def draw(plan: FleetPlan, title: str, target: Path) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the picture, atomically."""
     names = [p.name for p in plan.problem.periods]
     with plots.drawing(words=True) as pyplot:
         figure, (chips, usd) = pyplot.subplots(2, 1, figsize=(9, 7.6), sharex=True, layout="constrained")

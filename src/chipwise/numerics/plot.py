@@ -21,7 +21,7 @@ _COLOURS = {
 
 
 def draw(found: Study, target: Path) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the picture, atomically."""
     with plots.drawing() as pyplot:
         figure, (above, below) = pyplot.subplots(
             2, 1, figsize=(9, 7.5), height_ratios=(3, 2), sharex=True, layout="constrained"

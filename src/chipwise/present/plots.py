@@ -78,7 +78,7 @@ def drawing(words: bool = False) -> Iterator[Any]:
 
 
 def save(figure: Any, target: Path, field: str = "--plot") -> None:
-    """Write a figure, whole or not at all; the name's ending says which kind."""
+    """Write a figure atomically; the name's ending says which kind."""
     ready(target, field)
     atomic_write(drawn(figure, target.suffix[1:].lower()), target, field)
 

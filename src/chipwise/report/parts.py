@@ -102,7 +102,7 @@ class Report(Result):
         return page(self)
 
     def write(self, path: str | Path) -> None:
-        """Write the report, whole or not at all: HTML, or a PDF printed by the browser found here."""
+        """Write the report atomically: HTML, or a PDF printed by the browser found here."""
         from chipwise.report.write import write
 
         write(self, Path(path))

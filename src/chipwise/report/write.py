@@ -26,7 +26,7 @@ def ready(target: Path) -> None:
 
 
 def write(report: Report, target: Path) -> None:
-    """Write a report, whole or not at all."""
+    """Write a report, atomically."""
     ready(target)
     html = page(report)
     pdf = target.suffix.lower() == ".pdf"

@@ -1,6 +1,6 @@
 """From an attempt to what a backend gets: the program's environment and the files of its folder.
 
-An attempt's folder holds, each written whole or not at all:
+An attempt's folder holds, each written atomically:
 
     launch.json   what to run: attempt, argv, environment, cwd            written by the router before it submits
     claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes

@@ -13,7 +13,7 @@ COLORS = {"p50": plots.BLUE, "p99": plots.VERMILION}
 
 
 def draw(curve: LoadCurve, target: Path) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the picture, atomically."""
     of = curve.service
     metrics = ("ttft", "tpot") if curve.points[0].served.tpot is not None else ("e2e",)
     with plots.drawing() as pyplot:

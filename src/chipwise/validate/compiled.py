@@ -54,7 +54,7 @@ def stored(job: Job) -> Compiled | None:
 
 
 def store(job: Job, compiled: Compiled, rows: list[str]) -> Path:
-    """Write a compile beside the shipped ones, whole or not at all."""
+    """Write a compile beside the shipped ones, atomically."""
     path = file_of(job)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"rows": rows, "job": job.as_json(), "compiled": compiled.as_json()}, separators=(",", ":"))

@@ -124,7 +124,7 @@ def slots(kind: Kind, context: int) -> int:
 
 
 def serving_step(serving: Serving, mode: str, prompt: int = 0) -> Program:
-    """Prefill of prompts of `prompt` tokens (the whole context unless said), or one step of decoding."""
+    """Prefill of prompts of `prompt` tokens (default: the whole context), or one step of decoding."""
     model = serving.model
     if model.family != "decoder" or not model.causal:
         raise Refusal(f"only decoders are served by prefill and decode; {model.name} is of the {model.family} family")

@@ -115,8 +115,8 @@ class SQLite(Database):
 
     Write-ahead log, so that readers never wait for the writer. ``synchronous = FULL``: a commit returns once it is on
     the disk. With NORMAL the last commits before a power cut may be gone although their callers were told otherwise,
-    and a job that a user was promised would be lost; the price is one fsync a commit, and jobs may be submitted many
-    a commit.
+    and a job that a user was told is submitted would be lost; the price is one fsync a commit, and jobs may be
+    submitted many a commit.
     """
 
     identity = "INTEGER PRIMARY KEY"

@@ -1,4 +1,4 @@
-"""The ledger as the rest of chipwise sees it. Every method is one transaction: it happens whole or not at all."""
+"""The ledger as the rest of chipwise sees it. Every method is one atomic transaction."""
 
 from __future__ import annotations
 

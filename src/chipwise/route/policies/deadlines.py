@@ -1,4 +1,4 @@
-"""The cheapest pool that keeps a promise: a deadline, met with a stated probability."""
+"""The cheapest pool that meets a deadline with a stated probability."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from chipwise.route.policies.rows import least, most
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
-def _promises(state: ClusterState) -> tuple[Floats, Ints, Floats]:
-    """The last start that keeps a promise, where that is, and what orders a job once it can't be kept."""
+def _last_starts(state: ClusterState) -> tuple[Floats, Ints, Floats]:
+    """The last start that meets a deadline, where that is, and what orders a job once it can't be met."""
     shortest = least(state.seconds)
     behind = np.where(np.isfinite(shortest), shortest, 0.0) / state.weight
-    promised = np.isfinite(state.deadline)
-    last = np.where(promised, state.deadline, 0.0)[:, None] - run_quantile(state)
+    due = np.isfinite(state.deadline)
+    last = np.where(due, state.deadline, 0.0)[:, None] - run_quantile(state)
     return (
-        np.where(promised, most(last), state.arrival + SOFT / state.weight),
-        np.where(promised, last.argmax(axis=1), -1),
+        np.where(due, most(last), state.arrival + SOFT / state.weight),
+        np.where(due, last.argmax(axis=1), -1),
         behind,
     )
 
 
 def _in_line(table: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
-    """The order of all that wait. Most keep their promise where they have most time for it: others are looked at."""
+    """The order of all that wait. Most meet their deadline where they have most time for it: others are looked at."""
     order, where, behind = kept
     late = (where >= 0) & (np.maximum(table.starts_in(at, where), at.now) > order) & (table.column("at") < 0)
     if not late.any():
@@ -42,21 +42,21 @@ def _in_line(table: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> 
     return np.where(lost, at.now + SOFT + behind, order)
 
 
-@windowed(QueueWindow(_promises, _in_line))
+@windowed(QueueWindow(_last_starts, _in_line))
 def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
-    promised = np.flatnonzero(np.isfinite(state.deadline))
+    due = np.flatnonzero(np.isfinite(state.deadline))
     score, order, wait = state.usd, state.arrival + SOFT / state.weight, np.zeros(len(state.jobs))
-    if not len(promised):
+    if not len(due):
         return _wishes(score, order, wait, None, {})
-    if len(promised) == len(state.jobs):
+    if len(due) == len(state.jobs):
         latest, start = state.deadline[:, None] - run_quantile(state), state.start
         last = latest
     else:
-        latest, start = np.full(state.seconds.shape, np.inf), state.start[promised]
-        last = latest[promised] = state.deadline[promised, None] - run_quantile(state, promised)
-    order[promised] = most(last)
-    lost = promised[~(np.maximum(start, state.now) <= last).any(axis=1)]
+        latest, start = np.full(state.seconds.shape, np.inf), state.start[due]
+        last = latest[due] = state.deadline[due, None] - run_quantile(state, due)
+    order[due] = most(last)
+    lost = due[~(np.maximum(start, state.now) <= last).any(axis=1)]
     if not len(lost):
         return _wishes(score, order, wait, latest, {})
     score = score.copy()
@@ -66,7 +66,7 @@ def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
 
 
 def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
-    """Jobs that no pool lets keep their promise go where that is likeliest, behind those that can keep theirs."""
+    """Jobs that no pool lets meet their deadline go where that is likeliest, behind those that can meet theirs."""
     chance = in_time(state, lost)
     late = np.maximum(state.start[lost], state.now) + state.seconds[lost] - state.deadline[lost, None]
     can = np.isfinite(state.seconds[lost])
@@ -79,7 +79,7 @@ def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wa
 
 
 class Chances(dict[str, str]):
-    """What is to be said of jobs that no pool lets keep their promise; said when asked, since few are told."""
+    """The reasons of jobs that no pool lets meet their deadline; worded when asked for, since few are read."""
 
     def __init__(self, state: ClusterState, lost: Ints, chance: Floats) -> None:
         super().__init__()

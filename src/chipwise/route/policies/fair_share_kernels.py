@@ -112,8 +112,8 @@ def clean(shares: Any, rate: Any) -> Any:
 def behind(now: float, since: Any, had: Any, shares: Any, seconds: Any, order: Any) -> None:
     """Order of pairs of job and pool: by the seconds in its best pool that a job is owed, the next few included.
 
-    Owed is what its shares have promised since they came into force, less what it has had. Pools in which a job has no
-    share come last, the fastest for it first.
+    Owed is what its shares came to since they are in force, less what it has had. Pools in which a job has no share
+    come last, the fastest for it first.
     """
     jobs, pools = shares.shape
     for j in range(jobs):

@@ -29,7 +29,7 @@ def ready(target: Path, policies: int) -> None:
 
 
 def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target: Path) -> None:
-    """Write the picture, whole or not at all. `labels` are what jobs are colored by, in the order of the jobs."""
+    """Write the picture atomically. `labels` are what jobs are colored by, in the order of the jobs."""
     begin = min(f.arrival for o in outcomes for f in o.fates)
     end = max([r.end for o in outcomes for r in o.runs], default=begin + 1.0)
     unit, name = (DAY, "days") if end - begin > 5 * DAY else (HOUR, "hours")

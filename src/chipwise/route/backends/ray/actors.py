@@ -149,12 +149,12 @@ class Program:
             self.child.terminate()
 
     def _inherited(self) -> dict[str, str]:
-        """What the program gets of this worker's variables: no secret that it was not promised."""
-        promised, withheld = set(self.spec["secrets"]), set(self.spec["withheld"])
+        """What the program gets of this worker's variables: no secret that the pool does not allow."""
+        allowed, withheld = set(self.spec["secrets"]), set(self.spec["withheld"])
         return {
             name: value
             for name, value in os.environ.items()
-            if name in promised or not (name in withheld or named_secret(name))
+            if name in allowed or not (name in withheld or named_secret(name))
         }
 
     def claimed(self) -> bool:
