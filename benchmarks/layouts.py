@@ -36,7 +36,7 @@ import numpy as np
 from chipwise.catalog import parse
 from chipwise.catalog.calibration import load_calibration
 from chipwise.layout import RESERVE, enumerate_layouts, search_in
-from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.setup import set_up
 from chipwise.workload.model import Model, Train, Workload
 from chipwise.workload.presets import preset

@@ -8,7 +8,7 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.economics import ANYWHERE, DEFAULT_SITE, economics, servers, site, sites
 from chipwise.catalog.files import rows
-from chipwise.predict.energy import watts
+from chipwise.predict.model.energy import watts
 
 FILES = ("servers.csv", "sites.csv", "economics.csv")
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from chipwise.calibrate.kernel_fits import trial
 from chipwise.catalog import load, scaled
-from chipwise.predict.fabric import LinkCoefficients, Wires, exchange_seconds, gather_seconds, reduce_seconds
-from chipwise.predict.kernels import AT_ONCE, ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.microbenchmark import Kernel, predict_kernel
+from chipwise.predict.model.fabric import LinkCoefficients, Wires, exchange_seconds, gather_seconds, reduce_seconds
+from chipwise.predict.model.kernels import AT_ONCE, ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.model.shapes import Attention, Products
 
 BARE = trial({}, {}, {})
 CHIPS = st.sampled_from(sorted(c.id for c in load().chips.values() if "bf16" in c.peak))
@@ -28,7 +29,7 @@ def spec(name: str) -> ComputeSpec:
 @given(CHIPS, SIZES, SIZES, SIZES)
 def test_no_product_beats_the_peak_or_the_memory(name: str, m: int, n: int, k: int) -> None:
     e = spec(name)
-    seconds = float(matmul_seconds(e, *(np.array([float(x)]) for x in (m, n, k)))[0])
+    seconds = float(matmul_seconds(e, Products(*(np.array([float(x)]) for x in (m, n, k))))[0])
     assert seconds >= 2 * m * n * k / e.peak
     assert seconds >= 2 * (m * k + n * k + m * n) / e.bandwidth
 
@@ -38,10 +39,10 @@ def test_no_product_beats_the_peak_or_the_memory(name: str, m: int, n: int, k: i
 def test_many_products_at_once_take_what_each_takes_alone(name: str, seed: int) -> None:
     e = spec(name)
     m, n, k, batch = np.random.default_rng(seed).integers(1, 16384, (4, 3, AT_ONCE)).astype(float)
-    together = matmul_seconds(e, m, n, k, batch)
+    together = matmul_seconds(e, Products(m, n, k, batch))
     assert together.shape == m.shape
     for at in ((0, 0), (0, AT_ONCE - 1), (1, 0), (2, seed % AT_ONCE), (2, AT_ONCE - 1)):
-        alone = matmul_seconds(e, *(np.array([x[at]]) for x in (m, n, k, batch)))[0]
+        alone = matmul_seconds(e, Products(*(np.array([x[at]]) for x in (m, n, k, batch))))[0]
         np.testing.assert_allclose(together[at], alone, rtol=1e-12)
 
 
@@ -61,9 +62,8 @@ def test_attention_grows_with_everything(name: str, batch: int, heads: int, dim:
     e = spec(name)
 
     def seconds(b: float, h: float, s: float) -> float:
-        return float(
-            attention_seconds(e, *(np.array([x]) for x in (b, h, h)), dim, dim, np.array([s]), np.array([s]))[0]
-        )
+        batches, heads, keys = (np.array([x]) for x in (b, h, s))
+        return float(attention_seconds(e, Attention(batches, heads, heads, dim, dim, keys, keys))[0])
 
     base = seconds(batch, heads, seq)
     assert seconds(2 * batch, heads, seq) >= base

@@ -13,8 +13,8 @@ from chipwise.catalog import parse
 from chipwise.catalog.calibration import load_calibration
 from chipwise.layout import enumerate_layouts, evaluate
 from chipwise.ops.table import build
-from chipwise.predict.components import Traits
-from chipwise.predict.layouts import Layout, Layouts
+from chipwise.predict.model.components import Traits
+from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.setup import set_up
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset

@@ -20,7 +20,7 @@ from chipwise.compare import Candidate
 from chipwise.compare import compare as run
 from chipwise.compare.training.explain import REDUCE, SHARD, _label
 from chipwise.knowledge import Knowledge
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.present.blocks import Table, Text
 from chipwise.present.terminal import Terminal, draw, wrap
 from chipwise.present.text import plain

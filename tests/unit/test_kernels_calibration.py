@@ -17,9 +17,9 @@ from chipwise.calibrate.kernel_points import TABLES, points
 from chipwise.calibrate.kernels import fit_kernels
 from chipwise.catalog import Accelerators, load, scaled
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.fabric import LinkCoefficients
-from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.microbenchmark import predict_kernel
+from chipwise.predict.model.fabric import LinkCoefficients
+from chipwise.predict.model.kernels import KernelCoefficients
 from chipwise.predict.site import kernel_coefficients, slice_for, wires
 from chipwise.validate.kernel_rows import KernelRow, try_read
 

@@ -11,7 +11,9 @@ from chipwise.calibrate.kernel_fits import trial
 from chipwise.catalog import load
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import PrecisionMissing, Refusal
-from chipwise.predict.fabric import (
+from chipwise.predict.learn.kernel_residuals import LIMIT, kernel_factor
+from chipwise.predict.microbenchmark import Kernel, attention_flops, predict_kernel
+from chipwise.predict.model.fabric import (
     LinkCoefficients,
     Wires,
     exchange_seconds,
@@ -19,15 +21,14 @@ from chipwise.predict.fabric import (
     reduce_seconds,
     send_seconds,
 )
-from chipwise.predict.kernels import (
+from chipwise.predict.model.kernels import (
     ComputeSpec,
     KernelCoefficients,
     attention_seconds,
     head_factor,
     matmul_seconds,
 )
-from chipwise.predict.learn.kernel_residuals import LIMIT, kernel_factor
-from chipwise.predict.microbenchmark import Kernel, attention_flops, predict_kernel
+from chipwise.predict.model.shapes import Attention, Products
 
 BARE = trial({}, {}, {})
 H100, V7X = load().chips["h100"], load().chips["v7x"]
@@ -46,38 +47,38 @@ def with_residuals(residuals: dict) -> Calibration:
 @pytest.mark.parametrize("spec", [GPU, TPU])
 def test_a_large_product_reaches_its_share_of_peak(spec: ComputeSpec) -> None:
     n = 16384.0
-    seconds = matmul_seconds(spec, a(n), a(n), a(n))[0]
+    seconds = matmul_seconds(spec, Products(a(n), a(n), a(n)))[0]
     share = 2 * n**3 / seconds / spec.peak
     assert 0.9 * spec.coefficients.matmul < share <= spec.coefficients.matmul
 
 
 def test_a_thin_product_is_bound_by_memory() -> None:
-    seconds = matmul_seconds(GPU, a(8), a(65536), a(8192))[0]
+    seconds = matmul_seconds(GPU, Products(a(8), a(65536), a(8192)))[0]
     stream = 2 * 65536 * 8192 / (GPU.bandwidth * GPU.coefficients.memory)
     assert seconds == pytest.approx(stream, rel=0.1)
 
 
 def test_what_is_cached_takes_no_memory_time() -> None:
-    sizes = a(8), a(4096), a(4096)
-    assert matmul_seconds(GPU, *sizes, cached=0.6)[0] < matmul_seconds(GPU, *sizes)[0]
+    thin = Products(a(8), a(4096), a(4096))
+    assert matmul_seconds(GPU, thin, cached=0.6)[0] < matmul_seconds(GPU, thin)[0]
 
 
 def test_a_partly_filled_tile_costs_a_whole_one() -> None:
-    just, over = (matmul_seconds(GPU, a(m), a(8192), a(8192))[0] for m in (4096.0, 4097.0))
+    just, over = (matmul_seconds(GPU, Products(a(m), a(8192), a(8192)))[0] for m in (4096.0, 4097.0))
     assert over >= just
 
 
 def test_longer_sequences_use_the_chip_better() -> None:
     def rate(seq: float) -> float:
-        seconds = attention_seconds(GPU, a(16384 / seq), a(16), a(16), 128, 128, a(seq), a(seq))[0]
+        seconds = attention_seconds(GPU, Attention(a(16384 / seq), a(16), a(16), 128, 128, a(seq), a(seq)))[0]
         return 16384 * seq / seconds
 
     assert rate(512) < rate(2048) < rate(16384)
 
 
 def test_attention_backward_takes_longer_than_forward() -> None:
-    shape = (a(4.0), a(16.0), a(16.0), 128.0, 128.0, a(4096.0), a(2048.0))
-    assert attention_seconds(GPU, *shape, backward=True)[0] > 2 * attention_seconds(GPU, *shape)[0]
+    shape = Attention(a(4.0), a(16.0), a(16.0), 128.0, 128.0, a(4096.0), a(2048.0))
+    assert attention_seconds(GPU, shape, backward=True)[0] > 2 * attention_seconds(GPU, shape)[0]
 
 
 def test_small_heads_are_slower_and_128_is_the_reference() -> None:

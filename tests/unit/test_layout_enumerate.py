@@ -9,7 +9,7 @@ from chipwise.catalog import parse
 from chipwise.errors import NoLayout
 from chipwise.layout import enumerate_layouts, in_words
 from chipwise.layout.splits import interleavings, micro_batches, pipeline_slots
-from chipwise.predict.layouts import RECOMPUTE
+from chipwise.predict.model.layouts import RECOMPUTE
 from chipwise.workload.model import Train
 from chipwise.workload.presets import preset
 

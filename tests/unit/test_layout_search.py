@@ -8,7 +8,7 @@ from chipwise.catalog import parse
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import DoesNotFit, PrecisionMissing
 from chipwise.layout import RESERVE, search, smallest_that_holds
-from chipwise.predict.training import costs
+from chipwise.predict.model.training import costs
 from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 

@@ -6,8 +6,8 @@ import pytest
 
 from chipwise.catalog import load, parse
 from chipwise.catalog.calibration import Bench, load_calibration
-from chipwise.predict.layouts import Layout
 from chipwise.predict.learn.bench_match import bench_at, counterpart
+from chipwise.predict.model.layouts import Layout
 from chipwise.predict.prediction import predict
 from chipwise.workload import load_workload
 from chipwise.workload.model import Train, Workload

@@ -17,7 +17,8 @@ from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
-from chipwise.predict.systolic import POINTS, Products, Table, factor_at, systolic_seconds
+from chipwise.predict.model.shapes import Products
+from chipwise.predict.model.systolic import POINTS, Table, factor_at, systolic_seconds
 
 pytestmark = pytest.mark.thorough
 

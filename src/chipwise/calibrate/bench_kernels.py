@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from chipwise.calibrate.cross_validation import k_folds
 from chipwise.catalog import Chip
 from chipwise.ops.point import Point
-from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.learn.bench_calibration import Table
 from chipwise.predict.learn.gp import Process, fit
 from chipwise.predict.learn.point_terms import base_seconds, features
+from chipwise.predict.model.kernels import KernelCoefficients
 
 Array = NDArray[np.float64]
 Measured = Sequence[tuple[Point, float]]  # with seconds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.predict.estimate import quantile_pair
 from chipwise.predict.learn.bench_calibration import Step
-from chipwise.predict.schedule import SHARP
+from chipwise.predict.model.schedule import SHARP
 
 Array = NDArray[np.float64]
 Terms = Sequence[dict[str, float]]

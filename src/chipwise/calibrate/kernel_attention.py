@@ -11,8 +11,8 @@ import numpy as np
 from chipwise.calibrate.kernel_fits import Array, Entries, attention_times, least, row_weights, trial
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
-from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.microbenchmark import predict_kernel
+from chipwise.predict.model.kernels import KernelCoefficients
 from chipwise.predict.site import architecture
 
 NAMES = ("attention", "attention_head", "attention_ramp", "attention_back")

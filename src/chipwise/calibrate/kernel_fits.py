@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip
 from chipwise.catalog.calibration import Calibration, TrainingCalibration
-from chipwise.predict.kernels import KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.microbenchmark import BYTES, NARROWEST, cached_share, device_compute_spec
-from chipwise.predict.systolic import Table
+from chipwise.predict.model.kernels import KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.model.shapes import Attention, Products
+from chipwise.predict.model.systolic import Table
 
 Array = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ def gemm_times(
     # element sizes differ by row, so the traffic is scaled to rows of one size
     plain = BYTES[dtype]
     same = plain * (m + n) * k + 2.0 * m * n
-    return matmul_seconds(spec, m, n, k, 1.0, plain, plain, 2.0, 1 - (1 - cached) * traffic / same)
+    return matmul_seconds(spec, Products(m, n, k, 1.0, plain, plain), cached=1 - (1 - cached) * traffic / same)
 
 
 def row_weights(rows: Sequence[Point]) -> Array:
@@ -86,7 +87,7 @@ def attention_times(chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoef
         sizes = [(k.batch, k.heads, k.kv_heads or k.heads, k.m, k.causal, k.backward) for k in picked]
         batch, heads, kv, seq, causal, back = np.array(sizes, dtype=np.float64).T
         visible = np.where(causal > 0, seq / 2, seq)
-        seconds = attention_seconds(spec, batch, heads, kv, dim, dim, seq, visible)
-        behind = attention_seconds(spec, batch, heads, kv, dim, dim, seq, visible, backward=True)
+        shape = Attention(batch, heads, kv, dim, dim, seq, visible)
+        seconds, behind = attention_seconds(spec, shape), attention_seconds(spec, shape, backward=True)
         out[some] = seconds + np.where(back > 0, behind, 0.0)
     return out

@@ -18,8 +18,8 @@ from chipwise.calibrate.link_fits import fit_links
 from chipwise.catalog import Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.compilers import tpu_compilers
-from chipwise.predict import systolic
-from chipwise.predict.kernels import KernelCoefficients
+from chipwise.predict.model import systolic
+from chipwise.predict.model.kernels import KernelCoefficients
 from chipwise.predict.site import architecture, table_of
 
 Table = dict[str, dict[str, dict[str, float]]]

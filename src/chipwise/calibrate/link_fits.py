@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.calibrate.kernel_fits import COUNTED_S, Array, bounded
 from chipwise.calibrate.kernel_points import Point
 from chipwise.catalog import Chip, Design, load
-from chipwise.predict.fabric import LinkCoefficients, Wires, gather_seconds, reduce_seconds
+from chipwise.predict.model.fabric import LinkCoefficients, Wires, gather_seconds, reduce_seconds
 
 # No multi-node measurement names its chips: assumed, 2026-11
 BEYOND = {"out": 0.80, "out_hop_s": 6e-6, "out_base_s": 20e-6}

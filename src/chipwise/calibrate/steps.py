@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.priors import BASE, EFFECTS, MEANS, kind_of
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.components import Components
-from chipwise.predict.layouts import Layouts
 from chipwise.predict.learn.gp import Points
 from chipwise.predict.learn.step_residuals import PRIOR, step_names, step_sizes
-from chipwise.predict.schedule import StepCoefficients, schedule
+from chipwise.predict.model.components import Components
+from chipwise.predict.model.layouts import Layouts
+from chipwise.predict.model.schedule import StepCoefficients, schedule
 from chipwise.predict.site import OVERLAPS, labels, step_coefficients
 from chipwise.validate.training import bench_of, layout_of_row
 from chipwise.validate.training_rows import TrainingRow

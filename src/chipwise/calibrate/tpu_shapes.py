@@ -8,7 +8,7 @@ from math import exp, log
 
 from chipwise.catalog import Chip
 from chipwise.catalog.compilers import tpu_compilers
-from chipwise.predict.systolic import TUNED_FROM
+from chipwise.predict.model.systolic import TUNED_FROM
 
 LARGEST_BYTES = 6e9  # operands and result: they fit on every generation
 LARGEST_FLOPS = 2.0**43  # 16384^3

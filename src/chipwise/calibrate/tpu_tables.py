@@ -1,7 +1,7 @@
 """From the compiler's cycles to tables: a formula for each chip, a smooth factor over shapes, and how well both do.
 
-A row's cycles are compared with the formula of `predict.systolic`. What remains is fitted by a Gaussian process over
-log2 of the sizes, in part common to all chips, and kept as a grid.
+A row's cycles are compared with the formula of `predict.model.systolic`. What remains is fitted by a Gaussian process
+over log2 of the sizes, in part common to all chips, and kept as a grid.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from chipwise.catalog import Chip, load
 from chipwise.catalog.compilers import Sweep, tpu_compilers
 from chipwise.errors import Refusal
 from chipwise.predict.learn.gp import Points, Prior
-from chipwise.predict.systolic import (
+from chipwise.predict.model.shapes import Products
+from chipwise.predict.model.systolic import (
     LANES,
     LOWEST,
     POINTS,
     SUBLANES,
     UNIT,
-    Products,
     Table,
     factor_at,
     formula,

@@ -12,7 +12,7 @@ from chipwise.catalog.compilers import SPLASH_BLOCK, tpu_compilers
 from chipwise.compiled.job import Job, Option, Spec
 from chipwise.compiled.targets import target_of
 from chipwise.errors import InputError, Refusal
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.programs.program import RECOMPUTE, Recompute
 from chipwise.workload.model import Model, Workload
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from chipwise.errors import InputError
-from chipwise.predict.precision import numerics
+from chipwise.predict.model.precision import numerics
 from chipwise.workload.model import Workload
 from chipwise.workload.params import count, lora_params
 

@@ -16,7 +16,7 @@ from chipwise.catalog.economics import Economics, Server, Site, servers
 from chipwise.catalog.vendors import vendors
 from chipwise.cost.commitment import checked
 from chipwise.errors import InputError, Refusal
-from chipwise.predict.energy import watts
+from chipwise.predict.model.energy import watts
 
 Amount = Any  # a float, or an array of draws
 

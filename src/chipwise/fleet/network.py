@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Network, load
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.layouts import Layouts
+from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.prediction import Prediction
 from chipwise.predict.setup import set_up
 from chipwise.serving.service import Service

@@ -4,7 +4,7 @@ from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate
 from chipwise.layout.search import Found, SearchResult, search, search_in, smallest_that_holds
 from chipwise.layout.splits import in_words
-from chipwise.predict.memory import RESERVE
+from chipwise.predict.model.memory import RESERVE
 
 __all__ = [
     "RESERVE",

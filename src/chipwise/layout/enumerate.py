@@ -20,7 +20,7 @@ from chipwise.layout.splits import (
     refusal,
     shard_inside,
 )
-from chipwise.predict.layouts import RECOMPUTE, Layouts
+from chipwise.predict.model.layouts import RECOMPUTE, Layouts
 from chipwise.workload.model import Model, Train
 
 GRID_LAYOUTS = 400_000  # layouts a grid may hold before the next one starts: bounds memory

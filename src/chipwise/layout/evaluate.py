@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.layout.grid import Grid, rows
-from chipwise.predict.components import Components
+from chipwise.predict.model.components import Components
 from chipwise.predict.setup import Setup
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.layouts import RECOMPUTE, Layout, Layouts
+from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts
 
 PER_KEY = ("key_micro_batch", "key_tp", "key_cp", "key_ep")
 

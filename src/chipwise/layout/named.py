@@ -10,8 +10,8 @@ from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import NoLayout
 from chipwise.layout.splits import CP_MIN_TOKENS, Split, micro_batches, refusal
-from chipwise.predict.layouts import RECOMPUTE, Layout, Layouts, parse_layout
-from chipwise.predict.memory import RESERVE
+from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts, parse_layout
+from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.setup import set_up
 from chipwise.workload.model import Workload
 

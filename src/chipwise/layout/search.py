@@ -15,8 +15,8 @@ from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate, memory_need
 from chipwise.layout.front import pareto, sieve
 from chipwise.layout.grid import Grid
-from chipwise.predict.layouts import Layout
-from chipwise.predict.memory import RESERVE
+from chipwise.predict.model.layouts import Layout
+from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.setup import Setup, set_up
 from chipwise.units import format_bytes, rounded
 from chipwise.workload.model import Workload

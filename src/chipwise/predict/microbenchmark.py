@@ -14,14 +14,15 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, load, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.errors import PrecisionMissing, Refusal
-from chipwise.predict.fabric import (
+from chipwise.predict.learn.kernel_residuals import kernel_factor
+from chipwise.predict.model.fabric import (
     Wires,
     distinct,
     exchange_seconds,
     gather_seconds,
     reduce_seconds,
 )
-from chipwise.predict.kernels import (
+from chipwise.predict.model.kernels import (
     Array,
     ComputeSpec,
     KernelCoefficients,
@@ -29,9 +30,9 @@ from chipwise.predict.kernels import (
     matmul_seconds,
     stream_seconds,
 )
-from chipwise.predict.learn.kernel_residuals import kernel_factor
+from chipwise.predict.model.shapes import Attention, Products
+from chipwise.predict.model.systolic import Table
 from chipwise.predict.site import architecture, kernel_coefficients, slice_for, table_of, wires
-from chipwise.predict.systolic import Table
 
 BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "": 2.0}
 POOL = {
@@ -193,9 +194,8 @@ def _gemm(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     cached = 0.0 if spec.mxu else float(cached_share(kernel.batch * traffic, chip.onchip_bytes))
     if kernel.dtype == "fp32" and not spec.mxu:
         rows = max(rows, NARROWEST)
-    return float(
-        matmul_seconds(spec, _array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each, out, cached)
-    )
+    products = Products(_array(rows), _array(cols), _array(kernel.k), kernel.batch, each, each)
+    return float(matmul_seconds(spec, products, out, cached))
 
 
 def attention_coefficients(kernel: Kernel, chip: Chip, calibration: Calibration) -> KernelCoefficients:
@@ -218,12 +218,9 @@ def _attention(kernel: Kernel, chip: Chip, calibration: Calibration) -> float:
     batch, heads, seq = (_array(x) for x in (kernel.batch, kernel.heads, kernel.m))
     visible = _array(kernel.m / 2 if kernel.causal else kernel.m)
     kv = _array(kernel.kv_heads or kernel.heads)
-    seconds = float(attention_seconds(spec, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible))
-    if kernel.backward:
-        seconds += float(
-            attention_seconds(spec, batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible, backward=True)
-        )
-    return seconds
+    shape = Attention(batch, heads, kv, kernel.head_dim, kernel.head_dim, seq, visible)
+    seconds = float(attention_seconds(spec, shape))
+    return seconds + float(attention_seconds(spec, shape, backward=True)) if kernel.backward else seconds
 
 
 def _standard(kernel: Kernel, spec: ComputeSpec) -> float:

@@ -8,12 +8,12 @@ import numpy as np
 
 from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate, step_estimate
-from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
-from chipwise.predict.memory import RESERVE
-from chipwise.predict.schedule import COLLECTIVES, Breakdown
+from chipwise.predict.model.energy import watts
+from chipwise.predict.model.layouts import Layout, Layouts
+from chipwise.predict.model.memory import RESERVE
+from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import Setup, set_up, stack_of
 from chipwise.predict.site import OVERLAPS
 from chipwise.workload.model import Workload

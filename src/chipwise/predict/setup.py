@@ -12,15 +12,15 @@ from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
 from chipwise.catalog.calibration import Bench, Calibration
 from chipwise.errors import Refusal
 from chipwise.ops.table import OpTable, build
-from chipwise.predict.components import Components, ExecutionTarget, components
-from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
 from chipwise.predict.learn.gp import Array
 from chipwise.predict.learn.step_residuals import step_factors
-from chipwise.predict.memory import MemoryUse, memory
-from chipwise.predict.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
+from chipwise.predict.model.components import Components, ExecutionTarget, components
+from chipwise.predict.model.layouts import Layout, Layouts
+from chipwise.predict.model.memory import MemoryUse, memory
+from chipwise.predict.model.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
+from chipwise.predict.model.training import TrainCosts, costs
 from chipwise.predict.site import execution_target, labels, stack_for, step_coefficients
-from chipwise.predict.training import TrainCosts, costs
 from chipwise.workload.model import Workload
 
 
@@ -38,8 +38,7 @@ class Setup:
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
-        c = self.costs
-        return components(self.ops, self.target, layouts, self.global_batch, c.frozen, c.trained, c.optimizer_bytes)
+        return components(self.ops, self.target, layouts, self.global_batch, self.costs)
 
     def schedule(self, parts: Components) -> Breakdown:
         """Time of one step by cause."""
@@ -66,19 +65,7 @@ class Setup:
 
     def memory(self, layouts: Layouts) -> MemoryUse:
         """Bytes per chip by class."""
-        c, s = self.costs, self.target
-        return memory(
-            self.ops,
-            s.numerics,
-            s.traits,
-            layouts,
-            self.global_batch,
-            c.states,
-            c.state_bytes,
-            c.trained,
-            c.frozen,
-            s.devices,
-        )
+        return memory(self.ops, self.target, layouts, self.global_batch, self.costs)
 
 
 def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None = None) -> Setup:

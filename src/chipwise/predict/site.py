@@ -7,12 +7,12 @@ from math import exp, log, prod
 
 from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.components import ExecutionTarget, Traits
-from chipwise.predict.fabric import LinkCoefficients, Wires
-from chipwise.predict.kernels import ComputeSpec, KernelCoefficients
-from chipwise.predict.precision import numerics, peaks
-from chipwise.predict.schedule import StepCoefficients
-from chipwise.predict.systolic import Table, table_from
+from chipwise.predict.model.components import ExecutionTarget, Traits
+from chipwise.predict.model.fabric import LinkCoefficients, Wires
+from chipwise.predict.model.kernels import ComputeSpec, KernelCoefficients
+from chipwise.predict.model.precision import numerics, peaks
+from chipwise.predict.model.schedule import StepCoefficients
+from chipwise.predict.model.systolic import Table, table_from
 
 RELEASE = 2024.0  # software releases are counted from here, in years
 

@@ -13,7 +13,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
 from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.fabric import send_seconds
+from chipwise.predict.model.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
 from chipwise.present.numbers import plural
 from chipwise.serving.estimates import Correction, correction

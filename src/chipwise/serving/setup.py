@@ -11,7 +11,7 @@ from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.errors import NoLayout, Refusal
-from chipwise.predict.energy import watts
+from chipwise.predict.model.energy import watts
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.limits import LARGEST
 from chipwise.serving.memory import KvCacheBudget, MemoryShare, kv_cache_budget

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.ops.table import Matmul, build
-from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
-from chipwise.predict.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
+from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
+from chipwise.predict.model.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
+from chipwise.predict.model.shapes import Products
 from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
 from chipwise.serving.spec import ReplicaSpec
@@ -73,16 +74,9 @@ def parts(spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernel
             experts = experts + _experts(op, batch, split, fmt.experts, specs[fmt.experts.arithmetic])
         elif op.place == "head":
             n = op.n / split.tp if op.split == "n" else op.n
-            head = head + matmul_seconds(
-                high,
-                np.minimum(rows, SCORED),
-                _one(n),
-                _one(op.k),
-                1.0,
-                fmt.base.in_bytes,
-                fmt.base.weight_bytes,
-                fmt.act_bytes,
-            )
+            f = fmt.base
+            scored = Products(np.minimum(rows, SCORED), _one(n), _one(op.k), 1.0, f.in_bytes, f.weight_bytes)
+            head = head + matmul_seconds(high, scored, fmt.act_bytes)
         else:
             products = products + _product(op, rows, split, fmt, specs)
     for s in ops.streams:
@@ -133,10 +127,8 @@ def _product(op: Matmul, rows: Array, split: Split, fmt: Formats, specs: dict[st
     f = fmt.dense if op.quantized else fmt.base
     n = op.n / split.tp if op.split == "n" else op.n
     k = op.k / split.tp if op.split == "k" else op.k
-    each = matmul_seconds(
-        specs[f.arithmetic], rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes, fmt.act_bytes
-    )
-    return np.asarray(op.count * each)
+    product = Products(rows * op.rows, _one(n), _one(k), 1.0, f.in_bytes, f.weight_bytes)
+    return np.asarray(op.count * matmul_seconds(specs[f.arithmetic], product, fmt.act_bytes))
 
 
 def most_loaded(picks: Array, ranks: float) -> Array:
@@ -167,8 +159,8 @@ def _experts(op: Matmul, tokens: Array, split: Split, f: Format, e: ComputeSpec)
     hit = experts_hit(picks, op.groups / split.ep)
     n = op.n / split.expert_tp if op.split == "n" else op.n
     k = op.k / split.expert_tp if op.split == "k" else op.k
-    each = matmul_seconds(e, picks / hit, _one(n), _one(k), hit, f.in_bytes, f.weight_bytes, 2.0)
-    return np.asarray(op.count * each)
+    products = Products(picks / hit, _one(n), _one(k), hit, f.in_bytes, f.weight_bytes)
+    return np.asarray(op.count * matmul_seconds(e, products))
 
 
 def one_shot_seconds(links: Wires, size: float, data: Array) -> Array:

@@ -22,7 +22,7 @@ from chipwise.compiled.job import Compiled, Job, Refused, digest
 from chipwise.compiled.timing.schedule import Schedule
 from chipwise.compiled.timing.step import CompiledStep, compiled_step
 from chipwise.errors import Refusal
-from chipwise.predict.layouts import Layouts
+from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.site import slice_for
 from chipwise.validate.compiled_rows import job_of
 from chipwise.validate.training import bench_of

@@ -13,13 +13,13 @@ from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
 from chipwise.predict.estimate import Estimate, step_estimate
-from chipwise.predict.layouts import Layout, Layouts
 from chipwise.predict.learn.step_residuals import step_factors
+from chipwise.predict.model.layouts import Layout, Layouts
+from chipwise.predict.model.schedule import schedule
+from chipwise.predict.model.training import costs
 from chipwise.predict.prediction import math_seconds
-from chipwise.predict.schedule import schedule
 from chipwise.predict.setup import Setup
 from chipwise.predict.site import execution_target, labels, slice_for, step_coefficients
-from chipwise.predict.training import costs
 from chipwise.validate.training_rows import TrainingRow
 
 # A published run did fit: the least recomputation within this much of the bookkeeping is taken as its own.

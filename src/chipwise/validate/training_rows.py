@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from chipwise.catalog import Chip, Stack, find_chip, find_stack
 from chipwise.errors import ChipwiseError, InputError
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.predict.site import RELEASE
 from chipwise.workload.model import Experts, Latent, Model, Train, Workload
 from chipwise.workload.params import count

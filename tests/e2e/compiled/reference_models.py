@@ -2,7 +2,7 @@
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.reference import serving_job, training_job
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.workload.build import build_model
 from chipwise.workload.model import Train, Workload
 

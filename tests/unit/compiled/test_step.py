@@ -17,7 +17,7 @@ from chipwise.compiled.reference import mesh_of, training_job
 from chipwise.compiled.timing.schedule import Collective, Loop, Op, Schedule
 from chipwise.compiled.timing.step import UNSCORED, compiled_step
 from chipwise.errors import DoesNotFit, Refusal
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.predict.prediction import predict
 from chipwise.validate import compiled as kept
 from chipwise.validate import training_rows

@@ -14,7 +14,7 @@ from chipwise.knowledge import Knowledge
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.layouts import Layout
+from chipwise.predict.model.layouts import Layout
 from chipwise.predict.prediction import Prediction, collectives
 from chipwise.predict.prediction import predict as predict_layout
 from chipwise.present.blocks import Block, Text

@@ -17,7 +17,7 @@ from chipwise.compiled.targets import target_of
 from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
-from chipwise.predict.layouts import RECOMPUTE, Layout, parse_layout
+from chipwise.predict.model.layouts import RECOMPUTE, Layout, parse_layout
 from chipwise.predict.setup import named_stack
 from chipwise.workload.model import Workload
 

@@ -12,7 +12,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.timing.schedule import Loop, Schedule
 from chipwise.compiled.timing.timing import Timing, clock_rates, time_schedule
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.fabric import reduce_seconds
+from chipwise.predict.model.fabric import reduce_seconds
 from chipwise.predict.site import wires
 from chipwise.workload.model import Workload
 from chipwise.workload.params import count

@@ -16,8 +16,8 @@ import numpy as np
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.timing.schedule import Branch, Item, Loop, Op, Schedule
-from chipwise.predict.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
-from chipwise.predict.kernels import head_factor
+from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
+from chipwise.predict.model.kernels import head_factor
 from chipwise.predict.site import compute_spec, wires
 
 LANES = {"collective": "wires", "host": "host", "copy": "memory", "kernel": "core", "attention": "core"}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.calibration import Bench
 from chipwise.errors import BrokenFile
-from chipwise.predict.kernels import KernelCoefficients
 from chipwise.predict.learn.gp import Process
+from chipwise.predict.model.kernels import KernelCoefficients
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,9 @@ from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import Point
 from chipwise.ops.work import IMAGE
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.layouts import Layout
 from chipwise.predict.learn.bench_calibration import BenchCalibration, bench_calibration
 from chipwise.predict.learn.points import point_id, predict_point
+from chipwise.predict.model.layouts import Layout
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
 

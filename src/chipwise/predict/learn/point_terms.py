@@ -15,7 +15,8 @@ from chipwise.catalog import Chip
 from chipwise.errors import Refusal
 from chipwise.ops.point import Point
 from chipwise.ops.work import WIDTH, decoder_weights, work_of
-from chipwise.predict.kernels import ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.model.kernels import ComputeSpec, KernelCoefficients, attention_seconds, matmul_seconds
+from chipwise.predict.model.shapes import Attention, Products
 
 Array = NDArray[np.float64]
 Sizes = Mapping[str, int]
@@ -45,7 +46,7 @@ def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoeffici
     if kind == "gemm":
         m, n = np.sort(np.stack([column("m"), column("n")]), axis=0)  # tiles are listed with the narrow side as rows
         out = 4.0 if dtype in ("fp32", "tf32", "int8") else 2.0
-        return matmul_seconds(made, m, n, column("k"), in_bytes=size, weight_bytes=size, out_bytes=out)
+        return matmul_seconds(made, Products(m, n, column("k"), in_bytes=size, weight_bytes=size), out)
     if kind.startswith("sdpa"):
         s, d = column("s"), column("d")
         seen = np.where([p.causal for p in points], s / 2, s)
@@ -59,12 +60,9 @@ def base_seconds(chip: Chip, kind: str, dtype: str, coefficients: KernelCoeffici
 def _attention(
     made: ComputeSpec, arguments: tuple[Array, Array, Array], width: float, s: Array, seen: Array, kind: str
 ) -> Array:
-    forward = attention_seconds(made, *arguments, width, width, s, seen)
-    return (
-        forward
-        if kind == "sdpa_fwd"
-        else forward + attention_seconds(made, *arguments, width, width, s, seen, backward=True)
-    )
+    shape = Attention(*arguments, width, width, s, seen)
+    forward = attention_seconds(made, shape)
+    return forward if kind == "sdpa_fwd" else forward + attention_seconds(made, shape, backward=True)
 
 
 def features(kind: str, points: Sequence[Point], chip: Chip) -> Array:

@@ -22,7 +22,7 @@ from chipwise.predict.learn.point_terms import (
     features,
     image_terms,
 )
-from chipwise.predict.schedule import SHARP
+from chipwise.predict.model.schedule import SHARP
 
 Array = NDArray[np.float64]
 KERNELS = ("gemm", "copy", "add", "rmsnorm", "softmax", "sdpa_fwd", "sdpa_fwdbwd", "gather", "adamw")

@@ -13,8 +13,8 @@ import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.layouts import RECOMPUTE, Layout
 from chipwise.predict.learn.gp import Array, Points, Prior, Rbf
+from chipwise.predict.model.layouts import RECOMPUTE, Layout
 from chipwise.predict.site import RELEASE, architecture
 from chipwise.workload.model import Workload
 

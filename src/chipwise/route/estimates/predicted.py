@@ -16,8 +16,8 @@ from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
-from chipwise.predict.energy import watts
 from chipwise.predict.estimate import Estimate
+from chipwise.predict.model.energy import watts
 from chipwise.predict.prediction import Prediction, predict
 from chipwise.predict.setup import named_stack
 from chipwise.prices import listed

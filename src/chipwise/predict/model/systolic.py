@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.predict.model.shapes import Products
+
 Array = NDArray[np.float64]
 
 LOWEST = (3.0, 4.0, 4.0)  # log2 of the smallest m, n and k of the grid
@@ -52,18 +54,6 @@ def table_from(entry: Mapping[str, Any], dtype: str, clock: float) -> Table:
     return Table(
         **{**entry["formula"], **times}, ragged=ragged, batched=entry["classes"].get("batched", 0.0), factors=grid
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Products:
-    """`batch` products (m x k)(k x n), with the bytes of a value of each operand."""
-
-    m: Array
-    n: Array
-    k: Array
-    batch: Array | float = 1.0
-    in_bytes: Array | float = 2.0
-    weight_bytes: Array | float = 2.0
 
 
 def systolic_seconds(table: Table, peak: float, bandwidth: float, width: int, p: Products) -> Array:

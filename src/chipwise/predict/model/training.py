@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.predict.precision import numerics
+from chipwise.predict.model.precision import numerics
 from chipwise.workload.model import Model, Train
 from chipwise.workload.params import count, lora_params
 

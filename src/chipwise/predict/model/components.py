@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.ops.table import Matmul, OpTable
-from chipwise.predict.fabric import (
+from chipwise.predict.model.fabric import (
     Wires,
     exchange_seconds,
     gather_seconds,
     reduce_seconds,
     send_seconds,
 )
-from chipwise.predict.kernels import ComputeSpec, attention_seconds, matmul_seconds
-from chipwise.predict.layouts import Layouts
-from chipwise.predict.precision import Numerics
+from chipwise.predict.model.kernels import ComputeSpec, attention_seconds, matmul_seconds
+from chipwise.predict.model.layouts import Layouts
+from chipwise.predict.model.precision import Numerics
+from chipwise.predict.model.shapes import Attention, Products
+from chipwise.predict.model.training import TrainCosts
 
 Array = NDArray[np.float64]
 # Counts of passes and launches. They set the shape of a step; its size is fitted (calibrate/priors.py).
@@ -231,7 +233,9 @@ def _products(
         width = np.array([[num.low_bytes if _is_low(ops.matmuls[i], num) else num.act_bytes] for i, _ in queue])
         out = np.array([[num.grad_bytes if which == 2 else num.act_bytes] for _, which in queue])
         batches = np.stack([shapes[i][0] for i, _ in queue])
-        for (i, which), seconds in zip(queue, matmul_seconds(spec, m, n, k, batches, width, width, out), strict=True):
+        for (i, which), seconds in zip(
+            queue, matmul_seconds(spec, Products(m, n, k, batches, width, width), out), strict=True
+        ):
             times[i][which] = seconds
     return list(zip(ops.matmuls, shapes, times, strict=True))
 
@@ -251,39 +255,26 @@ def _attention_table(
         kv = np.maximum(core.kv_heads / tp, 1.0)
         queries = core.queries / cp
         if target.traits.flash:
-            visible = core.visible + zero
-            f = f + core.count * attention_seconds(
-                target.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible
-            )
-            b = b + core.count * attention_seconds(
-                target.high, mbs, heads, kv, core.qk_dim, core.v_dim, queries, visible, backward=True
-            )
+            shape = Attention(mbs, heads, kv, core.qk_dim, core.v_dim, queries, core.visible + zero)
+            f = f + core.count * attention_seconds(target.high, shape)
+            b = b + core.count * attention_seconds(target.high, shape, backward=True)
         else:  # two batched products forward, four backward, and the square matrices through memory
             span = min(core.span, core.queries) + zero
-            one = matmul_seconds(
-                target.high, queries, span, core.qk_dim + zero, mbs * heads, *(target.numerics.act_bytes,) * 3
-            )
-            two = matmul_seconds(
-                target.high, queries, core.v_dim + zero, span, mbs * heads, *(target.numerics.act_bytes,) * 3
-            )
+            act, units = target.numerics.act_bytes, mbs * heads
+            one = matmul_seconds(target.high, Products(queries, span, core.qk_dim + zero, units, act, act), act)
+            two = matmul_seconds(target.high, Products(queries, core.v_dim + zero, span, units, act, act), act)
             f = f + core.count * (one + two)
             b = b + core.count * 2 * (one + two)
-            stream = stream + core.count * mbs * heads * queries * span * target.numerics.act_bytes * SCORE_PASSES
+            stream = stream + core.count * mbs * heads * queries * span * act * SCORE_PASSES
     return f, b, stream
 
 
 def components(
-    ops: OpTable,
-    target: ExecutionTarget,
-    layouts: Layouts,
-    global_batch: float,
-    frozen: bool = False,
-    trained: float = 1.0,
-    optimizer_bytes: float = 30.0,
+    ops: OpTable, target: ExecutionTarget, layouts: Layouts, global_batch: float, costs: TrainCosts
 ) -> Components:
-    """Raw times of one step for every layout; `frozen` base weights train a share `trained` of parameters."""
-    t = _key_table(ops, target, layouts, frozen)
-    key = layouts.key
+    """Raw times of one step for every layout."""
+    t = _key_table(ops, target, layouts, costs.frozen)
+    key, trained = layouts.key, costs.trained
     tp, cp, ep = layouts.tp, layouts.cp, layouts.ep
     pp, dp, shard, vpp = layouts.pp, layouts.dp, layouts.shard, layouts.vpp
     layers, num, wires = float(ops.model.layers), target.numerics, target.wires
@@ -353,7 +344,7 @@ def components(
         replicate=replicate,
         offload=np.where(off, 2 * layers * inv * t.saved[key] / target.host_link, 0.0),
         accumulate=(dense + experts) * trained * (2 * num.reduce_bytes) / stream,
-        optimizer=local * optimizer_bytes / stream,
+        optimizer=local * costs.optimizer_bytes / stream,
         launches_step=np.full_like(dp, kernels[2]),
     )
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.ops.table import MASKED, OpTable
-from chipwise.predict.components import Traits
-from chipwise.predict.layouts import Layouts
-from chipwise.predict.precision import Numerics
+from chipwise.predict.model.components import ExecutionTarget
+from chipwise.predict.model.layouts import Layouts
+from chipwise.predict.model.training import TrainCosts
 
 Array = NDArray[np.float64]
 
@@ -91,18 +91,10 @@ def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
 
 
 def memory(
-    ops: OpTable,
-    num: Numerics,
-    traits: Traits,
-    layouts: Layouts,
-    global_batch: float,
-    states: float,
-    state_bytes: float,
-    trained: float = 1.0,
-    frozen: bool = False,
-    devices: int = 1,
+    ops: OpTable, target: ExecutionTarget, layouts: Layouts, global_batch: float, costs: TrainCosts
 ) -> MemoryUse:
-    """Bytes per chip of every layout; `states` optimizer moments a trained parameter, `devices` of a chip."""
+    """Bytes per chip of every layout."""
+    num, traits, devices = target.numerics, target.traits, target.devices
     tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
     pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
     p = ops.params
@@ -115,12 +107,12 @@ def memory(
         return np.where(sharded, dense / group + experts / e_group, dense + experts)
 
     weights = kept(layouts.zero == 3) * num.weight_bytes
-    if num.weight_bytes >= 4.0 and not frozen:
+    if num.weight_bytes >= 4.0 and not costs.frozen:
         master = 0.0
     else:
-        master = state_bytes if state_bytes > num.weight_bytes else 0.0
-    gradients = kept(layouts.zero >= 2) * num.grad_bytes * trained
-    optimizer = kept(layouts.zero >= 1) * (master + states * state_bytes) * trained
+        master = costs.state_bytes if costs.state_bytes > num.weight_bytes else 0.0
+    gradients = kept(layouts.zero >= 2) * num.grad_bytes * costs.trained
+    optimizer = kept(layouts.zero >= 1) * (master + costs.states * costs.state_bytes) * costs.trained
     full, some, inputs = saved_bytes(ops, num.act_bytes, traits.flash, num.low_bytes, traits.xla)
     per = mbs / (cp * tp)
     # layer inputs stay whole without sequence parallelism

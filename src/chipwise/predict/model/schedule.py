@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.components import Components
+from chipwise.predict.model.components import Components
 
 Array = NDArray[np.float64]
 Number = Any  # float or Array

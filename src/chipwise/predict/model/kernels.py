@@ -1,19 +1,20 @@
 """How long one kernel takes on one chip: matrix products, attention, memory streams. All arrays.
 
 A GPU runs a matrix product as tiles over its cores in waves; a TPU pads it to its systolic arrays, as its compiler's
-own cycles say where they were swept (`predict.systolic`). Both are bounded by memory. The few coefficients
+own cycles say where they were swept (`predict.model.systolic`). Both are bounded by memory. The few coefficients
 (`KernelCoefficients`) come from calibration files.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.systolic import Products, Table, systolic_seconds
+from chipwise.predict.model.shapes import Attention, Products
+from chipwise.predict.model.systolic import Table, systolic_seconds
 
 Array = NDArray[np.float64]
 
@@ -58,26 +59,18 @@ class ComputeSpec:
 
 
 def matmul_seconds(
-    spec: ComputeSpec,
-    m: Array,
-    n: Array,
-    k: Array,
-    batch: Array | float = 1.0,
-    in_bytes: Array | float = 2.0,
-    weight_bytes: Array | float = 2.0,
-    out_bytes: Array | float = 2.0,
-    cached: Array | float = 0.0,
+    spec: ComputeSpec, products: Products, out_bytes: Array | float = 2.0, cached: Array | float = 0.0
 ) -> Array:
-    """Seconds of `batch` products (m x k)(k x n) with the launch; `cached` of the traffic stays on chip."""
-    c = spec.coefficients
-    traffic = batch * (in_bytes * m * k + weight_bytes * n * k + out_bytes * m * n)
+    """Seconds of products with the launch, results of `out_bytes` a value; `cached` of the traffic stays on chip."""
+    c, p = spec.coefficients, products
+    traffic = p.batch * (p.in_bytes * p.m * p.k + p.weight_bytes * p.n * p.k + out_bytes * p.m * p.n)
     memory = traffic * (1 - cached) / (spec.bandwidth * c.memory)
     if spec.table is not None:  # the compiler's cycles know of memory and of their start
-        products = Products(m / spec.devices, n, k, batch, in_bytes, weight_bytes)
+        share = replace(products, m=p.m / spec.devices)
         peak, bandwidth = spec.peak / spec.devices, spec.bandwidth / spec.devices
-        compiled = systolic_seconds(spec.table, peak, bandwidth, spec.mxu, products) * c.cycles
+        compiled = systolic_seconds(spec.table, peak, bandwidth, spec.mxu, share) * c.cycles
         return np.asarray(np.maximum(compiled, memory))
-    compute = _systolic(spec, m, n, k, batch) if spec.mxu else _tiled(spec, m, n, k, batch)
+    compute = _systolic(spec, p) if spec.mxu else _tiled(spec, p.m, p.n, p.k, p.batch)
     return np.asarray((compute**BLEND + memory**BLEND) ** (1 / BLEND) + c.launch_s)
 
 
@@ -115,9 +108,9 @@ def _fastest_tile(spec: ComputeSpec, m: Array, n: Array, k: Array, batch: Array 
     return best
 
 
-def _systolic(spec: ComputeSpec, m: Array, n: Array, k: Array, batch: Array | float) -> Array:
+def _systolic(spec: ComputeSpec, p: Products) -> Array:
     c, w = spec.coefficients, spec.mxu
-    padded = 2 * batch * _pad(m, 8) * _pad(n, w) * _pad(k, w)
+    padded = 2 * p.batch * _pad(p.m, 8) * _pad(p.n, w) * _pad(p.k, w)
     return np.asarray(padded / (spec.peak * c.matmul) + c.wave_s)
 
 
@@ -125,30 +118,20 @@ def _pad(x: Array, to: int) -> Array:
     return np.ceil(x / to) * to
 
 
-def attention_seconds(
-    spec: ComputeSpec,
-    batch: Array,
-    heads: Array,
-    kv_heads: Array,
-    qk_dim: float,
-    v_dim: float,
-    queries: Array,
-    visible: Array,
-    backward: bool = False,
-) -> Array:
-    """Seconds of fused attention: `visible` keys for each of `queries`, by `heads`, for `batch` sequences."""
-    c = spec.coefficients
-    flops = 2 * batch * heads * queries * visible * (qk_dim + v_dim)
-    rate = spec.peak * c.attention * head_factor(0.5 * (qk_dim + v_dim), spec.mxu, c.attention_head)
+def attention_seconds(spec: ComputeSpec, shape: Attention, backward: bool = False) -> Array:
+    """Seconds of fused attention, forward or backward."""
+    c, dims = spec.coefficients, shape.qk_dim + shape.v_dim
+    flops = 2 * shape.batch * shape.heads * shape.queries * shape.visible * dims
+    rate = spec.peak * c.attention * head_factor(0.5 * dims, spec.mxu, c.attention_head)
     if backward:
         flops = 2.5 * flops  # five products instead of two
         rate = rate * c.attention_back
-    units = batch * heads * np.ceil(queries / 128)
+    units = shape.batch * shape.heads * np.ceil(shape.queries / 128)
     # the last wave of work units leaves cores idle; long sequences hide the start of the pipeline
     tail = 1 + TAIL * spec.cores / np.maximum(units, spec.cores * 0.5)
-    ramp = 1 + c.attention_ramp / np.maximum(visible, 64)
+    ramp = 1 + c.attention_ramp / np.maximum(shape.visible, 64)
     compute = flops * tail * ramp / rate
-    elements = batch * queries * (heads * (qk_dim + v_dim) + kv_heads * (qk_dim + v_dim))
+    elements = shape.batch * shape.queries * (shape.heads * dims + shape.kv_heads * dims)
     memory = 2 * elements * (3 if backward else 1) / (spec.bandwidth * c.memory)
     return np.asarray((compute**BLEND + memory**BLEND) ** (1 / BLEND) + c.attention_launch_s)
 
