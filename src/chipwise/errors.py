@@ -5,7 +5,9 @@
     ChipwiseError                 one clear line; the command line exits with 2
     ├── InputError                the user's input: names the field, the value, what is accepted
     │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
-    │   └── BrokenFile            a file that is missing, empty, too large or not what it claims
+    │   ├── Conflict              two things that can't be combined
+    │   └── BrokenFile            a file that is empty, too large or not what it claims
+    │       └── NoSuchFile        a file that is missing
     ├── MissingCompiler           an optional compiler is not installed: the command that installs it, or where to run
     └── Refusal                   no honest number exists: says why and what would unlock it
         ├── DoesNotFit            memory is short
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 
 class _Nothing:
@@ -42,10 +45,26 @@ class InputError(ChipwiseError):
 
     def __init__(self, field: str, value: object, accepted: str) -> None:
         self.field, self.value, self.accepted = field, value, accepted
-        shown = repr(value) if isinstance(value, str) else str(value)
-        if len(shown) > 80:  # both ends: a path's file name is at its end
-            shown = f"{shown[:38]}...{shown[-39:]}"
-        super().__init__(f"{field}: {shown} is not accepted; expected {accepted}".replace("\n", " "))
+        super().__init__(self._line().replace("\n", " "))
+
+    def under(self, field: str) -> Self:
+        """The same error of a field by another name, such as the one a file's reader knows.
+
+        >>> str(NoSuchFile("file", "pools.yaml").under("--pools"))
+        "--pools: no such file: 'pools.yaml'"
+        """
+        moved = type(self).__new__(type(self))
+        moved.__dict__.update(self.__dict__, field=field)
+        moved.args = (moved._line().replace("\n", " "),)
+        return moved
+
+    def _line(self) -> str:
+        return f"{self.field}: {self._shown()} is not accepted; expected {self.accepted}"
+
+    def _shown(self) -> str:
+        shown = repr(self.value) if isinstance(self.value, str) else str(self.value)
+        # both ends: a path's file name is at its end
+        return shown if len(shown) <= 80 else f"{shown[:38]}...{shown[-39:]}"
 
 
 class UnknownName(InputError):
@@ -67,8 +86,39 @@ class UnknownName(InputError):
         super().__init__(field, value, accepted)
 
 
+class Conflict(InputError):
+    """Two flags or keys of which one must go.
+
+    >>> str(Conflict("--chips", "--deadline"))
+    "can't combine --chips with --deadline"
+    """
+
+    def __init__(self, field: str, other: str, why: str = "") -> None:
+        self.other, self.why = other, why
+        super().__init__(field, NOTHING, f"nothing beside {other}")
+
+    def _line(self) -> str:
+        return f"can't combine {self.field} with {self.other}" + (f": {self.why}" if self.why else "")
+
+
 class BrokenFile(InputError):
-    """A file that is missing, empty, too large, or not what it claims to be."""
+    """A file that is empty, too large, or not what it claims to be."""
+
+
+class NoSuchFile(BrokenFile):
+    """A file that is missing; `detail` says where it was looked for.
+
+    >>> str(NoSuchFile("--rows", "nowhere.csv"))
+    "--rows: no such file: 'nowhere.csv'"
+    """
+
+    def __init__(self, field: str, value: str, detail: str = "") -> None:
+        self.detail = detail
+        super().__init__(field, value, "a file that exists")
+
+    def _line(self) -> str:
+        field = "" if self.field == "file" else f"{self.field}: "
+        return f"{field}no such file: {self._shown()}" + (f" ({self.detail})" if self.detail else "")
 
 
 class MissingCompiler(ChipwiseError):

@@ -183,8 +183,8 @@ def test_a_compile_past_its_limit_is_stopped():
 BAD = {
     "no program": (("check", "", "--on", "v5e:1"), "PROGRAM"),
     "no function": (("check", "examples/programs/jax_mlp.py", "--on", "v5e:1"), "the function too"),
-    "a file that is not there": (("check", "absent.py:train", "--on", "v5e:1"), "a file that exists"),
-    "an exported file that is not there": (("check", "absent.mlir", "--on", "v5e:1"), "a file that exists"),
+    "a file that is not there": (("check", "absent.py:train", "--on", "v5e:1"), "no such file"),
+    "an exported file that is not there": (("check", "absent.mlir", "--on", "v5e:1"), "no such file"),
     "a model nobody knows": (("check", "llma-3.1-8b", "--on", "v5e:1"), "did you mean"),
     "a slice that does not exist": (("check", "a.b:c", "--on", "v5e:3x5"), "the nearest are"),
     "no chips": (("check", "a.b:c", "--on", ","), "--on"),

@@ -167,19 +167,19 @@ CASES = {
     "an empty list of clouds": (("prices", "--cloud", " , "), "--cloud"),
     "unknown terms": (("prices", "--terms", "2y"), "one of ondemand, spot, 1y, 3y"),
     "an unknown format": (("prices", "-o", "xml"), "one of table, json, csv"),
-    "no file of that name": (("prices", "--prices", "nowhere.csv"), "a file that exists"),
+    "no file of that name": (("prices", "--prices", "nowhere.csv"), "no such file"),
     "a folder": (("prices", "--prices", "."), "not a folder"),
     "a bill as own prices": (("prices", "--prices", FOCUS["aws"]), "the column chip"),
     "own prices for a comparison": (
         ("compare", EXAMPLE, "--on", "h100", "--prices", "nowhere.csv"),
-        "a file that exists",
+        "no such file",
     ),
-    "own prices for a service": (("compare", SERVED, "--on", "h100", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for a service": (("compare", SERVED, "--on", "h100", "--prices", "nowhere.csv"), "no such file"),
     "own prices for a prediction": (
         ("predict", EXAMPLE, "--on", "h100:64", "--prices", "nowhere.csv"),
-        "a file that exists",
+        "no such file",
     ),
-    "own prices for chips": (("chips", "--prices", "nowhere.csv"), "a file that exists"),
+    "own prices for chips": (("chips", "--prices", "nowhere.csv"), "no such file"),
     "a rate that is none": (("prices", "--fx", "EUR"), "--fx: 'EUR'"),
     "a negative rate": (("prices", "--prices", OWN, "--fx", "EUR=-1"), "--fx: 'EUR=-1'"),
     "an option before the import": (
@@ -193,7 +193,7 @@ CASES = {
         "can be written",
     ),
     "an import of no kind": (("prices", "import", "cur", "bill.csv"), "No such command 'cur'"),
-    "a bill that isn't there": (("prices", "import", "focus", "nowhere.csv", "--out", "x.csv"), "a file that exists"),
+    "a bill that isn't there": (("prices", "import", "focus", "nowhere.csv", "--out", "x.csv"), "no such file"),
     "a bill with commitments of no length": (("prices", "import", "focus", FOCUS["aws"], "--out", "x.csv"), "--years"),
     "commitments of two years": (
         ("prices", "import", "focus", FOCUS["aws"], "--years", "2", "--out", "x.csv"),

@@ -61,7 +61,7 @@ def test_an_unknown_schema_is_refused():
         (JOB.replace("estimates", "estimtes"), "did you mean estimates"),
         (JOB + "environment: {HF_TOKEN: hunter2secret}\n", "environment: 'HF_TOKEN' is not accepted"),
         (JOB + "deadline: 2001-01-01T00:00Z\n", "a time that is not over"),
-        (JOB + "workload: none.yaml\n", "a file that exists"),
+        (JOB + "workload: none.yaml\n", "no such file"),
         (JOB.replace("cpu: 1s", "h100: 1s"), "x can't run in any pool: cpu: no variant is for cpu chips"),
         (JOB + "constraints: {regions: [mars]}\n", "cpu: constraints.regions allow mars alone"),
         ("jobs: []\n", "at least one entry"),

@@ -241,7 +241,7 @@ BAD = {
     "a stack that only trains": ((*SIMULATE, "--rate", "1", "--stack", "megatron"), "serve.stack"),
     "a stack of other chips": ((*SIMULATE, "--rate", "1", "--stack", "jetstream"), "does not run on h200"),
     "a rate of nothing": ((*SIMULATE, "--rate", "0"), "above 0"),
-    "a rate and users": ((*SIMULATE, "--rate", "1", "--users", "3"), "not both"),
+    "a rate and users": ((*SIMULATE, "--rate", "1", "--users", "3"), "can't combine"),
     "a workload that is trained": (
         ("serving", "simulate", example("llama-3.1-8b-pretrain"), "--on", "h100:1"),
         "serve section",

@@ -131,10 +131,10 @@ TRACE = "name: t\njobs:\n  - arrival: 0s\n    job: {name: a, estimates: {h100: 1
 CASES = {
     "no trace": (("simulate", "--pools", POOLS), "TRACE"),
     "no pools": (("simulate", DAY), "--pools"),
-    "no such trace": (("simulate", "nowhere.yaml", "--pools", POOLS), "a file that exists"),
+    "no such trace": (("simulate", "nowhere.yaml", "--pools", POOLS), "no such file"),
     "no such pools": (
         ("simulate", DAY, "--pools", "nowhere.yaml"),
-        "--pools: 'nowhere.yaml' is not accepted; expected a file that exists",
+        "--pools: no such file: 'nowhere.yaml'",
     ),
     "an unknown policy": (("simulate", DAY, "--pools", POOLS, "--policy", "cheapst"), "did you mean cheapest"),
     "no policy": (("simulate", DAY, "--pools", POOLS, "--policy", ","), "--policy"),
@@ -176,9 +176,9 @@ FILES = {
     "negative.yaml": (TRACE.replace("0s", "-5s"), "jobs[0].arrival"),
     "calendar.yaml": (TRACE.replace("chips: 8", "chips: 8, deadline: 2027-01-01T00:00Z"), "a trace has no calendar"),
     "no-estimate.yaml": (TRACE.replace("estimates: {h100: 1h}, ", ""), "jobs[0].job.workload"),
-    "missing-file.yaml": ("jobs:\n  - {arrival: 0s, job: nowhere.yaml}\n", "a file that exists"),
+    "missing-file.yaml": ("jobs:\n  - {arrival: 0s, job: nowhere.yaml}\n", "no such file"),
     "column.csv": ("arrival_s,jobs\n0,a.yaml\n", "the column job"),
-    "row.csv": ("arrival_s,job\nsoon,a.yaml\n", "a file that exists"),
+    "row.csv": ("arrival_s,job\nsoon,a.yaml\n", "no such file"),
     "recorded.csv": ("job_id,arrival_s,gpus,duration_s\na,0,0,5\n", "line 2 gpus"),
 }
 

@@ -219,7 +219,7 @@ def test_flat_rows_of_a_measured_chip_are_scored(capsys):
         ({"rows": FLAT}, "--on: '' is not accepted; expected the chip"),
         ({"rows": FLAT, "on": "h200:8"}, "one chip with no count"),
         ({"rows": FLAT, "on": "h200", "ids": ["T1"]}, "can't combine --row with flat rows"),
-        ({"rows": "nowhere.csv"}, "--rows: 'nowhere.csv'"),
+        ({"rows": "nowhere.csv"}, "--rows: no such file: 'nowhere.csv'"),
     ],
 )
 def test_a_validation_that_can_not_be_made_is_one_line(options, words):

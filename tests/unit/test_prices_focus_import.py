@@ -276,7 +276,7 @@ def test_a_file_that_is_no_bill_is_one_line(content, name, said, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         read_focus([tmp_path / name])
-    with pytest.raises(InputError, match="a file that exists"):
+    with pytest.raises(InputError, match="no such file"):
         read_focus([tmp_path / "nowhere.csv"])
     with pytest.raises(InputError, match="readable file"):
         read_focus([tmp_path])

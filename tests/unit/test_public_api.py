@@ -38,6 +38,8 @@ ERRORS = (
     "InputError",
     "UnknownName",
     "BrokenFile",
+    "Conflict",
+    "NoSuchFile",
     "MissingCompiler",
     "Refusal",
     "DoesNotFit",

@@ -193,7 +193,7 @@ def test_lists_of_jobs_name_the_job(raw: dict[str, Any], field: str, words: str)
         ("name", 3, "name", "text"),
         ("nmae", "x", "nmae", "did you mean name"),
         ("workload", None, "workload", "a workload to predict, or estimates"),
-        ("workload", "nowhere.yaml", "workload: ", "a file that exists"),
+        ("workload", "nowhere.yaml", "workload: ", "no such file"),
         ("workload", {"model": "gpt2"}, "workload", "either a train section or a serve"),
         ("workload", {**WORKLOAD, "model": "gtp2"}, "workload model", "gpt2"),
         (

@@ -150,7 +150,7 @@ def test_a_run_covers_the_tokens_asked_for_with_less_than_a_step_to_spare(tokens
 def test_missing_path_and_folder(tmp_path):
     assert isinstance(refused(tmp_path / "no.yaml"), BrokenFile)
     assert "not a folder" in str(refused(tmp_path))
-    assert "exists" in str(refused("nowhere/else.yaml"))
+    assert "no such file" in str(refused("nowhere/else.yaml"))
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n"])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from chipwise.bench.file import BenchFile, rows
 from chipwise.bench.measurement import COLUMNS, MORE_COLUMNS
 from chipwise.bench.session import OPENERS, BenchPlan, BenchRequest, Session, Tell
-from chipwise.errors import ChipwiseError, InputError
+from chipwise.errors import ChipwiseError, Conflict, InputError
 from chipwise.ops.point import SUITES
 from chipwise.present.blocks import Block
 from chipwise.present.result import Result
@@ -73,7 +73,7 @@ def read_request(
     if size is not None and size not in SIZES:
         raise InputError("--suite-size", size, f"one of {', '.join(SIZES)}")
     if quick and size not in (None, "quick"):
-        raise ChipwiseError(f"can't combine --quick with --suite-size {size}")
+        raise Conflict("--quick", f"--suite-size {size}")
     size = size or ("quick" if quick else "full")
     chosen = tuple(dict.fromkeys(word.strip().lower() for word in (frameworks or "").split(",") if word.strip()))
     if frameworks is not None and (not chosen or set(chosen) - set(OPENERS)):

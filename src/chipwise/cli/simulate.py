@@ -141,13 +141,13 @@ def simulate(
     printed.
     """
     from chipwise import api
-    from chipwise.errors import NOTHING, ChipwiseError, InputError
+    from chipwise.errors import NOTHING, Conflict, InputError
     from chipwise.present.output import emit_csv, formats, show
     from chipwise.present.progress import progress
 
     formats(output, "table", "json", "csv")
     if trace is not None and gavel_trace is not None:
-        raise ChipwiseError("can't combine TRACE with --gavel-trace")
+        raise Conflict("TRACE", "--gavel-trace")
     source = gavel_trace or trace
     if source is None:
         raise InputError("TRACE", NOTHING, "a trace file, or --gavel-trace FOLDER")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
-from chipwise.errors import InputError
+from chipwise.errors import Conflict, InputError
 from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration, parse_money
 
 OBJECTIVES = ("cost", "time", "energy")
@@ -66,7 +66,7 @@ class Terms:
         limits = {"--chips": chips, "--deadline": deadline, "--budget": budget}
         named = [flag for flag, value in limits.items() if value is not None]
         if len(named) > 1:
-            raise InputError(named[1], limits[named[1]], f"no other limit beside {named[0]}")
+            raise Conflict(named[1], named[0])
         if by is not None and by not in OBJECTIVES:
             raise InputError("--by", by, f"one of {', '.join(OBJECTIVES)}")
         count = None if chips is None else parse_count(str(chips), "--chips")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.catalog.economics import Economics
 from chipwise.cost.statement import ONDEMAND, ONE_YEAR, OWNED, PRICING_MODELS, SPOT, THREE_YEARS
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import Conflict, InputError, UnknownName
 from chipwise.prices import PriceBook
 
 NAMES = {"ondemand": ONDEMAND, "1y": ONE_YEAR, "3y": THREE_YEARS, "spot": SPOT, "on-premises": OWNED}
@@ -24,7 +24,7 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
         named = {"--cloud": cloud, "--region": region}
         for flag, value in named.items():
             if value is not None:
-                raise InputError(flag, value, "nothing beside --offer, which names the cloud and the region")
+                raise Conflict(flag, "--offer", "the offer names the cloud and the region")
         cloud, region, instance = _parts(book, offer)
     places = {*((o.cloud, o.region) for o in book.offers), *((c.cloud, c.region) for c in book.commitments)}
     cloud = _known("--cloud", cloud, {name for name, _ in places})
@@ -75,7 +75,7 @@ def read_utilization(economics: Economics, given: float | None) -> float | None:
     if known.source != "given":
         return given
     if given is not None:
-        raise InputError("--utilization", given, "no --set utilization beside it: can't combine them")
+        raise Conflict("--utilization", "--set utilization")
     return known.value
 
 

@@ -72,7 +72,7 @@ def source(sizing: Sizing, i: int, work: WorkSpec) -> str:
 
 def within(i: int, e: InputError) -> InputError:
     """What is wrong with the workload of a demand, named by its place there."""
-    return InputError(f"workloads[{i}].workload {e.field}", e.value, e.accepted)
+    return e.under(f"workloads[{i}].workload {e.field}")
 
 
 def shut_out(work: str, shut: dict[tuple[str, int], Pool]) -> InputError:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from chipwise.errors import BrokenFile
+from chipwise.errors import BrokenFile, NoSuchFile
 
 MAX_BYTES = 10_000_000
 MAX_YAML_BYTES = 1_000_000  # a workload file has a few hundred; parsing takes a second per megabyte
@@ -25,7 +25,7 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
         with path.open("rb") as f:
             data = f.read(limit + 1)
     except FileNotFoundError:
-        raise BrokenFile("file", name, "a file that exists") from None
+        raise NoSuchFile("file", name) from None
     except (OSError, ValueError) as e:  # ValueError: a NUL inside the path
         reason = getattr(e, "strerror", None) or str(e)
         raise BrokenFile("file", name, f"a readable file ({reason})") from None

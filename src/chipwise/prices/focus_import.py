@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from chipwise.catalog import load
-from chipwise.errors import BrokenFile, InputError
+from chipwise.errors import BrokenFile, InputError, NoSuchFile
 from chipwise.io.csv_lines import Line, check_columns, lines_of
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
@@ -99,7 +99,7 @@ def _lines(path: Path) -> Iterator[Line]:
                 raise BrokenFile(f"{path.name} line 1", ",".join(header), f"the column {PROVIDERS[0]}")
             yield from lines
     except FileNotFoundError:
-        raise BrokenFile("file", str(path), "a file that exists") from None
+        raise NoSuchFile("file", str(path)) from None
     except UnicodeDecodeError as error:
         raise BrokenFile("file", str(path), f"UTF-8 text (byte {error.start} is not)") from None
     except (OSError, EOFError, ValueError) as error:  # not gzip, cut short, a folder, a NUL in the path

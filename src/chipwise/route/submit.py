@@ -181,4 +181,4 @@ def _jobs_of(file: Path, now: float, several: bool) -> list[Job]:
         if not several or str(file) in (error.field, error.value):
             raise
         inside = error.field.removeprefix(file.name).strip()
-        raise InputError(f"{file}: {inside}" if inside else str(file), error.value, error.accepted) from None
+        raise error.under(f"{file}: {inside}" if inside else str(file)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chipwise.errors import ChipwiseError, InputError, NoLayout, Refusal
+from chipwise.errors import Conflict, InputError, NoLayout, Refusal
 from chipwise.serving.capacity import CapacitySearch, capacity_of, search, trial_requests
 from chipwise.serving.limits import DEFAULT_ROUTER, LARGEST, MOST_REPLICAS, ROUTERS
 from chipwise.serving.service import Served, Service, ServingTarget, service
@@ -37,7 +37,7 @@ class ServiceRequest:
         if self.router not in ROUTERS:
             raise InputError("--router", self.router, f"one of {', '.join(ROUTERS)}")
         if self.disaggregate is not None and self.replicas is not None:
-            raise ChipwiseError("can't combine --replicas with --disaggregate, which says both numbers")
+            raise Conflict("--replicas", "--disaggregate", "it says both numbers")
         limits = {"replicas": MOST_REPLICAS, "max_batch": LARGEST, "chunk": LARGEST}
         for name, most in limits.items():
             value = getattr(self, name)

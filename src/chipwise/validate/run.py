@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.catalog.names import find_chip
-from chipwise.errors import BrokenFile, ChipwiseError, InputError
+from chipwise.errors import ChipwiseError, Conflict, InputError, NoSuchFile
 from chipwise.present.blocks import Block
 from chipwise.present.columns import padded
 from chipwise.present.data import flatten
@@ -79,13 +79,11 @@ def validate(
         raise ChipwiseError(f"{'--recompile' if recompile else '--compile'} needs --evidence compiled")
     for path in rows:
         if not path.is_file():
-            raise BrokenFile("--rows", str(path), "a file that exists")
+            raise NoSuchFile("--rows", str(path))
     measured = _measured(rows, on)
     if measured is not None:
         if ids or evidence != "modelled":
-            raise ChipwiseError(
-                f"can't combine {'--row' if ids else '--evidence'} with flat rows: it is for published ones"
-            )
+            raise Conflict("--row" if ids else "--evidence", "flat rows", "it is for published ones")
         return Validation(score_rows(measured, find_chip(on or "")))
     missing = bool(rows or ids or recompile) if compile_missing is None else compile_missing
     compiling: Compiling | None = None

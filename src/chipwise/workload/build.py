@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from chipwise.errors import NOTHING, InputError
+from chipwise.errors import NOTHING, Conflict, InputError
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Conv, Experts, Latent, Model
 
@@ -123,7 +123,7 @@ def _cnn(full: dict[str, Any], where: str) -> None:
             width=full.get("width", 64),
         )
     elif full.get("blocks"):
-        raise InputError(f"{where}.blocks", full["blocks"], "either blocks or convs, not both")
+        raise Conflict(f"{where}.blocks", "convs")
     full["convs"] = tuple(c if isinstance(c, Conv) else Conv(**c) for c in convs)
     full["layers"] = sum(c.count for c in full["convs"]) + 1  # and the classifier
     full.update(d_model=full["convs"][-1].c_out, heads=0, kv_heads=0, head_dim=0, d_ff=0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import ChipwiseError, InputError, UnknownName
+from chipwise.errors import ChipwiseError, Conflict, InputError, UnknownName
 
 if TYPE_CHECKING:
     from chipwise.workload import Model, Workload
@@ -106,7 +106,7 @@ def _one_of(names: tuple[str, ...], flags: Mapping[str, str | None]) -> None:
     given = [flag for flag in names if flags.get(flag)]
     if len(given) > 1:
         first, second = given[:2]
-        raise InputError(f"--{second}", flags[second], f"either --{first} or --{second}, not both")
+        raise Conflict(f"--{second}", f"--{first}")
 
 
 def _pairs(flag: str, text: str | None) -> Any:

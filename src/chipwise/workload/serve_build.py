@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.errors import NOTHING, InputError, UnknownName
+from chipwise.errors import NOTHING, Conflict, InputError, UnknownName
 from chipwise.workload.model import Model
 from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
 from chipwise.workload.trace import at_rate, rate_of, read_trace
@@ -65,9 +65,9 @@ def _trace(spec: ServeSpec, model: Model, base: Path) -> Trace | None:
         return None
     for key in ("input", "output"):
         if getattr(spec, key) is not None:
-            raise InputError(f"serve.{key}", str(getattr(spec, key)), f"either trace or {key}: the trace has lengths")
+            raise Conflict(f"serve.{key}", "trace", "the trace has lengths")
     if spec.offline is not None:
-        raise InputError("serve.offline", f"{spec.offline.requests} requests", "either trace or offline, not both")
+        raise Conflict("serve.offline", "trace")
     if spec.arrival is not None and (spec.arrival.rate is None or spec.arrival.users or spec.arrival.burstiness):
         given = " and ".join(key for key in ("users", "rate", "burstiness") if getattr(spec.arrival, key) is not None)
         raise InputError("serve.arrival", given or NOTHING, "beside a trace only the rate to scale it to")
@@ -127,7 +127,7 @@ def _slo(spec: ServeSpec, model: Model, taken: Lengths) -> tuple[Bound, ...]:
     bounds = tuple(Bound(metric, percentile, seconds) for metric in METRICS
                    for percentile, seconds in getattr(spec.slo, metric) or ())  # fmt: skip
     if bounds and spec.offline is not None:
-        raise InputError("serve.slo", str(bounds[0]), "nothing beside offline: its SLO is offline.deadline")
+        raise Conflict("serve.slo", "offline", "its SLO is offline.deadline")
     for bound in bounds:
         if model.family != "decoder" and bound.metric != "e2e":
             raise InputError(f"serve.slo.{bound.metric}", str(bound), f"e2e: {model.name} answers in one pass")

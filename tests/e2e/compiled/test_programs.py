@@ -54,7 +54,7 @@ REFUSED = {
     "jax_cases:no_arguments": "at least one array",
     "jax_cases:absent": "a name jax_cases defines",
     "no_such_module:step": "can be imported",
-    "absent.py:step": "a file that exists",
+    "absent.py:step": "no such file",
     "just_a_name": "package.module:function",
 }
 

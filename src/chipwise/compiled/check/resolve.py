@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.compiled.job import Spec
-from chipwise.errors import BrokenFile, InputError
+from chipwise.errors import InputError, NoSuchFile
 
 EXPORTED = (".bin", ".jaxexport", ".mlir", ".stablehlo", ".mlirbc")
 ACCEPTED = (
@@ -36,7 +36,7 @@ def program_spec(
     path = Path(text)
     if path.suffix in EXPORTED:
         if not path.is_file():
-            raise BrokenFile("PROGRAM", text, "a file that exists")
+            raise NoSuchFile("PROGRAM", text)
         return Spec("file", text, {"sizes": dict(sizes)} if sizes else {})
     module, colon, name = text.rpartition(":")
     if not colon:
@@ -46,7 +46,7 @@ def program_spec(
     if not module or not _NAME.fullmatch(name):
         raise InputError("PROGRAM", text, ACCEPTED)
     if module.endswith(".py") and not (folder / module).is_file():
-        raise BrokenFile("PROGRAM", text, f"a file that exists ({module} does not)")
+        raise NoSuchFile("PROGRAM", text, f"no {module}")
     data: dict[str, Any] = {"folder": str(folder)}
     if choices:
         data["choices"] = dict(choices)

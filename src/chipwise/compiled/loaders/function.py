@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from chipwise.compiled.loaders.placement import build_mesh, out_placed, placed, shapes_of
-from chipwise.errors import InputError
+from chipwise.errors import InputError, NoSuchFile
 from chipwise.programs.program import Program
 
 _RETURNS = '(step, args) or {"step": ..., "args": (...)} with optional shardings, axes, donate, varies, choices'
@@ -45,7 +45,7 @@ def imported(name: str, data: Mapping[str, Any]) -> Any:
     if module_name.endswith(".py"):
         path = folder / module_name
         if not path.is_file():
-            raise InputError("program", name, f"a file that exists (looked for {module_name} in {folder})")
+            raise NoSuchFile("program", name, f"looked for {module_name} in {folder}")
         folder, module_name = path.parent, path.stem
     sys.path.insert(0, str(folder.resolve()))
     try:

@@ -45,7 +45,7 @@ def check_program(
     try:
         specs = _specs(variant.program)
     except InputError as e:
-        raise InputError(f"variants.{variant.name}.program", shown(variant.program), e.accepted) from None
+        raise e.under(f"variants.{variant.name}.program") from None
     jobs = [Job(spec, target, options_of(variant.flags)) for spec in specs]
     found = _outcome(jobs, acc, compiles, progress)
     if found is None:

@@ -108,13 +108,13 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
         try:
             raw, base = json.loads(_parsed(read_text(path, MAX_YAML_BYTES), path.name)), path.parent
         except InputError as e:
-            raise InputError(f"{where}workload", e.value, e.accepted) from None
+            raise e.under(f"{where}workload") from None
     text = json.dumps(_absolute(raw, base), sort_keys=True)
     try:
         workload = _known(text)
     except InputError as e:
         inside = "" if e.field == "workload" else f" {e.field}"
-        raise InputError(f"{where}workload{inside}", e.value, e.accepted) from None
+        raise e.under(f"{where}workload{inside}") from None
     serve = getattr(workload, "serve", None)
     if serve is not None and spec.estimates is None and (serve.arrival.kind != "offline" or not serve.requests):
         raise InputError(

@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from chipwise.errors import ChipwiseError, InputError
+from chipwise.errors import Conflict, InputError
 from chipwise.route.backends.named import backend_name, backends_of
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.liveness import LEASE_S, SILENT_S, liveness
@@ -52,7 +52,7 @@ class ServiceOptions:
     ) -> Self:
         """The options as people write them; `keep` may be ``forever``."""
         if once and until_idle:
-            raise ChipwiseError("can't combine --once with --until-idle")
+            raise Conflict("--once", "--until-idle")
         every, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
         if leased < 2 * every:
             raise InputError("--lease", lease, f"at least twice the interval of {interval}")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
-from chipwise.errors import NOTHING, ChipwiseError, InputError, Refusal
+from chipwise.errors import NOTHING, Conflict, InputError, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.route.load import Pools, read_pools
 from chipwise.route.load.pairs import Pairs, read_pairs
@@ -83,9 +83,7 @@ def open_trace(
     if path.is_dir() or not (path.suffix or pools or path.exists()):  # what is missing was meant as a folder
         for option, value in (("--pools", pools), ("--speed", speed)):
             if value:
-                raise ChipwiseError(
-                    f"can't combine {option} with a Gavel trace: its cluster.csv and throughput.csv say it"
-                )
+                raise Conflict(option, "a Gavel trace", "its cluster.csv and throughput.csv say it")
         return load_gavel_trace(path)
     if pools is None:
         raise InputError("--pools", NOTHING, "a pools file (YAML)")

@@ -183,4 +183,4 @@ def _jobs(source: str | dict[str, Any], base: Path, where: str) -> list[Job]:
     try:
         return jobs_of(raw, base, 0.0)
     except InputError as error:
-        raise InputError(f"{where}.{error.field}", error.value, error.accepted) from None
+        raise error.under(f"{where}.{error.field}") from None
