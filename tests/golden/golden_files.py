@@ -81,10 +81,9 @@ def cli_text() -> str:
 def _commands(name, group):
     """Every verb with its name, and those inside verbs."""
     for verb, command in group.commands.items():
+        yield f"{name} {verb}", command
         if hasattr(command, "commands"):
             yield from _commands(f"{name} {verb}", command)
-        else:
-            yield f"{name} {verb}", command
 
 
 def _names(param) -> str:
