@@ -1,7 +1,7 @@
 """Columns declared once: what a result's rows hold, and how people see it.
 
-A room declares a tuple of `Column` for each kind of row. The terminal's table, JSON, CSV, HTML, pandas and the report
-are all drawn from that tuple, so that adding a column is adding one line to it.
+A package declares a tuple of `Column` for each kind of row. The terminal's table, JSON, CSV, HTML, pandas and the
+report are all drawn from that tuple, so that adding a column is adding one line to it.
 """
 
 from __future__ import annotations

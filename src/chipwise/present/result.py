@@ -14,7 +14,7 @@ SCHEMA = 1
 
 
 class Result:
-    """The base of results. A room gives its results a `record`, `blocks` and, where they have rows, `flat_rows`.
+    """The base of results. A package gives its results a `record`, `blocks` and, where they have rows, `flat_rows`.
 
     `VERB` is the command that prints the same: ``chipwise compare`` for a `Comparison`.
     """
