@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from typing import Any, Protocol, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from chipwise.catalog import Accelerators, Chip
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import Quote
+from chipwise.units import format_money
 
 HAIR = 1e-6  # past a tie
 
@@ -172,6 +173,16 @@ def ahead_of(pick: Row, rows: Sequence[R], objective: str) -> list[R]:
     """Rows that rank ahead of the pick by their value: bounded ones, which are picked by their high end."""
     best = pick.by(objective)
     return [row for row in rows if row is not pick and (by := row.by(objective)) and best and by.value < best.value]
+
+
+def spot_in_words(rows: Sequence[R], name: Callable[[R], object], per: str = "") -> str:
+    """What spot prices leave out, and the cheapest row by them."""
+    assumed = "spot: no interruptions are counted"
+    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
+    if not priced:
+        return assumed
+    usd, row = min(priced, key=lambda pair: pair[0])
+    return f"{assumed}; the cheapest on spot is {name(row)} at {format_money(usd)}{per}"
 
 
 def percent(share: float) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.fleet.advice import Advice
 from chipwise.fleet.plan import FleetAnswer, FleetPlan
-from chipwise.fleet.planned import PlannedFleet
 from chipwise.fleet.request import DemandRequest
 from chipwise.fleet.tables import (
     ALTERNATIVES,
@@ -31,6 +30,9 @@ from chipwise.present.columns import flat, table
 from chipwise.present.columns import record as row_record
 from chipwise.prices import STALE_DAYS
 from chipwise.units import format_seconds
+
+if TYPE_CHECKING:
+    from chipwise.fleet.planned import PlannedFleet
 
 MOST_COLUMNS = 12  # periods, or groups of them, beside each other
 
