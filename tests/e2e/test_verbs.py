@@ -287,6 +287,11 @@ def test_fixed_lists_complete_in_the_shell(typed, offered):
     assert set(chipwise(env=env).stdout.split()) == offered
 
 
+def test_a_format_that_is_not_known_leaves_completion_alone():
+    words = {"COMP_WORDS": "chipwise compare x -o xml --by t", "COMP_CWORD": "6"}
+    assert chipwise(env={**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", **words}).stdout.split() == ["time"]
+
+
 def test_out_follows_a_link_and_leaves_devices_alone(tmp_path):
     target, link = tmp_path / "target.txt", tmp_path / "link.txt"
     target.write_text("old", encoding="utf-8")

@@ -9,12 +9,7 @@ import typer
 
 from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, group, option
-from chipwise.cli.options import (
-    BillFormat,
-    FxOpt,
-    OutFile,
-    PricesOpt,
-)
+from chipwise.cli.options import BillFormat, FxOpt, OutFile, PricesOpt
 
 EXAMPLES = """\b
 Examples:

@@ -63,16 +63,6 @@ class Refused:
         """The chips as people write them."""
         return str(self.accelerators or self.chip.id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "chip": self.chip.id,
-            "accelerators": str(self.accelerators) if self.accelerators else None,
-            "kind": self.kind,
-            "reason": self.reason,
-            "unlock": self.unlock,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Flip:
@@ -89,17 +79,6 @@ class Flip:
     def size(self) -> float:
         """How large the change is: the logarithm of its ratio, either way."""
         return abs(log(self.after / self.before))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "kind": self.kind,
-            "winner": self.winner,
-            "subject": self.subject,
-            "before": self.before,
-            "after": self.after,
-            "words": self.words,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _plan(request: DemandRequest, plan: FleetPlan) -> dict[str, Any]:
         "usd_by_period": plan.by_period(),
         "kw_by_period": plan.kw(),
         "kg_co2_by_period": plan.kg(),
-        "holdings": [row_record(holdings(request), h) for h in plan.holdings],
+        "holdings": [row_record(holdings(p, request.origins), h) for h in plan.holdings],
         "runs": [row_record(runs(p), r) for r in plan.running],
         "services": [row_record(services(p), s) for s in plan.serving],
         "costs_by_period": [row_record(costs(p), c) for c in plan.costs],
@@ -110,7 +110,7 @@ def flat_rows(fleet: PlannedFleet) -> list[dict[str, Any]]:
     """A row for each supply and period of the plan; what gives way where there is none."""
     if fleet.plan is None:
         return [flat(RELAX, r) for r in fleet.answer.relax]
-    return [flat(holdings(fleet.request), h) for h in fleet.plan.holdings]
+    return [flat(holdings(fleet.plan.problem, fleet.request.origins), h) for h in fleet.plan.holdings]
 
 
 def blocks(fleet: PlannedFleet) -> list[Block]:
