@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from chipwise.compare.decision import Flip, Refused
 from chipwise.compare.serving.row import ServingRow, slo_latencies
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.predict.estimate import Estimate
@@ -202,3 +203,26 @@ def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
         latencies = [_latency(name) for name in dict.fromkeys(name for name, _ in slo_latencies(c.rows[0]))]
     at = next(i for i, column in enumerate(SERVING) if column.header == "replicas") + 1
     return [*SERVING[:at], *latencies, *SERVING[at:]]
+
+
+FLIPS: list[Column[Flip]] = [
+    Column(
+        "kind",
+        lambda f: f.kind,
+        "change of",
+        words=True,
+        help="price, efficiency, batch, chips, deadline, budget, rate or users",
+    ),
+    Column("winner", lambda f: f.winner, "new pick", words=True),
+    Column("subject", lambda f: f.subject, help="the chip whose price or efficiency changes"),
+    Column("before", lambda f: f.before),
+    Column("after", lambda f: f.after),
+    Column("words", lambda f: f.words, "in words", words=True),
+]
+REFUSED: list[Column[Refused]] = [
+    Column("chip", lambda r: r.chip.id),
+    Column("accelerators", lambda r: r.name if r.accelerators else None, "chips", lambda r: r.name, words=True),
+    Column("kind", lambda r: r.kind, help="memory, precision, layout, stack, slo, deadline or budget"),
+    Column("reason", lambda r: r.reason, "why not", words=True),
+    Column("unlock", lambda r: r.unlock, "what would unlock it", lambda r: r.unlock or "–", words=True),
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chipwise.compare.columns import TRAINING, serving_columns
+from chipwise.compare.columns import FLIPS, REFUSED, TRAINING, serving_columns
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import Refused
 from chipwise.present.blocks import Block, Table, Text, section
@@ -35,9 +35,9 @@ def record(c: Any) -> dict[str, Any]:
         **_demand(c),
         "pick": str(c.pick.accelerators) if c.pick else None,
         "words": c.words,
-        "flips": c.flips,
+        "flips": [row_record(FLIPS, flip) for flip in c.flips],
         "rows": [{"rank": i, **row_record(columns(c), row)} for i, row in enumerate(c.rows, 1)],
-        "refused": c.refused,
+        "refused": [row_record(REFUSED, refused) for refused in c.refused],
         "criteria": criteria(c),
         "assumptions": c.assumptions,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,12 @@ from chipwise.fleet.plan import Usage as PoolUsage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.sizing import Placed
 from chipwise.present.blocks import Cell, Link
-from chipwise.present.columns import Column
-from chipwise.present.numbers import number
-from chipwise.units import format_money
+from chipwise.present.columns import Column, record
+from chipwise.present.numbers import number, spread
+from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
+    from chipwise.fleet.market import Origin
     from chipwise.fleet.request import DemandRequest
 
 PRICING = {
@@ -71,20 +73,24 @@ def _dated(request: DemandRequest, name: str) -> str:
     return f"{origin.date} stale" if origin.stale else origin.date or "–"
 
 
-def holdings(request: DemandRequest) -> list[Column[Holding]]:
-    """Units of one supply in one period."""
-    p = request.problem
+def holdings(p: Problem, origins: Mapping[str, Origin] | None = None) -> list[Column[Holding]]:
+    """Units of one supply in one period; `origins` say whose they are."""
+    clouds = {name: origin.cloud or None for name, origin in (origins or {}).items()}
+
+    def chips(h: Holding) -> int:
+        return p.pool(p.supply(h.supply).pool).chips
+
     return [
         Column("period", lambda h: p.periods[h.period].name, "period", words=True),
         Column("supply", lambda h: h.supply, "supply", words=True),
         Column("chip", lambda h: p.pool(p.supply(h.supply).pool).chip),
         Column("pricing", lambda h: p.supply(h.supply).pricing),
-        Column("cloud", lambda h: request.origins[h.supply].cloud or None),
+        Column("cloud", lambda h: clouds[h.supply]),
         Column("region", lambda h: p.pool(p.supply(h.supply).pool).region),
         Column("units", lambda h: h.units),
-        Column("chips", lambda h: h.units * p.pool(p.supply(h.supply).pool).chips, help="at once"),
+        Column("chips", lambda h: h.units * chips(h), help="at once"),
         Column("started", lambda h: h.started, "units", lambda h: f"{h.started:,}", help="ordered or committed"),
-        Column("", None, "chips", lambda h: f"{h.started * p.pool(p.supply(h.supply).pool).chips:,}"),
+        Column("", None, "chips", lambda h: f"{h.started * chips(h):,}"),
         Column("unit_hours", lambda h: h.unit_hours, help="paid for"),
         Column("usd", lambda h: h.usd, help="paid in this period"),
     ]
@@ -148,14 +154,25 @@ def usage(p: Problem) -> list[Column[PoolUsage]]:
     ]
 
 
+def _pace(x: Placed) -> str:
+    """The time of a run, or the load that a replica carries."""
+    return format_seconds(x.estimate.value) if x.prediction else f"{number(x.estimate.value)} requests/s"
+
+
+PLACED: list[Column[Placed]] = [
+    Column("workload", lambda x: x.work, "work", words=True),
+    Column("accelerators", lambda x: x.accelerators, "chips", words=True),
+    Column("layout", lambda x: x.layout, "split", words=True),
+    Column("", None, "takes or carries", _pace),
+    Column("", None, "90 %", lambda x: spread(x.estimate)),
+    Column("", None, "evidence", lambda x: x.estimate.evidence, words=True),
+    Column("", None, "because", lambda x: x.estimate.because or "–", words=True),
+]
+
+
 def placed(x: Placed) -> dict[str, Any]:
     """A sized workload as JSON has it."""
-    return {
-        "workload": x.work,
-        "accelerators": x.accelerators,
-        "layout": x.layout,
-        "seconds" if x.prediction else "requests_per_second": x.estimate,
-    }
+    return {**record(PLACED, x), "seconds" if x.prediction else "requests_per_second": x.estimate}
 
 
 @dataclass(frozen=True, slots=True)

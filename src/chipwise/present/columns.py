@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from chipwise.present.blocks import Cell, Table
 from chipwise.present.data import flatten, to_data
 
 R = TypeVar("R")
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,20 @@ class Column(Generic[R]):
         value = self.value(row)
         return "–" if value is None else str(value)
 
+    def within(self, held: Callable[[Q], R | None], missing: str = "") -> Column[Q]:
+        """The column of rows that hold one of these; of a row that holds none, people see `missing`."""
+        of = self.value
+
+        def value(row: Q) -> Any:
+            inner = held(row)
+            return None if inner is None or of is None else of(inner)
+
+        def show(row: Q) -> Cell:
+            inner = held(row)
+            return missing if inner is None else self.cell(inner)
+
+        return cast("Column[Q]", replace(cast(Any, self), value=value if of else None, show=show))
+
 
 def table(columns: Iterable[Column[R]], rows: Sequence[R], result: Any = None, **options: Any) -> Table:
     """The rows as people see them; `options` as of `Table`.
@@ -64,6 +79,17 @@ def table(columns: Iterable[Column[R]], rows: Sequence[R], result: Any = None, *
         drop=tuple(title for column, title in sorted(shown, key=lambda pair: pair[0].drop) if column.drop),
         **options,
     )
+
+
+def chosen(columns: Sequence[Column[R]], *headers: str) -> list[Column[R]]:
+    """The columns with these headers, in this order.
+
+    >>> pair = (Column("name", lambda r: r[0], "chip", words=True), Column("gib", lambda r: r[1], "GiB"))
+    >>> [column.key for column in chosen(pair, "GiB")]
+    ['gib']
+    """
+    named = {column.header: column for column in columns}
+    return [named[header] for header in headers]
 
 
 def narrowed(block: Table, most: int) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
@@ -22,9 +22,11 @@ from chipwise.serving.describe import (
     target_assumptions,
     use_of,
 )
-from chipwise.serving.results import ServingCapacity
 from chipwise.serving.view import bare_table, job_record, service_record, settings_record
 from chipwise.workload import metrics_that_matter
+
+if TYPE_CHECKING:
+    from chipwise.serving.results import ServingCapacity
 
 
 def _load_header(c: ServingCapacity) -> str:

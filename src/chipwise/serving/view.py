@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, table
@@ -25,10 +25,12 @@ from chipwise.serving.describe import (
 )
 from chipwise.serving.flags import flags
 from chipwise.serving.measures import SloCheck, Spread
-from chipwise.serving.results import ServingSimulation
 from chipwise.serving.service import Served, Service
 from chipwise.serving.step_times import EngineConfig
 from chipwise.units import format_seconds
+
+if TYPE_CHECKING:
+    from chipwise.serving.results import ServingSimulation
 
 LISTS = ("slo", "curve", "assumptions")  # of the record, that are no columns of a flat row
 
@@ -154,13 +156,10 @@ def record(s: ServingSimulation) -> dict[str, Any]:
     }
 
 
-def flat_row(s: ServingSimulation) -> dict[str, Any]:
-    """The simulation as one row of CSV or pandas."""
-    out: dict[str, Any] = {}
-    for key, value in record(s).items():
-        if key not in LISTS:
-            out |= flatten(key, value)
-    return out
+def flat_rows(s: ServingSimulation) -> list[dict[str, Any]]:
+    """The simulation as one row of CSV or pandas, whose columns are the keys of the record without its lists."""
+    cells = [flatten(key, value) for key, value in record(s).items() if key not in LISTS]
+    return [{name: cell for some in cells for name, cell in some.items()}]
 
 
 def blocks(s: ServingSimulation) -> list[Block]:

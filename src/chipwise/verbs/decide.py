@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.verbs.arguments import (
-    any_workload,
-    knowledge_of,
-    seconds_of,
-    training_workload,
-)
+from chipwise.verbs.arguments import any_workload, knowledge_of, seconds_of, training_workload
 
 if TYPE_CHECKING:
     from chipwise.compare import AnyComparison

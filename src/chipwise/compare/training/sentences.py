@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up
+from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up, spot_in_words
 from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.estimate import Estimate
@@ -145,7 +145,7 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         "software: " + (comparer.stack.name if comparer.stack else f"{', '.join(stacks)} (assumed: none was named)"),
         "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
         "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
-        "spot: no interruptions are counted" + _on_spot(rows),
+        spot_in_words(rows, lambda row: row.accelerators),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
         *lora_in_words(comparer.workload),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
@@ -158,15 +158,6 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         said += uncompiled
     used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
     return (*said, *prices_in_words(comparer.knowledge.prices, used))
-
-
-def _on_spot(rows: Sequence[TrainingRow]) -> str:
-    """The cheapest row on spot, in words."""
-    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
-    if not priced:
-        return ""
-    usd, row = min(priced, key=lambda pair: pair[0])
-    return f"; the cheapest on spot is {row.accelerators} at {format_money(usd)}"
 
 
 def nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
