@@ -132,9 +132,8 @@ def test_what_ray_sends_to_its_nodes_needs_no_chipwise_there():
     send = """
 import sys
 from ray import cloudpickle
-from chipwise.route import secret
-from chipwise.route.backends.ray import actors
-for module in (actors, secret):
+from chipwise.route.backends.ray import actors, driver
+for module in driver.CARRIED:
     cloudpickle.register_pickle_by_value(module)
 sys.stdout.buffer.write(cloudpickle.dumps(actors.Program))
 """

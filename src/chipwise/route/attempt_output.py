@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chipwise.present.blocks import Block, section
 from chipwise.present.safe import safe
+from chipwise.route.backends.named import attempt_folder
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import AttemptRow
 
@@ -34,7 +35,7 @@ def read_outputs(ledger: Ledger, attempts: Sequence[AttemptRow]) -> dict[str, At
     outputs = {}
     for attempt in wanted:
         for folder in folders:
-            path = Path(folder) / "attempts" / attempt / "output"
+            path = attempt_folder(Path(folder), attempt) / "output"
             last = _last(path)
             if last is not None:
                 outputs[attempt] = AttemptOutput(str(path), last)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.job import Job
 from chipwise.route.job_table_kernels import advance_running, fill_starts, look_up_starts, scale_to_remaining
 from chipwise.route.late_spread import late_spread
 from chipwise.route.option import Option
@@ -84,6 +85,24 @@ class Candidate:
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD so far
     last_failed: tuple[str, str] | None = None  # pool and variant that failed last
+
+    @classmethod
+    def of(cls, job: Job, id: str, arrival: float, options: tuple[Option, ...], **history: Any) -> Self:
+        """A job with its ways to run; `history`: what is done and spent, and where it failed last."""
+        checkpoint = job.checkpoint
+        return cls(
+            id,
+            arrival,
+            options,
+            job.priority,
+            job.deadline,
+            job.confidence,
+            job.budget,
+            checkpoint.restartable,
+            checkpoint.every,
+            checkpoint.restart,
+            **history,
+        )
 
 
 def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:

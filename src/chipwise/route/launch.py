@@ -73,6 +73,11 @@ class Claim:
     restarts: int = 0  # by the backend itself
     space: str = ""  # of names of processes: a pid means nothing in another
 
+    @property
+    def revoked(self) -> bool:
+        """Whether a router has given the attempt up: nothing of it runs, nothing will."""
+        return self.by.startswith(REVOKED)
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -144,7 +149,7 @@ def revoke_claim(folder: Path, by: str) -> bool:
         made(json.dumps({"by": f"{REVOKED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
         there = claim_of(folder)
-        return there is not None and there.by.startswith(REVOKED)
+        return there is not None and there.revoked
     except OSError as error:
         raise BackendDown(f"{folder}: {error.strerror or error}") from None
     return True

@@ -26,6 +26,11 @@ from chipwise.route.option import Option
 __all__ = ["DEPTH", "PATIENCE", "QueueWindow", "allocate", "allocate_state", "queue_window", "windowed"]
 
 Lookup = Callable[[str, str], Option]
+# arrays of the state that a pass reads as they are
+READ = (
+    *("at", "budget", "chips", "high", "last_failed", "restart_cost_s", "restartable", "seconds", "since", "start"),
+    *("total", "usd", "variant_order", "weight"),
+)
 
 
 def allocate(
@@ -118,23 +123,9 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         preempts=decision.preempts,
         moves=decision.moves,
         score=np.ascontiguousarray(decision.score, dtype=float),
-        usd=state.usd,
-        budget=state.budget,
-        last_failed=state.last_failed,
-        start=state.start,
-        seconds=state.seconds,
-        high=state.high,
-        chips=state.chips,
-        variant_order=state.variant_order,
         wait=wait,
         latest=latest,
-        weight=state.weight,
-        restartable=state.restartable,
-        restart_cost_s=state.restart_cost_s,
-        since=state.since,
         aged=aged,
-        at=state.at,
-        total=state.total,
         free_at_first=state.free,
         free=state.free.copy(),
         pos=whole(n, fill=-1),
@@ -156,6 +147,7 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         memo=np.empty((pools, widest)),
         known=np.zeros((pools, widest), dtype=bool),
         touched=np.zeros(pools, dtype=bool),
+        **{name: getattr(state, name) for name in READ},
     )
 
 

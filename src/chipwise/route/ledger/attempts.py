@@ -9,7 +9,7 @@ from typing import Any
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import decode, encode, storable
-from chipwise.route.ledger.database import Database
+from chipwise.route.ledger.database import Database, Row
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
@@ -24,10 +24,10 @@ from chipwise.route.ledger.records import (
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
 from chipwise.route.ledger.states import FURTHEST_S, STOPS, come, step_after, step_attempt, step_job
 from chipwise.route.option import Option
 
-_IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
 _AT_ONCE = 500  # values of one query: SQLite takes 999 at the least
 _FAILED = frozenset({"failed", "lost", "refused"})  # ends after which another option is tried first
 
@@ -45,7 +45,7 @@ def decide(
     """Carry decisions into the ledger as far as they still hold; the attempts that are now intended."""
     held: dict[str, int] = {
         pool: int(chips)
-        for pool, chips in db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {_IN} GROUP BY pool")
+        for pool, chips in db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {SQL_UNDER_WAY} GROUP BY pool")
     }
     closed = {name for (name,) in db.all("SELECT name FROM pools WHERE drained = 1")}
     begun: list[AttemptRow] = []
@@ -93,18 +93,8 @@ def decide(
 
 def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
     """Of these jobs those that wait: until when, why, and for which pool."""
-    found: dict[str, list[Any]] = {}
-    for i in range(0, len(jobs), _AT_ONCE):
-        some = jobs[i : i + _AT_ONCE]
-        found |= {
-            str(job): rest
-            for job, *rest in db.all(
-                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND "
-                f"id IN ({', '.join('?' * len(some))})",
-                *some,
-            )
-        }
-    return found
+    sql = "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND id IN ({ids})"
+    return {str(job): rest for job, *rest in _in_batches(db, sql, jobs)}
 
 
 def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
@@ -162,7 +152,9 @@ def _begin(
 
 
 def _stop_for(db: Database, decision: Decision, now: float) -> bool:
-    found = db.one(f"SELECT id, stop FROM attempts WHERE job_id = ? AND state IN {_IN}", job_number(decision.job))
+    found = db.one(
+        f"SELECT id, stop FROM attempts WHERE job_id = ? AND state IN {SQL_UNDER_WAY}", job_number(decision.job)
+    )
     if found is None or found[1]:
         return False  # it has ended, or is being stopped already
     ask_stop(db, found[0], "preempt", now)
@@ -185,7 +177,7 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
     rows = db.all(
-        f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
+        f"SELECT {ATTEMPT} FROM attempts WHERE state IN {SQL_UNDER_WAY} AND (router = ? OR lease < ? OR lease > ?)"
         f"{only} ORDER BY job_id, number",
         router,
         now,
@@ -339,21 +331,21 @@ def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
 
 def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]:
     """Of these attempts those that ended before a moment, and whose jobs were over by then."""
-    found: list[str] = []
-    for i in range(0, len(attempts), _AT_ONCE):
-        some = attempts[i : i + _AT_ONCE]
-        found += [
-            name
-            for (name,) in db.all(
-                f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
-                "ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
-                f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id",
-                when,
-                when,
-                *map(storable, some),
-            )
-        ]
-    return found
+    sql = (
+        f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {SQL_UNDER_WAY} "
+        "AND ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
+        "attempts.id IN ({ids}) ORDER BY attempts.id"
+    )
+    return [name for (name,) in _in_batches(db, sql, [*map(storable, attempts)], when, when)]
+
+
+def _in_batches(db: Database, sql: str, ids: Sequence[object], *values: object) -> list[Row]:
+    """The rows of a query about many ids, which stand for `{ids}`: so many at once as a database takes."""
+    rows: list[Row] = []
+    for i in range(0, len(ids), _AT_ONCE):
+        batch = ids[i : i + _AT_ONCE]
+        rows += db.all(sql.replace("{ids}", ", ".join("?" * len(batch))), *values, *batch)
+    return rows
 
 
 def one(db: Database, attempt: str) -> AttemptRow:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from chipwise.errors import InputError
 from chipwise.route.ledger.database import Database
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
 
 _HOME = "home:"  # begins the names in `meta`
 
@@ -38,7 +39,7 @@ def found(db: Database) -> dict[str, str]:
 
 def _movable(db: Database, backend: str, before: str, path: str, silent: float) -> None:
     alive = db.one("SELECT id FROM routers WHERE stopped IS NULL AND seen > ? ORDER BY seen DESC LIMIT 1", silent)
-    under_way = db.one("SELECT count(*) FROM attempts WHERE state IN ('intended', 'running', 'submitted')")
+    under_way = db.one(f"SELECT count(*) FROM attempts WHERE state IN {SQL_UNDER_WAY}")
     assert under_way is not None
     why = f"router {alive[0]} works with it" if alive else f"{under_way[0]} attempts are under way in it"
     if alive or under_way[0]:

@@ -15,6 +15,7 @@ from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, NewJob
 from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
 from chipwise.route.ledger.states import step_job
 from chipwise.route.option import Infeasible, Option
 
@@ -92,7 +93,7 @@ def ask_cancel(db: Database, job_id: str, now: float) -> str:
     number, state = _state(db, job_id)
     if state == RUNNING:
         db.run(
-            "UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
+            f"UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN {SQL_UNDER_WAY}",
             number,
         )
         db.run("UPDATE jobs SET cancel = 1, changed = ?, reason = 'cancelling' WHERE id = ?", stamp(db, now), number)

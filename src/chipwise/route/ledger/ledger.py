@@ -36,7 +36,7 @@ from chipwise.route.ledger.rows import (
     job_number,
     text_of,
 )
-from chipwise.route.ledger.schema import TABLES, VERSION
+from chipwise.route.ledger.schema import SQL_OPEN, SQL_UNDER_WAY, TABLES, VERSION
 from chipwise.route.option import Infeasible, Option
 
 
@@ -112,7 +112,7 @@ class Ledger:
         so that a caller who keeps them can drop them. A change of `reason` alone counts as none.
         """
         if changed_after is None:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('running', 'pending') ORDER BY id")
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN {SQL_OPEN} ORDER BY id")
         else:
             # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
@@ -159,7 +159,7 @@ class Ledger:
             where.append("job_id = ?")
             values.append(job_number(job_id))
         if under_way:
-            where.append("state IN ('intended', 'running', 'submitted')")
+            where.append(f"state IN {SQL_UNDER_WAY}")
         return [
             attempt_of(row)
             for row in self._db.all(
@@ -356,8 +356,8 @@ class Ledger:
                 "jobs": counted("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
                 "attempts": counted("SELECT state, count(*) FROM attempts GROUP BY state ORDER BY state"),
                 "chips": counted(
-                    "SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN "
-                    "('intended', 'running', 'submitted') GROUP BY pool ORDER BY pool"
+                    f"SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN {SQL_UNDER_WAY} "
+                    "GROUP BY pool ORDER BY pool"
                 ),
                 "spent": counted("SELECT pool, sum(spent) FROM attempts GROUP BY pool ORDER BY pool"),
             }

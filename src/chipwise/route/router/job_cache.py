@@ -164,19 +164,6 @@ def _uncollected(first: bool) -> Iterator[None]:
 
 def candidate(row: JobRow) -> Candidate:
     """A job of the ledger as the table takes it."""
-    job = row.job
-    return Candidate(
-        row.id,
-        row.submitted,
-        row.options,
-        weight=job.priority,
-        deadline=job.deadline,
-        confidence=job.confidence,
-        budget=job.budget,
-        restartable=job.checkpoint.restartable,
-        every=job.checkpoint.every,
-        restart=job.checkpoint.restart,
-        done=row.done,
-        spent=row.spent,
-        last_failed=row.failed_at,
+    return Candidate.of(
+        row.job, row.id, row.submitted, row.options, done=row.done, spent=row.spent, last_failed=row.failed_at
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chipwise.route.backend import CANCELLED, ENDED, LOST, PENDING, RUNNING, AttemptStatus, Backend, BackendDown
 from chipwise.route.backends.named import attempt_folder
-from chipwise.route.launch import REVOKED, claim_of, end_of, progress_of, revoke_claim
+from chipwise.route.launch import claim_of, end_of, progress_of, revoke_claim
 from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptEnd, AttemptRow, JobRow
 from chipwise.route.router import fallback
@@ -54,7 +54,7 @@ def chosen(
             continue
         claim = claim_of(attempt_folder(folder, attempt))
         mine = [s for s in candidates if claim is not None and s.backend_id == claim.by]
-        if not mine and claim is not None and not claim.by.startswith(REVOKED):
+        if not mine and claim is not None and not claim.revoked:
             others += candidates  # whoever has the claim is not among these
             continue
         mine = mine or sorted(
@@ -189,9 +189,7 @@ class Reconciler:
             elif self.refuse(attempt, row, "stopped before it was submitted", now):
                 found.ended.append((attempt.id, "refused"))
             return
-        if claim is not None and claim.by.startswith(
-            REVOKED
-        ):  # the router that gave it up was killed before it said so
+        if claim is not None and claim.revoked:  # the router that gave it up was killed before it said so
             self.conclude(attempt, fallback.refused(row, attempt, claim.by, self.earlier(attempt), now), now)
             found.ended.append((attempt.id, "refused"))
             return

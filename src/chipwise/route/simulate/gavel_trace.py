@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.errors import BrokenFile
-from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
+from chipwise.io.csv_lines import MAX_CHIPS, check_columns, read_lines
 from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Flags, Floats, Ints
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
+from chipwise.route.simulate.recorded import MOST_S, whole_number
 
 JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")
 JOBS_KNOWN = (*JOBS, "priority_weight", "slo_s", "duration_hint_s")  # the hint is read by nobody: rates are known
 THROUGHPUT = ("workload", "accelerator", "scale_factor", "steps_per_s")
 CLUSTER = ("accelerator", "count", "usd_per_hour")
 CLUSTER_KNOWN = (*CLUSTER, "per_server")  # servers don't matter here: rates don't depend on placement
-MOST_SECONDS = 1e10  # three centuries; a timestamp in milliseconds since 1970 is more
 MOST_STEPS = 2**53  # a float holds every whole number up to there
 MAX_USD_H = 1e6
 MOST_WEIGHT = 1e6
@@ -131,9 +131,9 @@ def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:
         if name in found:
             raise line.wrong("accelerator", "each kind only once")
         if line["per_server"]:
-            _whole(line, "per_server", MAX_CHIPS)
+            whole_number(line, "per_server", MAX_CHIPS)
         price = line.number_of("usd_per_hour", f"US dollars from 0 to {MAX_USD_H:,.0f}", MAX_USD_H, zero=True)
-        found[name] = _whole(line, "count", MAX_CHIPS), price
+        found[name] = whole_number(line, "count", MAX_CHIPS), price
     if not found:
         raise BrokenFile("file", str(path), "at least one kind of accelerator below the header")
     counts, prices = zip(*found.values(), strict=True)
@@ -148,7 +148,7 @@ def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
         key = (
             line.words("workload", "a name"),
             line.words("accelerator", "a kind of accelerator such as v100"),
-            _whole(line, "scale_factor", MAX_CHIPS),
+            whole_number(line, "scale_factor", MAX_CHIPS),
         )
         if key in found:
             raise line.wrong("workload", "each workload, accelerator and scale factor only once")
@@ -168,7 +168,7 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
         if name in seen:
             raise line.wrong("job_id", "each job only once")
         seen.add(name)
-        arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_SECONDS:g}", MOST_SECONDS, zero=True)
+        arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
         if rows and arrival < rows[-1][1]:
             raise line.wrong("arrival_s", f"no time before the line above ({rows[-1][1]:g})")
         weight = 1.0
@@ -176,14 +176,14 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
             weight = line.number_of("priority_weight", f"a number above 0 and at most {MOST_WEIGHT:g}", MOST_WEIGHT)
         slo = inf
         if line["slo_s"]:
-            slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_SECONDS)
+            slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_S)
         rows.append(
             (
                 name,
                 arrival,
                 line.words("workload", "a name"),
-                _whole(line, "scale_factor", MAX_CHIPS),
-                _whole(line, "total_steps", MOST_STEPS),
+                whole_number(line, "scale_factor", MAX_CHIPS),
+                whole_number(line, "total_steps", MOST_STEPS),
                 weight,
                 slo,
             )
@@ -191,11 +191,3 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
     if not rows:
         raise BrokenFile("file", str(path), "at least one job below the header")
     return rows
-
-
-def _whole(line: Line, column: str, most: int) -> int:
-    accepted = f"a whole number from 1 to {most:,}"
-    number = line.number_of(column, accepted, most)
-    if not number.is_integer():
-        raise line.wrong(column, accepted)
-    return int(number)

@@ -12,10 +12,10 @@ from random import Random
 
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
+from chipwise.route.late_spread import Z95
 from chipwise.route.pool import Pool
 from chipwise.units import HOUR
 
-NINETY = 1.6448536269514722  # standard deviations from the middle to either end of a 90 % interval
 MOST_SEED = 2**32
 REPAIR_S = 4 * HOUR  # until a failed node is back: a reboot and a health check, or a shift's wait; no source, stated
 
@@ -46,7 +46,7 @@ class RandomEvents:
         side = estimate.high if z > 0 else estimate.low
         if not 0 < side < inf or estimate.value <= 0:
             return estimate.value
-        return estimate.value * exp(abs(z) / NINETY * log(side / estimate.value))
+        return estimate.value * exp(abs(z) / Z95 * log(side / estimate.value))
 
     def interruption(self, pool: Pool, chips: int, job: str, attempt: int) -> float:
         """Seconds until spot chips are taken away; inf where they aren't."""

@@ -60,9 +60,7 @@ def _arrival(
     cache: dict[int, tuple[Variant, ...]],
 ) -> Arrival:
     at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
-    chips = line.number_of("gpus", f"a whole number from 1 to {MAX_CHIPS:,}", MAX_CHIPS)
-    if not chips.is_integer():
-        raise line.wrong("gpus", f"a whole number from 1 to {MAX_CHIPS:,}")
+    count = whole_number(line, "gpus", MAX_CHIPS)
     seconds = line.number_of("duration_s", f"seconds above 0 and at most {MOST_S:g}", MOST_S)
     after = inf
     if line["deadline_s"]:
@@ -70,7 +68,6 @@ def _arrival(
     priority = 1.0
     if line["priority"]:
         priority = line.number_of("priority", "a number above 0 and at most a million", 1e6)
-    count = int(chips)
     variants = cache.setdefault(count, (Variant(VARIANT, "gpu", count),))
     job = Job(
         name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority, checkpoint=checkpoint
@@ -84,6 +81,15 @@ def _arrival(
         else:
             unable.append(one)
     return Arrival(name, at, job, tuple(options), tuple(unable))
+
+
+def whole_number(line: Line, column: str, most: int) -> int:
+    """A number of things, 1 at the least."""
+    accepted = f"a whole number from 1 to {most:,}"
+    number = line.number_of(column, accepted, most)
+    if not number.is_integer():
+        raise line.wrong(column, accepted)
+    return int(number)
 
 
 def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) -> Option | Infeasible:

@@ -130,10 +130,6 @@ class Simulation(Result):
     assumptions: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
 
-    def of_policy(self, policy: str) -> Measures:
-        """The figures of a policy."""
-        return next(m for m in self.measures if m.policy == policy)
-
     def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
         """The jobs that a policy's replay refused, with the reason."""
         fates = next(o.fates for o in self.outcomes if o.policy == policy)

@@ -52,43 +52,24 @@ class Cluster:
 
     def create(self, path: tuple[str, str, str, str], body: Mapping[str, Any]) -> dict[str, Any]:
         """Make an object. Unknown fields are refused by the server rather than dropped."""
-        group, version, namespace, plural = path
-        return self._call(
-            lambda api: api.CustomObjectsApi(self._client).create_namespaced_custom_object(
-                group, version, namespace, plural, dict(body), field_validation="Strict", **self._raw()
-            )
-        )
+        return self._custom("create_namespaced_custom_object", *path, dict(body), field_validation="Strict")
 
     def get(self, path: tuple[str, str, str, str], name: str) -> dict[str, Any]:
         """One object; of the whole cluster where the namespace is empty."""
         group, version, namespace, plural = path
         if not namespace:
-            return self._call(
-                lambda api: api.CustomObjectsApi(self._client).get_cluster_custom_object(
-                    group, version, plural, name, **self._raw()
-                )
-            )
-        return self._call(
-            lambda api: api.CustomObjectsApi(self._client).get_namespaced_custom_object(
-                group, version, namespace, plural, name, **self._raw()
-            )
-        )
+            return self._custom("get_cluster_custom_object", group, version, plural, name)
+        return self._custom("get_namespaced_custom_object", *path, name)
 
     def delete(self, path: tuple[str, str, str, str], name: str) -> None:
         """Delete an object after its pods, so that it is there until nothing of it runs."""
-        group, version, namespace, plural = path
-        self._call(
-            lambda api: api.CustomObjectsApi(self._client).delete_namespaced_custom_object(
-                group, version, namespace, plural, name, propagation_policy="Foreground", **self._raw()
-            )
-        )
+        self._custom("delete_namespaced_custom_object", *path, name, propagation_policy="Foreground")
 
     def objects(self, path: tuple[str, str, str, str], labels: str) -> list[dict[str, Any]]:
         """All objects with these labels; none where the server knows no such kind."""
-        group, version, namespace, plural = path
         return self._pages(
-            lambda api, more: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
-                group, version, namespace, plural, label_selector=labels, **more
+            lambda api, page: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
+                *path, label_selector=labels, **page
             ),
             absent_is_none=True,
         )
@@ -117,6 +98,12 @@ class Cluster:
     def _raw(self) -> dict[str, Any]:
         # bytes as they came: objects are read by ourselves, so that nonsense is seen as such
         return {"_preload_content": False, "_request_timeout": (self.call_s, self.call_s)}
+
+    def _custom(self, method: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """One call of the client's API for objects of any kind."""
+        return self._call(
+            lambda api: getattr(api.CustomObjectsApi(self._client), method)(*arguments, **options, **self._raw())
+        )
 
     def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any], absent_is_none: bool = False) -> list[dict[str, Any]]:
         """A list over all its pages. Pages expire (410): then it starts over, a few times."""

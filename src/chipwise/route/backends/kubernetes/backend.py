@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from chipwise.errors import UnknownName
 from chipwise.route.backend import AttemptStatus, BackendDown, BackendRefused, Capacity, Launch
 from chipwise.route.backends.kubernetes.api import Answered, Cluster, needs_client
 from chipwise.route.backends.kubernetes.names import label_value, object_name
@@ -29,7 +28,8 @@ from chipwise.route.backends.kubernetes.render import (
     namespace_of,
     selector_of,
 )
-from chipwise.route.launch import REVOKED, claim_of
+from chipwise.route.backends.named import check_keys
+from chipwise.route.launch import claim_of
 from chipwise.route.pool import Pool
 
 KUEUE = ("kueue.x-k8s.io", "v1beta2")
@@ -39,10 +39,7 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> KubernetesBackend:
     """The backend of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
     needs_client()
-    for pool in pools:
-        unknown = [key for key, _ in pool.address if key not in KEYS]
-        if unknown:
-            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
+    check_keys(pools, KEYS)
     return KubernetesBackend(pools, uid, name=name)
 
 
@@ -69,7 +66,7 @@ class KubernetesBackend:
     def submit(self, launch: Launch) -> str:
         """Make the attempt's object; the one that is there already, if it is."""
         claim = claim_of(launch.folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             return claim.by
         body, kind = manifest(launch, self.uid), kind_of(launch)
         group, version, plural, _ = KINDS[kind]

@@ -120,6 +120,11 @@ def ended_at(kind: str, item: Object) -> float | None:
     return found.ended if found.state in (SUCCEEDED, FAILED, LOST) else None
 
 
+def _words(item: Object) -> str:
+    """The reason and the message of a status or a condition."""
+    return ": ".join(str(part) for part in (item.get("reason"), item.get("message")) if part)
+
+
 def _changed(status: Object) -> float | None:
     """When a condition last became what it is."""
     return max((t for c in status.get("conditions") or () if (t := moment(c.get("lastTransitionTime")))), default=None)
@@ -130,17 +135,16 @@ def _job_state(status: Object, complete: str) -> tuple[str, str]:
     for condition in status.get("conditions") or ():
         if condition.get("status") != "True":
             continue
-        words = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
         if condition.get("type") == complete:
             return SUCCEEDED, ""
         if condition.get("type") == "Failed":
-            return FAILED, words
+            return FAILED, _words(condition)
     return "", ""
 
 
 def _ray_state(status: Object) -> tuple[str, str]:
     job, deployment = status.get("jobStatus") or "", status.get("jobDeploymentStatus") or ""
-    words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
+    words = _words(status)
     if job == "SUCCEEDED" or (deployment == "Complete" and job not in ("FAILED", "STOPPED")):
         return SUCCEEDED, ""
     if job in ("FAILED", "STOPPED") or deployment == "Failed":
@@ -154,9 +158,9 @@ def _disruption(reason: str, pods: Sequence[Object]) -> str:
         status = pod.get("status") or {}
         for condition in status.get("conditions") or ():
             if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-                return f"{condition.get('reason', 'DisruptionTarget')}: {condition.get('message', '')}".rstrip(": ")
+                return _words({"reason": "DisruptionTarget", **condition})
         if status.get("reason") in GONE:
-            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+            return _words(status)
     by_rule = reason.startswith(DISRUPTED) or ("PodFailurePolicy" in reason and "DisruptionTarget" in reason)
     return reason if by_rule else ""
 
@@ -168,11 +172,11 @@ def _fault(pods: Sequence[Object]) -> str:
         if status.get("phase") != "Failed":
             continue
         if status.get("reason"):
-            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+            return _words(status)
         for container in status.get("containerStatuses") or ():
             ended = (container.get("state") or {}).get("terminated") or {}
             if ended.get("reason") not in (None, "Error", "Completed"):
-                return f"{ended['reason']}: {ended.get('message', '')}".rstrip(": ")
+                return _words(ended)
     return ""
 
 
@@ -211,11 +215,11 @@ def _waits(pod: Object) -> str:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+            return _words(condition)
     for container in status.get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+            return _words(waiting)
     return ""
 
 
@@ -355,5 +359,5 @@ def _held_back(queue: Object) -> str:
         return f"stopPolicy {policy}"
     for condition in (queue.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Active" and condition.get("status") == "False":
-            return ": ".join(filter(None, (condition.get("reason"), condition.get("message")))) or "it is not active"
+            return _words(condition) or "it is not active"
     return ""

@@ -24,6 +24,7 @@ from chipwise.route.backends.kubernetes.names import (
     secret_key,
     variable,
 )
+from chipwise.route.backends.torchrun import torchrun_variables
 from chipwise.route.pool import Pool
 
 Manifest = dict[str, Any]
@@ -69,7 +70,6 @@ KEEP_S = 7 * 86_400  # ended objects stay a week for a router that is away, unle
 WORKERS = "w"  # the replicated job of a JobSet
 TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
-MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
 # KubeRay gives the entry point to a shell. This text is always the same; the program and its arguments are data.
 RAY_ENTRY = "python -c 'import json, os; a = json.loads(os.environ[\"CHIPWISE_ARGV\"]); os.execvp(a[0], a)'"
 
@@ -257,16 +257,9 @@ def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
 
 def _torchrun(launch: Launch, hosts: list[str], rank: Manifest) -> list[Manifest]:
     """What torchrun and torch.distributed read, so that they need no arguments; a job's own values come first."""
-    each = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
-    told = {
-        "MASTER_ADDR": hosts[0],
-        "MASTER_PORT": MASTER_PORT,
-        "PET_MASTER_ADDR": hosts[0],
-        "PET_MASTER_PORT": MASTER_PORT,
-        "PET_NNODES": str(len(hosts)),
-        "PET_NPROC_PER_NODE": str(each),
-    }
-    return [*({"name": k, "value": v} for k, v in told.items()), {"name": "PET_NODE_RANK", "valueFrom": rank}]
+    processes = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
+    variables = [{"name": k, "value": v} for k, v in torchrun_variables(hosts, processes).items()]
+    return [*variables, {"name": "PET_NODE_RANK", "valueFrom": rank}]
 
 
 def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], command: bool = True) -> Manifest:

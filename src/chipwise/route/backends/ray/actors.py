@@ -1,10 +1,10 @@
 """What runs on the nodes of a Ray cluster: one actor per attempt, and one per host of an attempt that spans several.
 
-Sent to the cluster by value, as `named_secret` is: nodes need Ray and the standard library, not chipwise. The actor of
-an attempt is detached and named after it, so that it outlives whoever made it and can be made once. The program is a
-child of the actor, run by the shim (see `chipwise.route.backends.shim`); it ends when the actor does. How an attempt
-stands is written to the cluster's own key-value store, which outlives the actor: chips are free again as soon as the
-program has ended.
+Sent to the cluster by value, as `named_secret` and `torchrun_variables` are: nodes need Ray and the standard library,
+not chipwise. The actor of an attempt is detached and named after it, so that it outlives whoever made it and can be
+made once. The program is a child of the actor, run by the shim (see `chipwise.route.backends.shim`); it ends when the
+actor does. The state of an attempt is written to the cluster's own key-value store, which outlives the actor: chips are
+free again as soon as the program has ended.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from chipwise.route.backends.shim import TAKEN
+from chipwise.route.backends.torchrun import torchrun_variables
 from chipwise.route.secret import named_secret
 
 ray: Any = import_module("ray")  # typed in part alone
@@ -30,8 +32,6 @@ Spec = dict[str, Any]
 
 STORE = "chipwise"  # our namespace in the cluster's key-value store
 STORE_PATIENCE_S = 600.0  # the end of a program is worth waiting for a head that restarts; Ray gives up after 60 s
-MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
-TAKEN = 79  # the shim's status where another has the claim
 # The program must end with the worker, however that ends: the kernel sends SIGTERM (15) to the shim when the thread
 # that started it is gone, and SIGKILL (9) to the program when the shim is (PR_SET_PDEATHSIG is 1 in <linux/prctl.h>).
 # Ray itself kills the shim of a worker that has died, and knows nothing of the program.
@@ -127,15 +127,8 @@ class Program:
         if self.spec["family"] == "tpu" and len(self.hosts) > 1:
             place |= {"TPU_WORKER_ID": str(self.rank), "TPU_WORKER_HOSTNAMES": ",".join(self.hosts)}
         elif len(self.hosts) > 1:  # what torchrun and torch.distributed read; the job's own values come after these
-            place |= {
-                "MASTER_ADDR": self.hosts[0],
-                "MASTER_PORT": MASTER_PORT,
-                "PET_MASTER_ADDR": self.hosts[0],
-                "PET_MASTER_PORT": MASTER_PORT,
-                "PET_NNODES": str(len(self.hosts)),
-                "PET_NODE_RANK": str(self.rank),
-                "PET_NPROC_PER_NODE": str(self.spec["bundles"][0]) if self.spec["family"] == "gpu" else "1",
-            }
+            processes = self.spec["bundles"][0] if self.spec["family"] == "gpu" else 1
+            place |= {**torchrun_variables(self.hosts, processes), "PET_NODE_RANK": str(self.rank)}
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],

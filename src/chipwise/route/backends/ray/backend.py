@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import InputError
 from chipwise.route.backend import (
     CANCELLED,
     FAILED,
@@ -28,8 +28,9 @@ from chipwise.route.backend import (
 )
 from chipwise.route.backends import shim
 from chipwise.route.backends.handed import allowed
+from chipwise.route.backends.named import check_keys
 from chipwise.route.backends.ray.link import RayLink
-from chipwise.route.launch import REVOKED, claim_of
+from chipwise.route.launch import claim_of
 from chipwise.route.pool import Pool
 from chipwise.route.secret import listed
 
@@ -43,10 +44,7 @@ _ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "lost": LOST, "cancelled": CA
 
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayBackend:
     """The backend of these pools. The attempts' folders are in each launch; `folder` is not needed."""
-    for pool in pools:
-        unknown = [key for key, _ in pool.address if key not in KEYS]
-        if unknown:
-            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
+    check_keys(pools, KEYS)
     if find_spec("ray") is None:
         raise InputError("backend", "ray", "a machine with its client: pip install 'chipwise[ray]'")
     return RayBackend(pools, uid, name=name)
@@ -83,7 +81,7 @@ class RayBackend:
     def submit(self, launch: Launch) -> str:
         """Make the attempt's actor; the id of the one that is there already, if it is."""
         claim = claim_of(launch.folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             return claim.by
         link, spec = self._link(launch.pool), self._spec(launch)
         nodes = matching(link.ask("nodes"), spec["labels"])

@@ -13,6 +13,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from chipwise.route.backend import (
     Launch,
 )
 from chipwise.route.backends import shim
+from chipwise.route.backends.named import attempt_folder
 from chipwise.route.backends.slurm.commands import Commands
 from chipwise.route.backends.slurm.read import STATES, SlurmJob, SlurmNode, line
 from chipwise.route.backends.slurm.request import (
@@ -47,7 +49,7 @@ from chipwise.route.backends.slurm.request import (
     request_of,
     sbatch,
 )
-from chipwise.route.launch import REVOKED, claim_of, end_of, launch_file
+from chipwise.route.launch import claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
@@ -164,7 +166,7 @@ class SlurmBackend:
         """How a job ended: the program's status is the folder's to say, what befell the job is Slurm's."""
         folder = self.folder_of(job.name)
         claim, end = claim_of(folder), end_of(folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             claim = None  # a router has given it up: nothing ran, nothing will
         if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
             return None  # it found the claim of another and left: the attempt is not this job's
@@ -206,7 +208,7 @@ class SlurmBackend:
                 end.reason,
                 claim.restarts if claim else 0,
             )
-        if claim is not None and not claim.by.startswith(REVOKED):
+        if claim is not None and not claim.revoked:
             return AttemptStatus(
                 attempt,
                 claim.by,
@@ -244,7 +246,7 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmBacke
                     value,
                     f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`",
                 )
-    return SlurmBackend(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
+    return SlurmBackend(uid, partial(attempt_folder, folder), settings, name)
 
 
 def link_of(settings: Mapping[str, str]) -> Link:

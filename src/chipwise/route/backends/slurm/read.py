@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from chipwise.route.backend import CANCELLED, FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown
@@ -352,17 +352,7 @@ def nodes_from_table(text: str, said_by: str) -> list[SlurmNode]:
     nodes: dict[str, SlurmNode] = {}
     for node in _each(table(text, NODE_COLUMNS, said_by), _table_node, said_by):
         others = nodes[node.name].partitions if node.name in nodes else frozenset()
-        nodes[node.name] = SlurmNode(
-            node.name,
-            node.usable,
-            node.state,
-            node.partitions | others,
-            node.features,
-            node.gres,
-            node.used,
-            node.cpus,
-            node.cpus_used,
-        )
+        nodes[node.name] = replace(node, partitions=node.partitions | others)
     return list(nodes.values())
 
 
