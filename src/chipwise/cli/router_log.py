@@ -37,7 +37,7 @@ class RouterLog(Result):
 
     def assumptions(self) -> list[str]:
         """What the pools file left open."""
-        return list(self.pools.said)
+        return list(self.pools.assumptions)
 
     def say(self, line: str) -> None:
         """One line."""

@@ -21,7 +21,7 @@ def backend_name(pool: Pool) -> str:
     >>> backend_name(Pool("a", "slurm", "h100", "gpu", 8, address=(("cluster", "north"),)))
     'slurm/north'
     """
-    cluster = pool.at("cluster")
+    cluster = pool.setting("cluster")
     return f"{pool.backend}/{cluster}" if cluster else pool.backend
 
 

@@ -1,4 +1,4 @@
-"""Whether a ledger is sound: every rule that its transactions keep, looked at from outside."""
+"""Consistency check of a ledger: every rule that its transactions keep, checked from outside."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ _RULES: tuple[tuple[str, str], ...] = (
 
 def check(db: Database, uid: str) -> list[str]:
     """What is inconsistent, one line each."""
-    found = [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
+    problems = [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
     for name, job, number in db.all("SELECT id, job_id, number FROM attempts"):
         if name != f"{uid}-{job}-{number}":
-            found.append(f"attempt {name}: number {number} of job {job} of ledger {uid} has another id")
-    return found
+            problems.append(f"attempt {name}: number {number} of job {job} of ledger {uid} has another id")
+    return problems

@@ -20,5 +20,5 @@ def schema(file: str) -> dict[str, Any]:
 
 
 def schema_text(file: str) -> str:
-    """The schema as the committed file holds it."""
+    """The schema as the committed file holds it, and as `chipwise schema` prints it."""
     return json.dumps(schema(file), indent=2, ensure_ascii=False) + "\n"

@@ -77,11 +77,11 @@ class GavelTrace:
         return Trace(self.name, "gavel", arrivals, pools, ASSUMPTIONS)
 
     def _arrival(self, j: int, pools: tuple[Pool, ...]) -> Arrival:
-        at, chips = float(self.arrival[j]), int(self.chips[j])
+        arrival, chips = float(self.arrival[j]), int(self.chips[j])
         job = Job(
             self.jobs[j],
             (Variant(VARIANT, "gpu", chips),),
-            deadline=at + float(self.slo[j]),
+            deadline=arrival + float(self.slo[j]),
             priority=float(self.weight[j]),
             checkpoint=Checkpoint(restartable=True, every=0.0),
         )
@@ -94,7 +94,7 @@ class GavelTrace:
             seconds = float(self.steps[j] / self.rate[j, p])
             estimate = Estimate(seconds, seconds, seconds, "measured")
             options.append(Option(pool.name, VARIANT, chips, "", estimate, chips * pool.usd_per_chip_hour, 0.0))
-        return Arrival(self.jobs[j], at, job, tuple(options), tuple(infeasible))
+        return Arrival(self.jobs[j], arrival, job, tuple(options), tuple(infeasible))
 
 
 def read_gavel_trace(folder: Path) -> GavelTrace:
@@ -125,49 +125,49 @@ def read_gavel_trace(folder: Path) -> GavelTrace:
 def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:
     header, lines = read_lines(path)
     check_columns(path.name, header, CLUSTER, CLUSTER_KNOWN)
-    found: dict[str, tuple[int, float]] = {}
+    kinds: dict[str, tuple[int, float]] = {}
     for line in lines:
         name = line.words("accelerator", "a kind of accelerator such as v100")
-        if name in found:
+        if name in kinds:
             raise line.wrong("accelerator", "each kind only once")
         if line["per_server"]:
             whole_number(line, "per_server", MAX_CHIPS)
         price = line.number_of("usd_per_hour", f"US dollars from 0 to {MAX_USD_H:,.0f}", MAX_USD_H, zero=True)
-        found[name] = whole_number(line, "count", MAX_CHIPS), price
-    if not found:
+        kinds[name] = whole_number(line, "count", MAX_CHIPS), price
+    if not kinds:
         raise BrokenFile("file", str(path), "at least one kind of accelerator below the header")
-    counts, prices = zip(*found.values(), strict=True)
-    return tuple(found), np.array(counts, dtype=np.int64), np.array(prices, dtype=np.float64)
+    counts, prices = zip(*kinds.values(), strict=True)
+    return tuple(kinds), np.array(counts, dtype=np.int64), np.array(prices, dtype=np.float64)
 
 
 def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
     header, lines = read_lines(path)
     check_columns(path.name, header, THROUGHPUT, THROUGHPUT)
-    found: dict[tuple[str, str, int], float] = {}
+    rates: dict[tuple[str, str, int], float] = {}
     for line in lines:
         key = (
             line.words("workload", "a name"),
             line.words("accelerator", "a kind of accelerator such as v100"),
             whole_number(line, "scale_factor", MAX_CHIPS),
         )
-        if key in found:
+        if key in rates:
             raise line.wrong("workload", "each workload, accelerator and scale factor only once")
-        found[key] = line.number_of(
+        rates[key] = line.number_of(
             "steps_per_s", f"steps a second from 0 (can't run there) to {MOST_RATE:g}", MOST_RATE, zero=True
         )
-    return found
+    return rates
 
 
 def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
     header, lines = read_lines(path)
     check_columns(path.name, header, JOBS, JOBS_KNOWN)
     rows: list[tuple[str, float, str, int, int, float, float]] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for line in lines:
         name = line.words("job_id", "a name or number of the job's own")
-        if name in seen:
+        if name in names:
             raise line.wrong("job_id", "each job only once")
-        seen.add(name)
+        names.add(name)
         arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
         if rows and arrival < rows[-1][1]:
             raise line.wrong("arrival_s", f"no time before the line above ({rows[-1][1]:g})")

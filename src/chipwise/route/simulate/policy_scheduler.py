@@ -73,7 +73,7 @@ class PolicyScheduler:
         state = self.table.state(now, self.free, self.total, weights=self.weights)
         decision = self.policy(state)
         self.stops = decision.preempts or decision.moves
-        return allocate(state, decision, self.table.option, waits=waits)
+        return allocate(state, decision, self.table.option, explain=waits)
 
     def why(self, job: str) -> str:
         """Why a job waits, as last decided."""

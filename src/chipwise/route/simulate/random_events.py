@@ -1,7 +1,7 @@
-"""What really happens, where that may differ from what was estimated: drawn from a seed, alike for every policy.
+"""Random run times, interruptions and node failures, drawn from a seed, alike for every policy.
 
 Every draw depends on the seed, the job and the pool (and the attempt) alone, so that policies meet the same luck
-wherever they send a job to the same place.
+wherever they send a job to the same pool.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RandomEvents:
         return _wait(rate, f"{self.seed}/spot/{job}/{pool.name}/{attempt}")
 
     def failure(self, pool: Pool, chips: int, number: int) -> tuple[float, float]:
-        """Seconds until a pool's next node fails, and which: a place in the pool from 0 to 1."""
+        """Seconds until a pool's next node fails, and which: a position in the pool from 0 to 1."""
         rate = self.failures * max(1, chips // pool.unit)
         name = f"{self.seed or 0}/node/{pool.name}/{number}"
         return _wait(rate, name), Random(name + "/which").random()

@@ -39,12 +39,12 @@ def read_recorded(
     _check_speed(speed, pools)
     cache: dict[int, tuple[Variant, ...]] = {}
     arrivals: list[Arrival] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for line in lines:
         name = line.words("job_id", "a name or number of the job's own")
-        if name in seen:
+        if name in names:
             raise line.wrong("job_id", "each job only once")
-        seen.add(name)
+        names.add(name)
         arrivals.append(_arrival(line, name, pools, speed, checkpoint or Checkpoint(), cache))
     if not arrivals:
         raise BrokenFile("file", str(path), "at least one job below the header")
@@ -59,7 +59,7 @@ def _arrival(
     checkpoint: Checkpoint,
     cache: dict[int, tuple[Variant, ...]],
 ) -> Arrival:
-    at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
+    arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
     count = whole_number(line, "gpus", MAX_CHIPS)
     seconds = line.number_of("duration_s", f"seconds above 0 and at most {MOST_S:g}", MOST_S)
     after = inf
@@ -69,18 +69,17 @@ def _arrival(
     if line["priority"]:
         priority = line.number_of("priority", "a number above 0 and at most a million", 1e6)
     variants = cache.setdefault(count, (Variant(VARIANT, "gpu", count),))
-    job = Job(
-        name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority, checkpoint=checkpoint
-    )
+    owner, deadline = line["virtual_cluster"], arrival + after
+    job = Job(name, variants, owner=owner, deadline=deadline, priority=priority, checkpoint=checkpoint)
     options: list[Option] = []
     unable: list[Infeasible] = []
     for pool in pools:
-        one = _option(pool, count, seconds, speed)
-        if isinstance(one, Option):
-            options.append(one)
+        option = _option(pool, count, seconds, speed)
+        if isinstance(option, Option):
+            options.append(option)
         else:
-            unable.append(one)
-    return Arrival(name, at, job, tuple(options), tuple(unable))
+            unable.append(option)
+    return Arrival(name, arrival, job, tuple(options), tuple(unable))
 
 
 def whole_number(line: Line, column: str, most: int) -> int:
