@@ -94,7 +94,7 @@ def run(
     keep: Annotated[
         str, option("--keep", "TIME", "How long folders of attempts stay once their jobs are over; or forever.")
     ] = "30d",
-    once: Annotated[bool, typer.Option("--once", help="Look, decide and act once.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Do one scheduling pass and stop.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Leave when no job is open.")] = False,
     output: TableJson = "table",
     out: OutFile = None,
@@ -108,7 +108,7 @@ def run(
     """
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
-    from chipwise.present.output import emit, emit_json
+    from chipwise.present.output import show
     from chipwise.route.ledger import open_ledger
     from chipwise.route.load import read_pools
     from chipwise.route.router.endpoint import read_token
@@ -120,11 +120,10 @@ def run(
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     read, token = read_pools(pools), read_token(token_file)
     with open_ledger(ledger) as book:
-        log = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
-        if output == "json":  # what it counts is read from the ledger
-            emit_json(log.record(), out)
-        elif out is not None:
-            emit(log.blocks(), out)
+        quiet = output == "json" or out is not None
+        log = _run(book, read, options, metrics, token, quiet=quiet)
+        if quiet:  # while the ledger is open: what it counts is read from there
+            show(log, output, out)
 
 
 def _run(
