@@ -38,7 +38,7 @@ class Catalog:
     """Everything chipwise knows about hardware, software stacks and prices."""
 
     chips: Mapping[str, Chip]
-    match: Mapping[str, tuple[tuple[str, ...], ...]]  # word sets that recognise a chip in free text
+    match: Mapping[str, tuple[tuple[str, ...], ...]]  # word sets that recognize a chip in free text
     stacks: Mapping[str, Stack]
     slices: Mapping[str, Slices]  # legal TPU slice shapes, by chip id
     offers: tuple[Offer, ...]

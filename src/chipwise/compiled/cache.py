@@ -3,7 +3,7 @@
 ::
 
     ROOT/entries/KEY/result.json     the outcome, and what it was made from
-    ROOT/entries/KEY/module.hlo.gz   the optimised module, if there is one
+    ROOT/entries/KEY/module.hlo.gz   the optimized module, if there is one
     ROOT/sources/REQUEST.json        files and packages a program of the user's own was seen to use
     ROOT/locks/REQUEST.lock          held while that program is compiled
     ROOT/part-*                      entries being written or removed
@@ -72,7 +72,7 @@ class Cache:
         return stored, ""
 
     def module_text(self, key: str) -> str:
-        """The optimised module of an entry; one that can't be read is removed."""
+        """The optimized module of an entry; one that can't be read is removed."""
         try:
             with gzip.open(self._folder(key) / MODULE, "rt", encoding="utf-8") as file:
                 return file.read()
@@ -164,7 +164,7 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """Every entry, the most recently used first."""
-        found = []
+        entries = []
         for folder in self._folders():
             try:
                 stored = json.loads((folder / RESULT).read_bytes())
@@ -173,8 +173,8 @@ class Cache:
                 entry = Entry(folder.name, stored["program"], stored["target"], outcome, _size(folder), used)
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # `get` says so when it is asked for
-            found.append(entry)
-        return sorted(found, key=lambda entry: -entry.used)
+            entries.append(entry)
+        return sorted(entries, key=lambda entry: -entry.used)
 
     def remove(self, key: str) -> None:
         """Remove one entry, where that is allowed."""
@@ -223,7 +223,7 @@ class Cache:
             with suppress(OSError):
                 sized.append(((folder / RESULT).stat().st_mtime, _size(folder), folder))
         total = sum(size for _, size, _ in sized)
-        for _, size, folder in sorted(sized, key=lambda each: each[0]):
+        for _, size, folder in sorted(sized, key=lambda entry: entry[0]):
             if total <= self.limit_bytes:
                 break
             if folder.name != keep:
@@ -297,6 +297,6 @@ def _to_disk(path: Path) -> None:
 
 def _size(folder: Path) -> int:
     try:
-        return sum(each.stat().st_size for each in folder.iterdir())
+        return sum(file.stat().st_size for file in folder.iterdir())
     except OSError:
         return 0

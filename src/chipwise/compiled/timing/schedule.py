@@ -1,4 +1,4 @@
-"""An optimised module as a schedule: what runs in which order, what each thing moves and computes.
+"""An optimized module as a schedule: what runs in which order, what each thing moves and computes.
 
 This is what is kept of a compile: small, plain data that the timing model reads again whenever it learns.
 """
@@ -72,12 +72,12 @@ class Op:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Op:
         """The inverse of `as_json`."""
-        made = dict(data)
-        made["products"] = tuple(Product(*p) for p in data.get("products", ()))
+        fields = dict(data)
+        fields["products"] = tuple(Product(*p) for p in data.get("products", ()))
         if "collective" in data:
-            made["collective"] = Collective(*data["collective"])
-        made["attention"] = tuple(data.get("attention", ()))
-        return cls(**made)
+            fields["collective"] = Collective(*data["collective"])
+        fields["attention"] = tuple(data.get("attention", ()))
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)

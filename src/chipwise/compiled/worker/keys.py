@@ -75,13 +75,13 @@ def loaders(kind: str) -> tuple[str, ...]:
     first = {"function": "function", "torch": "torch", "file": "files"}.get(kind)
     if first is None:
         return ("compiled/loaders", "programs")
-    found, left = set(), [f"compiled.loaders.{first}"]
+    names, left = set(), [f"compiled.loaders.{first}"]
     while left:
         name = left.pop().replace(".", "/") + ".py"
-        if name not in found and (_HERE / name).is_file():
-            found.add(name)
+        if name not in names and (_HERE / name).is_file():
+            names.add(name)
             left += re.findall(r"chipwise\.((?:compiled\.loaders|programs)\.[\w.]+)", (_HERE / name).read_text())
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 def entry_key(request: str, stamp: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ def listed_by_worker(kind: str) -> bool:
     return kind in ("function", "torch")
 
 
-def known_sources(job: Job) -> Sources:
+def listed_sources(job: Job) -> Sources:
     """The sources of a program that need no import to be listed."""
     return Sources((str(Path(job.spec.name).resolve()),)) if job.spec.kind == "file" else Sources()
 
@@ -116,10 +116,10 @@ def code_hash(*names: str) -> str:
     return digest([[path.relative_to(_HERE).as_posix(), file_hash(path)] for path in files])
 
 
-def _python_files(place: Path) -> Iterable[Path]:
-    if place.is_dir():
-        return sorted(place.rglob("*.py"))
-    return [place] if place.is_file() else []
+def _python_files(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return sorted(path.rglob("*.py"))
+    return [path] if path.is_file() else []
 
 
 def file_hash(path: Path) -> str:

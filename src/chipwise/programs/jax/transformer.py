@@ -339,7 +339,7 @@ def output_layer(outer: Tree, model: Model, grid: Grid) -> jax.Array:
     """The matrix from the residual stream to this device's part of the vocabulary."""
     if not model.tied:
         return gathered(outer["head"], grid, 0)
-    # gathered anew (the barrier inside keeps it apart from the lookup's): else the table lies there through all layers
+    # gathered again (the barrier inside keeps it apart from the lookup's): else the table lies there through all layers
     return gathered(outer["embed"], grid, 1).T
 
 
