@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,6 +28,7 @@ SCHEMA = "chipwise.bench/1"
 FIELD = "bench file"
 MOST_BYTES = 256 * 2**20
 _SIZES = tuple(dict.fromkeys(size for sizes in KINDS.values() for size in sizes))
+_PLAIN = {f.name for f in fields(Measurement)} - {"point", "seconds", "watched"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +149,9 @@ def _measurement(spec: PointSpec) -> Measurement:
     watched = spec.watched.model_dump()
     return Measurement(
         point,
-        spec.framework,
-        spec.status,
-        seconds,
-        spec.reason,
-        spec.flops,
-        spec.moved_bytes,
-        spec.items,
-        spec.params,
-        spec.peak_bytes,
-        spec.error,
-        Watched(**{**watched, "throttled": tuple(watched["throttled"])}),
+        seconds=seconds,
+        watched=Watched(**{**watched, "throttled": tuple(watched["throttled"])}),
+        **spec.model_dump(include=_PLAIN),
     )
 
 

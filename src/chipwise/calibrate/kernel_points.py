@@ -10,21 +10,10 @@ from pathlib import Path
 from chipwise.catalog import Chip, load
 from chipwise.predict.microbenchmark import Kernel
 from chipwise.validate.kernel_rows import KernelRow, try_read
+from chipwise.validate.serving_rows import SYSTEMS
 
 TABLES = "ai-dynamo/aiconfigurator"  # the source of gemm, attention and collectives.csv (Apache-2.0)
 
-# the tables' names of systems; b60 has no catalog entry
-SYSTEMS = {
-    "a100_sxm": "a100-80gb",
-    "h100_sxm": "h100",
-    "h200_sxm": "h200",
-    "b200_sxm": "b200",
-    "b300_sxm": "b300",
-    "gb200": "gb200",
-    "gb300": "gb300",
-    "l40s": "l40s",
-    "rtx_pro_6000_server": "rtx-pro-6000",
-}
 GEMM_TYPES = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "fp4", "sq": "int8"}
 ROTATED = 5  # weights the tables' benchmark cycles through, so that few stay in the cache
 QUANTIZE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantize step the tables time with the product

@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,8 @@ class Cache:
     def sources(self, request: str) -> Sources | None:
         """The sources a request was seen to use, or None if it was never compiled."""
         try:
-            return Sources.from_json(json.loads((self.root / "sources" / f"{request}.json").read_bytes()))
+            data = json.loads((self.root / "sources" / f"{request}.json").read_bytes())
+            return Sources(tuple(data["files"]), tuple(data["packages"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # only costs a compile, which writes it again
 
@@ -134,7 +135,7 @@ class Cache:
             handle, name = tempfile.mkstemp(prefix="part-", dir=self.root / "sources")
             os.close(handle)
             new = Path(name)
-            _write(new, sources.as_json())
+            _write(new, asdict(sources))
             new.replace(self.root / "sources" / f"{request}.json")
         except OSError as error:
             return f"not cached: {error.strerror} ({self.root})"

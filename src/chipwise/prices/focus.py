@@ -30,29 +30,6 @@ VERSION = "1.1"
 CATEGORIES = ("Usage", "Purchase")
 PRICING = ("Standard", "Dynamic", "Committed")
 HOURS, CHIP_HOURS = "Hours", "Chip-Hours"
-MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
-    "BilledCost",
-    "BillingAccountId",
-    "BillingAccountName",
-    "BillingCurrency",
-    "BillingPeriodEnd",
-    "BillingPeriodStart",
-    "ChargeCategory",
-    "ChargeClass",
-    "ChargeDescription",
-    "ChargePeriodEnd",
-    "ChargePeriodStart",
-    "ContractedCost",
-    "EffectiveCost",
-    "InvoiceIssuerName",
-    "ListCost",
-    "PricingQuantity",
-    "PricingUnit",
-    "ProviderName",
-    "PublisherName",
-    "ServiceCategory",
-    "ServiceName",
-)
 COLUMNS = (  # all that a row has, by name as the specification has them; x_ ones are ours
     "BilledCost",
     "BillingAccountId",

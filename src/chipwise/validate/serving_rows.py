@@ -268,12 +268,16 @@ def _requests(tokens: float) -> int:
     return next(count for most, count in BENCHED if tokens <= most)
 
 
+# aiconfigurator's names of systems; b60 has no catalog entry
 SYSTEMS = {
     "a100_sxm": "a100-80gb",
     "h100_sxm": "h100",
     "h200_sxm": "h200",
     "b200_sxm": "b200",
     "b300_sxm": "b300",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "l40s": "l40s",
     "rtx_pro_6000_server": "rtx-pro-6000",
 }
 CLOSED_SOURCE = "ai-dynamo/aiconfigurator"

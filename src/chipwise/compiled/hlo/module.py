@@ -233,11 +233,6 @@ class Module:
         return {key: decode(text) for key, text in self.raw.items()}
 
     @property
-    def is_scheduled(self) -> bool:
-        """Whether the order of the instructions is the order they run in."""
-        return self.raw.get("is_scheduled") == "true"
-
-    @property
     def devices(self) -> int:
         """Partitions times replicas: how many devices run this program."""
         counts = [decode(self.raw.get(key, "1")) for key in ("num_partitions", "replica_count")]

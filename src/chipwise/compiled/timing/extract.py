@@ -102,7 +102,7 @@ class _Reader:
         chains = {chain.start: chain for chain in collective_chains(self.module, computation)}
         carried = {name: chain.start for chain in chains.values() for name in chain.carriers}
         ended = {chain.done: chain.start for chain in chains.values()}
-        users = _users(computation)
+        users = _Users(computation)
         for instruction in computation:
             name, opcode = instruction.name, instruction.opcode
             if name in chains:
@@ -247,10 +247,6 @@ class _Users:
                 return False
             sliced = True
         return sliced
-
-
-def _users(computation: Computation) -> _Users:
-    return _Users(computation)
 
 
 def _kind(products: tuple[Product, ...], opcodes: set[str]) -> str:

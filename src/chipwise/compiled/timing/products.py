@@ -26,10 +26,6 @@ class Product:
     flops: float
     is_conv: bool = False
 
-    def as_json(self) -> list[Any]:
-        """Plain data."""
-        return [self.m, self.n, self.k, self.batch, self.dtype, self.flops, self.is_conv]
-
 
 def product_of(instruction: Instruction, computation: Computation) -> Product:
     """The product an instruction computes."""

@@ -6,7 +6,7 @@ This is what is kept of a compile: small, plain data that the timing model reads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from chipwise.compiled.timing.products import Product
@@ -23,10 +23,6 @@ class Collective:
     size: int  # devices of a group
     stride: int  # between its first two, in the order of the mesh
     groups: int
-
-    def as_json(self) -> list[Any]:
-        """Plain data."""
-        return [self.op, self.data, self.size, self.stride, self.groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +58,11 @@ class Op:
             if value := getattr(self, key):
                 out[key] = value
         if self.products:
-            out["products"] = [p.as_json() for p in self.products]
+            out["products"] = [astuple(p) for p in self.products]
         if self.collective:
-            out["collective"] = self.collective.as_json()
+            out["collective"] = astuple(self.collective)
         if self.attention:
-            out["attention"] = list(self.attention)
+            out["attention"] = self.attention
         return out
 
     @classmethod

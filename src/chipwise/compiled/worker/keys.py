@@ -10,10 +10,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from chipwise.compiled.job import Job, digest
 from chipwise.compiled.worker.versions import package_version
@@ -29,15 +28,6 @@ class Sources:
 
     files: tuple[str, ...] = ()  # absolute paths
     packages: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"files": list(self.files), "packages": list(self.packages)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Sources:
-        """The inverse of `as_json`."""
-        return cls(tuple(data["files"]), tuple(data["packages"]))
 
     def stamp(self) -> dict[str, str]:
         """Each file's hash and each package's version, as they are now."""
@@ -56,7 +46,7 @@ def request_key(job: Job, versions: Mapping[str, str], environment: Mapping[str,
             "schema": SCHEMA,
             "spec": [spec.kind, spec.name, data],
             "loaders": code_hash(*loaders(spec.kind), "compiled/gpu.py"),
-            "target": job.target.as_json(),
+            "target": asdict(job.target),
             "options": dict(job.options),
             "mesh": list(job.mesh.items()),
             "versions": dict(versions),
