@@ -187,11 +187,6 @@ def _dots(axes: Any, chart: Roofline) -> None:
     if len(frameworks) > 1:
         axes.scatter([], [], marker="o", color=plots.FAINT, label=f"filled: {frameworks[0]}")
         axes.scatter(
-            [],
-            [],
-            marker="o",
-            facecolors="white",
-            edgecolors=plots.FAINT,
-            label=f"hollow: {', '.join(frameworks[1:])}",
+            [], [], marker="o", facecolors="white", edgecolors=plots.FAINT, label=f"hollow: {', '.join(frameworks[1:])}"
         )
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

@@ -245,8 +245,7 @@ def diff_record(diff: BenchDiff) -> dict[str, Any]:
 def diff_blocks(diff: BenchDiff, every: bool) -> list[Block]:
     """What changed, the slower first; `every` point, or those that did not stay the same."""
     shown = sorted(
-        (c for c in diff.changes if every or c.verdict != "same"),
-        key=lambda c: (ORDER[c.verdict], -abs(c.percent)),
+        (c for c in diff.changes if every or c.verdict != "same"), key=lambda c: (ORDER[c.verdict], -abs(c.percent))
     )
     counts = Counter(c.verdict for c in diff.changes)
     words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])

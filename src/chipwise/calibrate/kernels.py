@@ -213,10 +213,7 @@ def _vector_units(table: Table, vector: dict[str, float]) -> None:
     for chip in chips.values():
         if "fp32" in chip.peak and chip.vendor.lower() == "nvidia" and chip.id not in measured:
             share = np.exp(level + slope * np.log(chip.peak["fp32"] / chip.tdp_w))
-            table.setdefault(chip.id, {})["fp32"] = {
-                **like,
-                "matmul": float(np.clip(share, VECTOR_LOW, VECTOR_TOP)),
-            }
+            table.setdefault(chip.id, {})["fp32"] = {**like, "matmul": float(np.clip(share, VECTOR_LOW, VECTOR_TOP))}
 
 
 def _complete(entry: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

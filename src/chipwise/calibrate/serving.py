@@ -111,11 +111,7 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
 
 
 def _entry(
-    row: ServingRow,
-    replica: Replica,
-    metric: str,
-    value: float,
-    calibration: Calibration,
+    row: ServingRow, replica: Replica, metric: str, value: float, calibration: Calibration
 ) -> tuple[float, Mapping[str, float], Mapping[str, float], float]:
     """Seconds observed, the terms behind them, and a decoding iteration's."""
     load = load_of(row)

@@ -31,10 +31,7 @@ def instances() -> Mapping[tuple[str, str], Instance]:
     'h100'
     """
     by_name: dict[tuple[str, str], Instance] = {}
-    for row in rows("instances.csv"):
-        instance = Instance(row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"])
-        by_name[instance.cloud, squashed(instance.name)] = instance
-    for row in rows("offers.csv"):
+    for row in (*rows("instances.csv"), *rows("offers.csv")):
         if not row["instance"].startswith("("):
             instance = Instance(
                 row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"]

@@ -36,10 +36,7 @@ __all__ = ["WAITING", "Limits", "Progress", "compile_job", "kept_job", "module_t
 
 
 def compile_job(
-    job: Job,
-    limits: Limits | None = None,
-    progress: Progress | None = None,
-    cache: Cache | None = None,
+    job: Job, limits: Limits | None = None, progress: Progress | None = None, cache: Cache | None = None
 ) -> Compiled | Refused:
     """What the compiler makes of a job, from the cache if it was asked before.
 

@@ -95,12 +95,7 @@ def _row(index: int, row: Mapping[str, str], chip: Chip, bench: BenchCalibration
             raise Refusal("no seconds", "state what was measured")
         out |= {"observed": seconds, **_peak(point, row, bench)}
         p = predict_point(point, chip, bench)
-        return out | {
-            "predicted": p.value,
-            "low": p.low,
-            "high": p.high,
-            "evidence": p.evidence,
-        }
+        return out | {"predicted": p.value, "low": p.low, "high": p.high, "evidence": p.evidence}
     except ChipwiseError as error:
         return out | {"refusal": str(error)}
 
@@ -110,9 +105,4 @@ def _peak(point: Point, row: Mapping[str, str], bench: BenchCalibration) -> dict
     if peak_gib is None or point.kind != "train":
         return {}
     p = predict_peak(point, bench)
-    return {
-        "peak_observed": peak_gib * GiB,
-        "peak_predicted": p.value,
-        "peak_low": p.low,
-        "peak_high": p.high,
-    }
+    return {"peak_observed": peak_gib * GiB, "peak_predicted": p.value, "peak_low": p.low, "peak_high": p.high}

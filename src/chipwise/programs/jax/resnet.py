@@ -59,13 +59,13 @@ def blocks(model: Model) -> tuple[Conv, tuple[Block, ...]]:
             firsts, others = [named.get("first"), named.get("spatial")], [named.get("spatial")] * 2
             many = (named["spatial"].count + 1) // 2 if "spatial" in named else 0
         first, other = (tuple(c for c in channels if c) for channels in (firsts, others))
-        made = [Block(first, project), *(Block(other, None) for _ in range(many - 1))]
-        if sum(len(b.convs) for b in made) != sum(c.count for c in named.values()) or not first:
+        members = [Block(first, project), *(Block(other, None) for _ in range(many - 1))]
+        if sum(len(b.convs) for b in members) != sum(c.count for c in named.values()) or not first:
             raise Refusal(
                 f"the reference program builds ResNets; {model.name} has another {stage}",
                 "give the model's own program instead",
             )
-        out += made
+        out += members
     return stem, tuple(out)
 
 

@@ -35,15 +35,7 @@ from chipwise.programs.jax.collectives import (
 from chipwise.programs.jax.layers import block, norm
 from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
-from chipwise.programs.jax.weights import (
-    Segment,
-    Split,
-    Weight,
-    layer_weights,
-    outer_weights,
-    padded_vocab,
-    segments,
-)
+from chipwise.programs.jax.weights import Segment, Split, Weight, layer_weights, outer_weights, padded_vocab, segments
 from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Model, Train
 
