@@ -71,6 +71,29 @@ ALLOWED = {
         "Other",
     },
 }
+MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
+)
 DECIMALS = [name for name in COLUMNS if name.endswith(("Cost", "Price", "Quantity"))]
 TIMES = [name for name in COLUMNS if name.endswith(("PeriodStart", "PeriodEnd"))]
 

@@ -13,7 +13,7 @@ from chipwise.calibrate.dated_files import compiled_path, merge
 from chipwise.calibrate.tpu_rows import FILE, Row, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import LARGEST_BYTES, design, swept
 from chipwise.calibrate.tpu_sweep import complete, missing
-from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, told, usable
+from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, tables_in_words, usable
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
@@ -110,7 +110,7 @@ def test_held_out_shapes_are_met_and_said() -> None:
     assert found["shapes"] >= 80 and found["rows"] >= 450
     stored = load_calibration(bench=False).training.compiled["tables"]
     assert stored["held_out"] == found
-    assert f"median error {found['median']:.1%}" in told(stored)[0]
+    assert f"median error {found['median']:.1%}" in tables_in_words(stored)[0]
 
 
 def test_the_stored_tables_are_those_of_the_rows() -> None:

@@ -57,10 +57,10 @@ def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: f
         part = _fitted(kind, dtype, [*kept, *others], floor, chip, table.coefficients)
         points = [point for (point, _), left in zip(measured, out, strict=True) if left]
         seconds = np.array([t for (_, t), left in zip(measured, out, strict=True) if left])
-        said = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(
+        predicted = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(
             part.process.at(features(kind, points, chip))
         )
-        off.extend(np.abs(np.maximum(said, floor) / seconds - 1))
+        off.extend(np.abs(np.maximum(predicted, floor) / seconds - 1))
     return replace(table, points=len(measured), error=float(np.mean(off)) if off else 0.0)
 
 
@@ -73,11 +73,11 @@ def _fitted(
         return float(np.mean(np.abs(np.log(base_seconds(chip, kind, dtype, coefficients, points) / seconds))))
 
     searched = _SEARCHED["sdpa" if kind.startswith("sdpa") else kind if kind == "gemm" else ""]
-    found = search(loss, start or KernelCoefficients(), searched)
-    missed = np.log(seconds / base_seconds(chip, kind, dtype, found, points))
+    best = search(loss, start or KernelCoefficients(), searched)
+    missed = np.log(seconds / base_seconds(chip, kind, dtype, best, points))
     where = features(kind, points, chip)
     process = fit(where, missed) if len(points) >= FEW else Process.constant(missed, where.shape[1])
-    return Table(found, process, floor, len(points), 0.0)
+    return Table(best, process, floor, len(points), 0.0)
 
 
 def search(

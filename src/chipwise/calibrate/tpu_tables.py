@@ -79,15 +79,15 @@ def rate(chip: Chip, dtype: str) -> float:
 def products_of(rows: Sequence[Row]) -> Products:
     """Rows as arrays. Of a convolution every tap's channels are padded, and its images are read once."""
     batch, m, n, k = np.array([row.sizes for row in rows]).T
-    each = np.array([IN_BYTES[row.dtype] for row in rows])
-    left = each.copy()
+    in_bytes = np.array([IN_BYTES[row.dtype] for row in rows])
+    left = in_bytes.copy()
     for i, row in enumerate(rows):
         if row.window:
             images, side, channels, _, kernel, _ = (float(x) for x in row.window.split("x"))
             if channels > SUBLANES:  # fewer are laid out with the taps
                 k[i] = kernel**2 * np.ceil(channels / LANES) * LANES
             left[i] *= images * side**2 * channels / float(tiles(m[i], k[i]))
-    return Products(m, n, k, batch, left, each)
+    return Products(m, n, k, batch, left, in_bytes)
 
 
 def log_cycles(table: Table, rows: Sequence[Row]) -> Array:
@@ -108,15 +108,15 @@ def observed(rows: Sequence[Row]) -> Array:
 
 def fit_formula(rows: Sequence[Row]) -> Table:
     """The figures of a chip."""
-    sweep, wanted = sweep_of(rows[0].chip), observed(rows)
+    sweep, target = sweep_of(rows[0].chip), observed(rows)
 
     def table(x: Array) -> Table:
-        found: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
-        return Table(**found, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
+        values: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
+        return Table(**values, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
 
     def residual(x: Array) -> Array:
         prior = (np.log(x) - np.log(START)) / PRIOR
-        return np.concatenate((log_cycles(table(x), rows) - wanted, 0.02 * prior))
+        return np.concatenate((log_cycles(table(x), rows) - target, 0.02 * prior))
 
     return table(least(residual, START, LOW, HIGH))
 
@@ -159,9 +159,9 @@ class Fitted:
     points: Points
     alpha: Array
 
-    def factors(self, at: Array, chip: str, name: str) -> Array:
+    def factors(self, sizes: Array, chip: str, name: str) -> Array:
         """Log of the factor on the formula."""
-        return PROCESS.mean_at(points_on(at, chip, name), self.points, self.alpha)
+        return PROCESS.mean_at(points_on(sizes, chip, name), self.points, self.alpha)
 
 
 def fit(rows: Sequence[Row]) -> Fitted:
@@ -239,13 +239,13 @@ def tables(rows: Sequence[Row]) -> dict[str, Any]:
     return {"chips": kept(rows), "held_out": held_out(rows)}
 
 
-def told(made: Mapping[str, Any]) -> list[str]:
+def tables_in_words(sweep: Mapping[str, Any]) -> list[str]:
     """The tables in words."""
-    held = made["held_out"]
-    count = sum(sum(entry["rows"].values()) for entry in made["chips"].values())
-    lines = [f"TPU compiler: {count} products on {len(made['chips'])} chips; each fifth of the shapes held out: "
-             f"median error {held['median']:.1%}, mean {held['mean']:.1%}"]  # fmt: skip
-    for chip, some in held["chips"].items():
+    held_out = sweep["held_out"]
+    count = sum(sum(entry["rows"].values()) for entry in sweep["chips"].values())
+    lines = [f"TPU compiler: {count} products on {len(sweep['chips'])} chips; each fifth of the shapes held out: "
+             f"median error {held_out['median']:.1%}, mean {held_out['mean']:.1%}"]  # fmt: skip
+    for chip, some in held_out["chips"].items():
         lines.append(f"  {chip}: {some['rows']} held out, median {some['median']:.1%}, mean {some['mean']:.1%}")
     return lines
 

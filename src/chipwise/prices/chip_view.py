@@ -311,10 +311,7 @@ def _slice_lines(slices: Slices | None) -> list[str]:
         return []
     shapes = ", ".join("x".join(map(str, shape)) for shape in slices.shapes)
     cubes = f", and whole cubes of {slices.cube} a side" if slices.cube else ""
-    return [
-        f"{shapes}{cubes}, up to {numbers.plural(slices.max_chips, 'chip')}",
-        f"{slices.source} ({slices.date})",
-    ]
+    return [f"{shapes}{cubes}, up to {numbers.plural(slices.max_chips, 'chip')}", f"{slices.source} ({slices.date})"]
 
 
 def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedChip, ...]:

@@ -167,13 +167,13 @@ def price_of(
     >>> price_of(load().chips["v7x"], 64) is None
     True
     """
-    found, note = fitting(chip, chips, spot, book or listed())
-    if not found:
+    offers, note = fitting(chip, chips, spot, book or listed())
+    if not offers:
         return None
     best = (
-        min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
+        min(offers, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
         if whole_instances
-        else found[0]
+        else offers[0]
     )
     return Price(_usd_per_chip_hour(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
 

@@ -146,7 +146,7 @@ class PriceFilter:
     every: bool = False
 
 
-def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None) -> PriceList:
+def list_prices(book: PriceBook, today: date, filters: PriceFilter | None = None) -> PriceList:
     """The offers of a price book that pass a filter.
 
     >>> from chipwise.prices.book import listed
@@ -154,21 +154,21 @@ def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None)
     >>> {(line.chip_id, line.cloud) for line in offers}
     {('v5e', 'gcp')}
     """
-    wanted = wanted or PriceFilter()
-    if wanted.terms is not None and wanted.terms not in TERMS:
-        raise InputError("--terms", wanted.terms, f"one of {', '.join(TERMS)}")
-    chips = _chips(wanted.on)
+    filters = filters or PriceFilter()
+    if filters.terms is not None and filters.terms not in TERMS:
+        raise InputError("--terms", filters.terms, f"one of {', '.join(TERMS)}")
+    chips = _chips(filters.on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
     lines = price_lines(
         book,
         chips,
-        _named("--cloud", wanted.cloud, clouds),
-        _named("--region", wanted.region, regions),
-        wanted.terms or "",
+        _named("--cloud", filters.cloud, clouds),
+        _named("--region", filters.region, regions),
+        filters.terms or "",
     )
-    shown = lines if wanted.on is not None or wanted.every else cheapest_of_each(lines)
-    return PriceList(shown, tuple(chips) if wanted.on is not None else (), len(lines), book, today)
+    shown = lines if filters.on is not None or filters.every else cheapest_of_each(lines)
+    return PriceList(shown, tuple(chips) if filters.on is not None else (), len(lines), book, today)
 
 
 def _names(flag: str, given: str | Sequence[str], expected: str) -> list[str]:
@@ -185,11 +185,11 @@ def _chips(on: str | Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(exact_chip(name).id for name in _names("--on", on, "chips such as v5p,h100")))
 
 
-def _named(flag: str, given: str | Sequence[str] | None, known: set[str]) -> list[str]:
+def _named(flag: str, given: str | Sequence[str] | None, names_listed: set[str]) -> list[str]:
     """The names of a list; one that isn't known is a mistake."""
     if given is None:
         return []
-    lower = {name.lower(): name for name in known if name}
+    lower = {name.lower(): name for name in names_listed if name}
     names = [name.lower() for name in _names(flag, given, "names split by commas")]
     for name in names:
         if name not in lower:
