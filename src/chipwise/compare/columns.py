@@ -123,7 +123,7 @@ SERVING: list[Column[ServingRow]] = [
     Column("accelerators", lambda r: r.accelerators, "chips", words=True, help="chips, how many, in which slice"),
     Column("", None, "replicas", lambda r: f"{r.fleet.replicas:,} x {r.split}", words=True, under=True),
     Column("replicas", lambda r: r.fleet.replicas, help="equal ones, each with a queue of its own"),
-    Column("split", lambda r: str(r.split), help="how a replica is split over its chips"),
+    Column("split", lambda r: r.split, help="how a replica is split over its chips"),
     Column("chips_per_replica", lambda r: r.split.chips, help="chips of one replica"),
     Column("stack", lambda r: r.served.service.target.stack.id, help="software"),
     Column("latencies_seconds", lambda r: dict(slo_latencies(r)), help="at the percentiles of the SLO, with intervals"),

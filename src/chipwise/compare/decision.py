@@ -66,7 +66,7 @@ class Refused:
         """As JSON has it."""
         return {
             "chip": self.chip.id,
-            "accelerators": str(self.accelerators) if self.accelerators else None,
+            "accelerators": self.accelerators,
             "kind": self.kind,
             "reason": self.reason,
             "unlock": self.unlock,

@@ -9,9 +9,11 @@ from chipwise.fleet.plan import Alternative, Cost, FleetPlan, Holding, Relaxatio
 from chipwise.fleet.plan import Usage as PoolUsage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.sizing import Placed
+from chipwise.predict.model.layouts import Layout
 from chipwise.present.blocks import Cell, Link
 from chipwise.present.columns import Column
 from chipwise.present.numbers import number
+from chipwise.serving.split import Split
 from chipwise.units import format_money
 
 if TYPE_CHECKING:
@@ -148,13 +150,20 @@ def usage(p: Problem) -> list[Column[PoolUsage]]:
     ]
 
 
+def split_record(split: Layout | Split) -> dict[str, Any]:
+    """How work is split: the layout of a run as `--layout` reads it, or the split of one replica; the other is null."""
+    if isinstance(split, Split):
+        return {"layout": None, "split": split}
+    return {"layout": str(split), "split": None}
+
+
 def placed(x: Placed) -> dict[str, Any]:
     """A sized workload as JSON has it."""
     return {
         "workload": x.work,
         "accelerators": x.accelerators,
-        "layout": x.layout,
-        "seconds" if x.prediction else "requests_per_second": x.estimate,
+        **(split_record(x.capacity.service.replica.split) if x.capacity else {"layout": x.layout, "split": None}),
+        "duration_seconds" if x.prediction else "requests_per_second": x.estimate,
     }
 
 
