@@ -13,7 +13,10 @@ from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.result import Result
 from chipwise.prices.book import PriceBook
-from chipwise.prices.money import Price, is_stale, price_of
+from chipwise.prices.lines import PriceLine, price_lines
+from chipwise.prices.money import Price, price_of
+from chipwise.prices.record import is_stale
+from chipwise.prices.view import offer_columns
 from chipwise.units import format_bytes, format_rate
 
 FIGURES = {  # what people call the figures
@@ -53,7 +56,7 @@ class PricedChip:
     chip: Chip
     ondemand: Price | None
     spot: Price | None
-    offers: tuple[Offer, ...]
+    offers: tuple[PriceLine, ...]
     today: date
 
     @property
@@ -165,22 +168,6 @@ def _slices(slices: Slices | None) -> dict[str, Any] | None:
     }
 
 
-def _offer(offer: Offer, today: date) -> dict[str, Any]:
-    return {
-        "cloud": offer.cloud,
-        "region": offer.region,
-        "instance": offer.instance,
-        "chips": offer.chips,
-        "ondemand_usd_per_chip_hour": offer.price(),
-        "spot_usd_per_chip_hour": offer.price(spot=True),
-        "date": offer.date,
-        "stale": is_stale(offer.date, today),
-        "own": offer.own,
-        "source": offer.source,
-        "note": offer.note,
-    }
-
-
 def figure_rows(chip: Chip) -> list[FigureRow]:
     """The figures of a chip, in the order of its file."""
     return [FigureRow(name, figure, chip) for name, figure in chip.figures.items()]
@@ -214,7 +201,12 @@ CHIP: list[Column[PricedChip]] = [
     Column("stale", lambda r: r.stale, help="which of these two prices are older than 90 days"),
     Column("figures", lambda r: _figures(r.chip), nested=True, help="every figure with its source and date"),
     Column("slices", lambda r: _slices(r.slices), nested=True, help="legal slices; null for chips that have none"),
-    Column("offers", lambda r: [_offer(offer, r.today) for offer in r.offers], nested=True, help="cheapest first"),
+    Column(
+        "offers",
+        lambda r: [record(offer_columns(r.today), line) for line in r.offers],
+        nested=True,
+        help="as `prices` has them, cheapest first",
+    ),
 ]
 
 
@@ -324,7 +316,7 @@ def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedC
             chip,
             price_of(chip, chip.fabric.host_chips, False, today, book),
             price_of(chip, chip.fabric.host_chips, True, today, book),
-            book.offers_for(chip.id),
+            price_lines(book, [chip.id]),
             today,
         )
         for chip in chips
