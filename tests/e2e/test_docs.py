@@ -117,7 +117,6 @@ NAMES = {
     "parts_seconds",
     "collectives_seconds",
     "memory_bytes",
-    "refused_splits",
     "figures",
     "peak",
     "by_class_seconds",
@@ -131,7 +130,6 @@ NAMES = {
     "dims",
     "set",
     "split_usd",
-    "costs",
     "mix",
 }  # whose keys are names
 

@@ -97,6 +97,11 @@ def _spread(seconds: Estimate) -> str:
     return f"{format_seconds(seconds.value)} {spread(seconds)}"
 
 
+def _latencies(row: ServingRow) -> dict[str, Estimate]:
+    """Latencies by a key such as ``ttft_p99``."""
+    return {name.replace(" ", "_").replace(".", "_"): seconds for name, seconds in slo_latencies(row)}
+
+
 def _latency(name: str) -> Column[ServingRow]:
     def show(row: ServingRow) -> str:
         latency = dict(slo_latencies(row)).get(name)
@@ -126,7 +131,9 @@ SERVING: list[Column[ServingRow]] = [
     Column("split", lambda r: r.split, help="how a replica is split over its chips"),
     Column("chips_per_replica", lambda r: r.split.chips, help="chips of one replica"),
     Column("stack", lambda r: r.served.service.target.stack.id, help="software"),
-    Column("latencies_seconds", lambda r: dict(slo_latencies(r)), help="at the percentiles of the SLO, with intervals"),
+    Column(
+        "latencies_seconds", lambda r: _latencies(r), help="at the percentiles of the SLO, by metric and percentile"
+    ),
     Column(
         "unloaded_seconds",
         lambda r: r.unloaded,

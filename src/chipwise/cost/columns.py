@@ -117,7 +117,7 @@ OPTION: list[Column[CostRow]] = [
     Column("hours_range", _of(lambda o: o.hours_range), "time p90", _show(lambda o: _hours(o.hours_range.p90)), drop=3),
     Column("chip_hours", _of(lambda o: o.chip_hours), help="paid for"),
     Column("utilization", _of(lambda o: o.utilization), help="share of the hours paid for that is used"),
-    Column("kwh", _of(lambda o: o.kwh), "kWh", _show(lambda o: rate(o.kwh)), drop=2, help="at the meter"),
+    Column("meter_kwh", _of(lambda o: o.kwh), "kWh", _show(lambda o: rate(o.kwh)), drop=2, help="at the meter"),
     Column("kg_co2", _of(lambda o: o.kg_co2), "kg CO2", _show(lambda o: rate(o.kg_co2)), drop=1, help="of the grid"),
     Column("interruptions_per_hour", _of(lambda o: o.interruptions_per_hour), help="of all chips together"),
     Column("expected", _of(lambda o: o.expected), nested=True, help="checkpoints, interruptions, and what they cost"),

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipwise.fleet.plan import Alternative, Cost, FleetPlan, Holding, Relaxation, Running, Sensitivity, Serving, Shadow
+from chipwise.fleet.plan import (
+    COSTS,
+    Alternative,
+    Cost,
+    FleetPlan,
+    Holding,
+    Relaxation,
+    Running,
+    Sensitivity,
+    Serving,
+    Shadow,
+)
 from chipwise.fleet.plan import Usage as PoolUsage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.sizing import Placed
@@ -129,7 +140,7 @@ def costs(p: Problem) -> list[Column[Cost]]:
     """Dollars of one kind in one period."""
     return [
         Column("period", lambda c: None if c.period is None else p.periods[c.period].name, help="null: after the plan"),
-        Column("kind", lambda c: c.kind),
+        Column("kind", lambda c: COSTS[c.kind]),
         Column("for", lambda c: c.supply),
         Column("usd", lambda c: c.usd),
     ]
@@ -258,7 +269,7 @@ def summary(plan: FleetPlan | None) -> dict[str, Any] | None:
         "bound_usd": plan.bound,
         "gap": plan.gap,
         "timed_out": plan.timed_out,
-        "costs": plan.by_kind(),
+        "costs": {COSTS[kind]: usd for kind, usd in plan.by_kind().items()},
         "utilization": plan.utilization(),
         "kw": max(plan.kw()),
         "kg_co2": sum(plan.kg()),

@@ -55,17 +55,17 @@ SPLITS: list[Column[Capacity]] = [
     ),
     Column("replicas", lambda c: c.service.replicas, "replicas", drop=2, help="that the chips hold"),
     Column(
-        "load", lambda c: c.load.value, _load_header, lambda c: rate(c.load.value), help="the largest within the SLO"
+        "capacity", lambda c: c.load, _load_header, lambda c: rate(c.load.value), help="the largest load within the SLO"
     ),
     Column(
-        "units_per_second_per_user",
+        "user_units_per_second",
         lambda c: c.served.user_rate,
         _user_header,
         lambda c: rate(c.served.user_rate),
         help="output that one user sees at that load",
     ),
     Column(
-        "units_per_second_per_chip",
+        "chip_units_per_second",
         lambda c: c.chip_rate,
         _chip_header,
         lambda c: rate(c.chip_rate),
@@ -84,12 +84,12 @@ SPLITS: list[Column[Capacity]] = [
 ]
 FRONT: list[Column[FrontPoint]] = [
     Column(
-        "units_per_second_per_user",
+        "user_units_per_second",
         lambda p: p.trial.user_tokens_per_s,
         _user_header,
         lambda p: rate(p.trial.user_tokens_per_s),
     ),
-    Column("units_per_second_per_chip", lambda p: p.chip_rate, _chip_header, lambda p: rate(p.chip_rate)),
+    Column("chip_units_per_second", lambda p: p.chip_rate, _chip_header, lambda p: rate(p.chip_rate)),
     Column("split", lambda p: p.split, "split", lambda p: str(p.split), words=True),
     Column("load", lambda p: p.load, _load_header, lambda p: rate(p.load), help="of all replicas together"),
 ]
@@ -102,7 +102,7 @@ def record(c: ServingCapacity) -> dict[str, Any]:
         "accelerators": c.accelerators,
         "seed": c.seed,
         "load_unit": "users" if c.workload.serve.arrival.kind == "closed" else "requests_per_second",
-        "load": c.load,
+        "capacity": c.load,
         "best": service_record(c.best.service),
         "rows": [row_record(SPLITS, row) for row in c.rows],
         "front": [row_record(FRONT, point) for point in c.front],

@@ -147,7 +147,7 @@ def record(s: ServingSimulation) -> dict[str, Any]:
         },
         "settled": m.settled,
         "watts": m.watts,
-        "joules_per_unit": m.joules_per_token,
+        "joules_per_unit": served.joules,
         "job": job_record(served) if served.offline else None,
         "curve": None if s.curve is None else s.curve.points,
         "assumptions": assumptions(s),
