@@ -102,7 +102,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DecisionSummary:
     """Three sentences: what to pick, why, and what would flip it."""
 
     pick: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
-from chipwise.layout.search import Found, SearchResult
+from chipwise.layout.search import SearchResult, TimedLayout
 from chipwise.layout.splits import in_words, most_frequent
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, record, table
@@ -26,12 +26,12 @@ class LayoutSearch(Result):
     result: SearchResult
 
     @property
-    def best(self) -> Found:
+    def best(self) -> TimedLayout:
         """The fastest that fits."""
         return self.result.best
 
     @property
-    def columns(self) -> list[Column[Found]]:
+    def columns(self) -> list[Column[TimedLayout]]:
         """The columns of a layout."""
         r = self.result
         return [
