@@ -42,6 +42,7 @@ class LayoutSearch(Result):
                 "step",
                 lambda f: format_seconds(f.seconds),
                 help="one step, calibrated: the value of predict's estimate",
+                unit="s",
             ),
             Column("", None, "of the best", lambda f: f"{f.seconds / r.best.seconds:.2f}x"),
             Column(
@@ -49,7 +50,8 @@ class LayoutSearch(Result):
                 lambda f: {"total": f.bytes},
                 "memory",
                 lambda f: format_bytes(f.bytes),
-                help="of a chip",
+                help="of a chip: the `total` alone",
+                unit="bytes",
             ),
             Column(
                 "headroom_bytes",
@@ -57,6 +59,7 @@ class LayoutSearch(Result):
                 "headroom",
                 lambda f: format_bytes(max(r.headroom(f), 0.0)),
                 help="that a chip has left",
+                unit="bytes",
             ),
         ]
 

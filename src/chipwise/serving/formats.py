@@ -50,7 +50,7 @@ def only_experts(model: Model, precision: str) -> bool:
     """Whether the precision is that of the experts alone.
 
     Mixture-of-experts models in 4 bits keep everything else in 16 (gpt-oss, Kimi-K2, DeepSeek-R1-NVFP4: their
-    published quantisation configs, 2025-2026).
+    published quantization configs, 2025-2026).
     """
     return model.experts is not None and precision in ("fp4", "int4")
 
