@@ -32,7 +32,7 @@ def test_compare_ranks_decides_and_assumes():
         "MFU",
         "Decision",
         "Pick ",
-        "Flips: ",
+        "What would change this: ",
         "Assumptions",
         "evidence",
     ):

@@ -18,7 +18,7 @@ from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.model.shapes import Products
-from chipwise.predict.model.systolic import POINTS, Table, factor_at, systolic_seconds
+from chipwise.predict.model.systolic import POINTS, CycleTable, factor_at, systolic_seconds
 
 pytestmark = pytest.mark.thorough
 
@@ -145,7 +145,7 @@ def test_a_grid_is_linear_between_its_points_and_level_beyond() -> None:
 
 
 def test_a_product_is_never_faster_than_the_peak() -> None:
-    table = Table(1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, factors=np.full(POINTS, -3.0))
+    table = CycleTable(1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, factors=np.full(POINTS, -3.0))
     size = np.array(4096.0)
     seconds = systolic_seconds(table, 1e15, 1e15, 256, Products(size, size, size))
     assert float(seconds) >= 2 * 4096**3 / 1e15

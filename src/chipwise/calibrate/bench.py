@@ -21,7 +21,7 @@ from chipwise.calibrate.bench_steps import step_fit
 from chipwise.catalog import Chip, load
 from chipwise.errors import InputError, Refusal
 from chipwise.ops.point import Point
-from chipwise.predict.learn.bench_calibration import BenchCalibration, Step, Table
+from chipwise.predict.learn.bench_calibration import BenchCalibration, PointTable, Step
 from chipwise.predict.learn.point_memory import training_peak, way
 from chipwise.predict.learn.points import KERNELS, point_id, step_name, terms
 
@@ -112,7 +112,7 @@ def _seconds(m: Measurement) -> float:
     return m.seconds.median
 
 
-def _tables(measurements: Sequence[Measurement], chip: Chip) -> dict[str, Table]:
+def _tables(measurements: Sequence[Measurement], chip: Chip) -> dict[str, PointTable]:
     groups: dict[tuple[str, str], list[tuple[Point, float]]] = defaultdict(list)
     for m in measurements:
         if m.point.kind in KERNELS:

@@ -14,7 +14,7 @@ from chipwise.catalog.calibration import Calibration, TrainingCalibration
 from chipwise.predict.microbenchmark import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.model.kernels import KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.model.shapes import Attention, Products
-from chipwise.predict.model.systolic import Table
+from chipwise.predict.model.systolic import CycleTable
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def least(residual: Callable[[Array], Array], start: Any, low: Array, high: Arra
 
 
 def gemm_times(
-    chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: Table | None = None
+    chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: CycleTable | None = None
 ) -> Array:
     """The formula's seconds of products on one chip in one precision."""
     spec = device_compute_spec(chip, dtype, rows[0].kernel.devices, c, table)

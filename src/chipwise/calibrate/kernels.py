@@ -150,7 +150,7 @@ def _fit_systolic(chip: Chip, dtype: str, rows: Sequence[Point]) -> dict[str, fl
     return asdict(replace(TPU, matmul=float(x[0]), wave_s=float(x[1])))
 
 
-def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.Table) -> dict[str, float]:
+def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.CycleTable) -> dict[str, float]:
     """Seconds of real products over the compiler's: one number, on products whose cycles can be trusted."""
     large = [p for p in rows if p.kernel.m * p.kernel.n * p.kernel.k > TRUSTED_FROM] or list(rows)
     observed = np.array([p.row.observed_s for p in large])

@@ -22,6 +22,7 @@ from chipwise.catalog import Chip, load
 from chipwise.catalog.compilers import Sweep, tpu_compilers
 from chipwise.errors import Refusal
 from chipwise.predict.learn.gp import Points, Prior
+from chipwise.predict.model.precision import peak_of
 from chipwise.predict.model.shapes import Products
 from chipwise.predict.model.systolic import (
     LANES,
@@ -29,7 +30,7 @@ from chipwise.predict.model.systolic import (
     POINTS,
     SUBLANES,
     UNIT,
-    Table,
+    CycleTable,
     factor_at,
     formula,
     table_from,
@@ -71,8 +72,8 @@ def label(row: Row) -> str:
 
 
 def rate(chip: Chip, dtype: str) -> float:
-    """FLOP a cycle and device at the dense peak; fp32 takes six passes."""
-    peak = chip.peak.get(dtype) or chip.peak["bf16"] / (6.0 if dtype == "fp32" else 1.0)
+    """FLOP a cycle and device at the dense peak, that of bf16 where the dtype has none."""
+    peak = peak_of(chip, dtype) or chip.peak["bf16"]
     return peak / chip.clock_hz / chip.devices
 
 
@@ -90,7 +91,7 @@ def products_of(rows: Sequence[Row]) -> Products:
     return Products(m, n, k, batch, left, in_bytes)
 
 
-def log_cycles(table: Table, rows: Sequence[Row]) -> Array:
+def log_cycles(table: CycleTable, rows: Sequence[Row]) -> Array:
     """Log of the cycles of rows of one chip by the formula."""
     chip = load().chips[rows[0].chip]
     peak = np.array([rate(chip, row.dtype) for row in rows])
@@ -106,13 +107,13 @@ def observed(rows: Sequence[Row]) -> Array:
     return np.log([row.cycles for row in rows])
 
 
-def fit_formula(rows: Sequence[Row]) -> Table:
+def fit_formula(rows: Sequence[Row]) -> CycleTable:
     """The figures of a chip."""
     sweep, target = sweep_of(rows[0].chip), observed(rows)
 
-    def table(x: Array) -> Table:
+    def table(x: Array) -> CycleTable:
         values: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
-        return Table(**values, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
+        return CycleTable(**values, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
 
     def residual(x: Array) -> Array:
         prior = (np.log(x) - np.log(START)) / PRIOR
@@ -155,7 +156,7 @@ PROCESS = Prior(_covariance)
 class Fitted:
     """Formulas by chip and the process over what they leave."""
 
-    formulas: dict[str, Table]
+    formulas: dict[str, CycleTable]
     points: Points
     alpha: Array
 
@@ -166,7 +167,7 @@ class Fitted:
 
 def fit(rows: Sequence[Row]) -> Fitted:
     """Formulas and process, on these rows of several chips."""
-    formulas: dict[str, Table] = {}
+    formulas: dict[str, CycleTable] = {}
     left: list[Array] = []
     ordered: list[Row] = []
     for chip in sorted({row.chip for row in rows}):

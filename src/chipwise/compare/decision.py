@@ -82,7 +82,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DecisionSummary:
     """Three sentences: what to pick, why, and what would flip it."""
 
     pick: str

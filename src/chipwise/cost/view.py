@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.economics import Assumption
-from chipwise.compare.columns import REFUSED, SERVING, TRAINING
+from chipwise.compare import columns as compared
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.compare.view import refusals
 from chipwise.cost.columns import (
@@ -63,12 +63,15 @@ def record(c: Costs) -> dict[str, Any]:
         "seed": known.seed,
         "prices": known.prices.origin,
         "statements": [_statement(s) for s in c.statements],
-        "refused": [row_record(REFUSED, refused) for refused in c.refused],
+        "refused": [row_record(compared.REFUSED, refused) for refused in c.refused],
     }
 
 
 def _statement(s: Statement) -> dict[str, Any]:
-    answer = row_record(TRAINING, s.answer) if isinstance(s.answer, TrainingRow) else row_record(SERVING, s.answer)
+    if isinstance(s.answer, TrainingRow):
+        answer = row_record(compared.TRAINING, s.answer)
+    else:
+        answer = row_record(compared.SERVING, s.answer)
     return {
         "accelerators": s.accelerators,
         "basis": s.basis,

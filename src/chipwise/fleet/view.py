@@ -21,6 +21,7 @@ from chipwise.fleet.tables import (
     runs,
     sensitivity,
     services,
+    split_record,
     summary,
     supplies,
     usage,
@@ -81,7 +82,7 @@ def _advice(a: Advice) -> dict[str, Any]:
         "workload": a.workload,
         "pool": a.pool,
         "accelerators": a.accelerators,
-        "split": a.split,
+        **split_record(a.split),
         "network": {
             "crosses": n.crosses,
             "carries": n.carries,

@@ -19,8 +19,9 @@ Q = TypeVar("Q")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
-    """One column: `key` and `value` for programs, `header` and `show` for people; `help` says what it holds.
+    """One column: `key` and `value` for programs, `header` and `show` for people.
 
+    `help` says what it holds and `unit` in which unit `value` is; HTML shows both when a reader points at the header.
     A column without `header` is in the data alone, one without `key` in tables alone. `value` is in SI units, and may
     be an estimate or a record (anything with `to_dict`). `nested` values stay out of flat rows (CSV, pandas).
     On a narrow terminal a column `under` moves beneath its row; columns with a `drop` are left out, 1 first.
@@ -31,6 +32,7 @@ class Column(Generic[R]):
     header: str | Callable[[Any], str] = ""
     show: Callable[[R], Cell] | None = None
     help: str = ""
+    unit: str = ""
     words: bool = False
     under: bool = False
     drop: int = 0
@@ -39,6 +41,16 @@ class Column(Generic[R]):
     def title(self, result: Any) -> str:
         """The header in a table of that result."""
         return self.header if isinstance(self.header, str) else self.header(result)
+
+    @property
+    def tip(self) -> str:
+        """What it holds, with the unit of its value.
+
+        >>> Column("step_seconds", help="one step", unit="s").tip, Column("mfu", help="of the peak").tip
+        ('one step (s)', 'of the peak')
+        """
+        words = self.help.replace("`", "")
+        return f"{words} ({self.unit})" if words and self.unit else words
 
     def cell(self, row: R) -> Cell:
         """What people see of a row."""
@@ -77,6 +89,7 @@ def table(columns: Iterable[Column[R]], rows: Sequence[R], result: Any = None, *
         left=frozenset(title for column, title in shown if column.words),
         under=tuple(title for column, title in shown if column.under),
         drop=tuple(title for column, title in sorted(shown, key=lambda pair: pair[0].drop) if column.drop),
+        tips={title: column.tip for column, title in shown if column.tip},
         **options,
     )
 
@@ -106,6 +119,17 @@ def narrowed(block: Table, most: int) -> Table:
         rows=tuple(tuple(row[i] for i in kept) for row in block.rows),
         drop=tuple(name for name in block.drop if name not in out),
     )
+
+
+def key_table(columns: Iterable[Column[R]]) -> list[str]:
+    """The keys of a row as a table in Markdown, for documentation.
+
+    >>> some = (Column("name", help="of the chip"), Column("", None, "90 %"), Column("gib", help="memory", unit="GiB"))
+    >>> key_table(some)[2:]
+    ['| `name` | | of the chip |', '| `gib` | GiB | memory |']
+    """
+    rows = [f"| `{c.key}` | {c.unit} | {c.help} |".replace("|  |", "| |") for c in columns if c.key]
+    return ["| key | unit | what it is |", "|---|---|---|", *rows]
 
 
 def record(columns: Iterable[Column[R]], row: R) -> dict[str, Any]:

@@ -15,27 +15,16 @@ from chipwise.present.numbers import plural, price
 from chipwise.present.result import Result
 from chipwise.prices.book import STALE_DAYS, PriceBook
 from chipwise.prices.lines import TERMS, Dated, PriceLine, cheapest_of_each, price_lines
-from chipwise.prices.money import is_stale
+from chipwise.prices.record import age_in_days, is_stale, price_record
 
 KEYS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}  # of TERMS in JSON and CSV
 HEADERS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
 DROP = {"1y": 4, "3y": 3}
 
 
-def _age(dated: str, today: date) -> int:
-    return (today - date.fromisoformat(dated)).days
-
-
-def _price(dated: Dated, today: date) -> dict[str, Any]:
-    return {
-        "usd_per_chip_hour": dated.usd_per_chip_hour,
-        "date": dated.date,
-        "age_days": _age(dated.date, today),
-        "stale": is_stale(dated.date, today),
-        "own": dated.own,
-        "source": dated.source,
-        "note": dated.note,
-    }
+def _price(p: Dated, today: date) -> dict[str, Any]:
+    age = age_in_days(p.date, today)
+    return price_record(p.usd_per_chip_hour, p.date, age, own=p.own, source=p.source, note=p.note)
 
 
 def _filled(row: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +54,24 @@ def _terms(terms: str, today: date) -> Column[PriceLine]:
     return Column(KEYS[terms], value, HEADERS[terms], show, drop=DROP.get(terms, 0), help="of a chip-hour; null: none")
 
 
+def offer_columns(today: date) -> list[Column[PriceLine]]:
+    """The columns of an offer, with ages on a day."""
+
+    def age(line: PriceLine) -> int:
+        return age_in_days(line.date, today)
+
+    return [
+        Column("chip", lambda r: r.chip_id, "chip", words=True),
+        Column("cloud", lambda r: r.cloud, "cloud", words=True),
+        Column("region", lambda r: r.region, "region", lambda r: r.region or "any", words=True),
+        Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
+        Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
+        *(_terms(terms, today) for terms in TERMS),
+        Column("date", lambda r: r.date, "date", words=True, help="of the price on demand, or of the first other"),
+        Column("age_days", age, "age", lambda r: f"{age(r):,}", drop=1, help="days since the date"),
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class PriceList(Result):
     """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match."""
@@ -79,18 +86,7 @@ class PriceList(Result):
     @property
     def columns(self) -> list[Column[PriceLine]]:
         """The columns of an offer."""
-        return [
-            Column("chip", lambda r: r.chip_id, "chip", words=True),
-            Column("cloud", lambda r: r.cloud, "cloud", words=True),
-            Column("region", lambda r: r.region, "region", lambda r: r.region or "any", words=True),
-            Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
-            Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
-            *(_terms(terms, self.today) for terms in TERMS),
-            Column("date", lambda r: r.date, "date", words=True, help="of the price on demand, or of the first other"),
-            Column(
-                "age_days", lambda r: _age(r.date, self.today), "age", lambda r: f"{_age(r.date, self.today):,}", drop=1
-            ),
-        ]
+        return offer_columns(self.today)
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -62,11 +62,18 @@ def slo_columns(served: Served) -> list[Column[SloCheck]]:
     return [
         Column("", None, "bound", lambda c: str(c.bound), words=True),
         Column("metric", lambda c: c.bound.metric, help="ttft, tpot, itl or e2e"),
-        Column("percentile", lambda c: c.bound.percentile),
-        Column("bound_seconds", lambda c: c.bound.seconds),
-        Column("seconds", lambda c: c.seconds, "has", lambda c: format_seconds(c.seconds) if c.measured else "-"),
+        Column("percentile", lambda c: c.bound.percentile, help="of requests that keep it", unit="%"),
+        Column("bound_seconds", lambda c: c.bound.seconds, help="what the SLO asks for", unit="s"),
+        Column(
+            "seconds",
+            lambda c: c.seconds,
+            "has",
+            lambda c: format_seconds(c.seconds) if c.measured else "-",
+            help="at that percentile, as simulated; null: nothing to measure",
+            unit="s",
+        ),
         Column("", None, "90 %", interval),
-        Column("met", lambda c: c.holds, "SLO", _verdict, words=True),
+        Column("met", lambda c: c.holds, "SLO", _verdict, words=True, help="whether the bound is met"),
     ]
 
 
@@ -149,7 +156,7 @@ def record(s: ServingSimulation) -> dict[str, Any]:
         },
         "settled": m.settled,
         "watts": m.watts,
-        "joules_per_unit": m.joules_per_token,
+        "joules_per_unit": served.joules,
         "job": job_record(served) if served.offline else None,
         "curve": None if s.curve is None else s.curve.points,
         "assumptions": assumptions(s),

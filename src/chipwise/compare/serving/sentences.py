@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up, spot_in_words
+from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
 from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer
 from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
@@ -22,17 +22,17 @@ def in_words(
     pick: ServingRow | None,
     flips: Sequence[Flip],
     looser: Relaxed | None,
-) -> Words:
+) -> DecisionSummary:
     """The three sentences of a comparison."""
     objective = comparer.terms.objective
     if pick is None:
         least = min(rows, key=lambda row: row.accelerators.count)
-        return Words(
+        return DecisionSummary(
             f"No pick on {objective}: none of the chips that carry {comparer.workload.name} has a public price.",
             f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
-    return Words(
+    return DecisionSummary(
         _pick(comparer, pick, rows),
         _why(comparer, pick, runner_up(rows, pick, objective)),
         _flip(rows, pick, flips, looser, objective),
@@ -147,7 +147,12 @@ def _flip(
     more = [relaxed_in_words(looser, pick, objective)] if looser else []
     if objective == "cost":
         more += _without_price(rows, pick)
-    return "; ".join([f"Flips: {first}" if first else "No price or demand tried flips the decision", *more]) + "."
+    return (
+        "; ".join(
+            [f"What would change this: {first}" if first else "No price or demand tried flips the decision", *more]
+        )
+        + "."
+    )
 
 
 def _without_price(rows: Sequence[ServingRow], pick: ServingRow) -> list[str]:
