@@ -39,6 +39,7 @@ ERRORS = (
     "UnknownName",
     "BrokenFile",
     "Conflict",
+    "MissingInput",
     "NoSuchFile",
     "MissingCompiler",
     "Refusal",

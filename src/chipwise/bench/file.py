@@ -79,7 +79,7 @@ class BenchFile(Result):
     def of_framework(self, framework: str) -> BenchFile:
         """The file with that framework's points alone."""
         if framework not in self.frameworks:
-            raise InputError("--framework", framework, f"one of {', '.join(self.frameworks)}")
+            raise InputError("framework", framework, f"one of {', '.join(self.frameworks)}")
         return replace(self, points=tuple(point for point in self.points if point.framework == framework))
 
     def record(self) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def _command(suite: str, words: str) -> Callable[..., None]:
             suite,
             device=device,
             frameworks=frameworks,
-            size=suite_size,
+            suite_size=suite_size,
             quick=quick,
             seconds=seconds,
             hostname=hostname,

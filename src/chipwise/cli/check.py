@@ -40,7 +40,7 @@ def check(
             autocompletion=complete_chips,
         ),
     ],
-    option: Annotated[
+    options: Annotated[
         list[str] | None,
         typer.Option(
             "--option", metavar="KEY=VALUE", help="An option for the compiler; repeatable.", show_default=False
@@ -55,7 +55,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    choose: Annotated[
+    choices: Annotated[
         list[str] | None,
         typer.Option(
             "--choose",
@@ -64,7 +64,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    size: Annotated[
+    sizes: Annotated[
         list[str] | None,
         typer.Option(
             "--size",
@@ -148,10 +148,10 @@ def check(
         report = api.check(
             program,
             on,
-            options=option,
+            options=options,
             axes=axes,
-            choices=choose,
-            sizes=size,
+            choices=choices,
+            sizes=sizes,
             torch=torch,
             layout=layout,
             mode=mode,

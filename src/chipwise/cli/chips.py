@@ -19,7 +19,7 @@ Examples:
 
 
 def chips(
-    chip: Annotated[
+    name: Annotated[
         str | None,
         typer.Argument(
             metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips, show_default=False
@@ -39,4 +39,4 @@ def chips(
     from chipwise.present.output import formats, show
 
     formats(output, "table", "json", "csv")
-    show(api.chips(chip, knowledge=Knowledge.default(prices, fx)), output, out)
+    show(api.chips(name, knowledge=Knowledge.default(prices, fx)), output, out)

@@ -149,7 +149,7 @@ def cost(
         float | None,
         typer.Option("--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False),
     ] = None,
-    set_: SetOpt = None,
+    assumptions: SetOpt = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = 4_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
@@ -173,7 +173,7 @@ def cost(
     from chipwise.workload.read import read_any
 
     formats(output, *BILL_FORMATS)
-    known = Knowledge.default(prices, fx, set_, seed=seed)
+    known = Knowledge.default(prices, fx, assumptions, seed=seed)
     work = read_any(workload, flags)
     with progress("costing") as shown:
         costs = api.cost(

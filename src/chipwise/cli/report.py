@@ -67,7 +67,7 @@ def report(
     ] = None,
     site: SiteOpt = None,
     framework: FrameworkOpt = None,
-    set_: SetOpt = None,
+    assumptions: SetOpt = None,
     time_limit: Annotated[
         str | None,
         typer.Option(
@@ -99,8 +99,8 @@ def report(
 
     ready(out)
     if is_demand(workload):
-        refuse_beside_demand({f"--{name.replace('_', '-')}": value for name, value in flags.items()})
-    known = Knowledge.default(prices, fx, set_)
+        refuse_beside_demand(flags)
+    known = Knowledge.default(prices, fx, assumptions)
     with progress("report") as line:
         made = api.report(
             Path(workload) if is_demand(workload) else read_any(workload, flags),

@@ -115,7 +115,7 @@ def run(
             "--lease", metavar="TIME", help="Without a word from this router for so long, another takes over."
         ),
     ] = "30s",
-    weight: Annotated[
+    weights: Annotated[
         list[str] | None,
         typer.Option(
             "--weight",
@@ -172,7 +172,7 @@ def run(
 
     formats(output, "table", "json")
     check_writable(out)
-    options = ServiceOptions.read(policy, interval, lease, keep, weight, once, until_idle)
+    options = ServiceOptions.read(policy, interval, lease, keep, weights, once, until_idle)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     read, token = read_pools(pools), read_token(token_file)

@@ -109,7 +109,7 @@ def simulate(
     tick: Annotated[
         str, typer.Option("--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")
     ] = "5min",
-    weight: Annotated[
+    weights: Annotated[
         list[str] | None,
         typer.Option(
             "--weight",
@@ -154,20 +154,23 @@ def simulate(
     origin = context.get_parameter_source("pools")
     if gavel_trace is not None and origin is not None and origin.name == "ENVIRONMENT":
         pools = None  # those of CHIPWISE_POOLS are for other traces
-    with progress("simulate") as line:
-        simulation = api.simulate(
-            source,
-            pools,
-            policy=policy,
-            seed=seed,
-            failures=failures,
-            repair=repair,
-            speed=speed,
-            tick=tick,
-            weights=weight,
-            plot=plot,
-            progress=_Watcher(line),
-        )
+    try:
+        with progress("simulate") as line:
+            simulation = api.simulate(
+                source,
+                pools,
+                policy=policy,
+                seed=seed,
+                failures=failures,
+                repair=repair,
+                speed=speed,
+                tick=tick,
+                weights=weights,
+                plot=plot,
+                progress=_Watcher(line),
+            )
+    except InputError as error:  # the library takes both kinds of trace in one place
+        raise error.under("gavel_trace") if gavel_trace is not None and error.field == "trace" else error from None
     if jobs_out is not None:
         emit_csv(simulation.job_rows(), jobs_out, "--jobs-out")
     show(simulation, output, out)

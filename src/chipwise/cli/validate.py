@@ -43,7 +43,7 @@ def validate(
             "--on", metavar="CHIP", help="The chip that flat rows of measurements are of.", show_default=False
         ),
     ] = None,
-    row: Annotated[
+    ids: Annotated[
         list[str] | None,
         typer.Option("--row", metavar="ID", help="Score this row only, repeatable.", show_default=False),
     ] = None,
@@ -79,7 +79,7 @@ def validate(
             rows,
             on=on,
             evidence=evidence,
-            ids=row,
+            ids=ids,
             recompile=recompile,
             compile_missing=compile_missing,
             progress=shown,

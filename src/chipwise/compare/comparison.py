@@ -157,7 +157,7 @@ def comparer_of(
     if isinstance(workload, Workload):
         return TrainingComparer.of(workload, terms, knowledge, change)
     if change is not None:
-        raise InputError("--evidence", "compiled", "modelled: services are simulated, not compiled")
+        raise InputError("evidence", "compiled", "modelled: services are simulated, not compiled")
     return ServingComparer.of(workload, terms, knowledge)
 
 

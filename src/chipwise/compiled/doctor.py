@@ -120,5 +120,5 @@ def _required(require: str | None, compilers: tuple[Installed, ...]) -> frozense
     for name in names:
         if ALIASES.get(name, name) not in known:
             spoken = {toolchain: alias for alias, toolchain in ALIASES.items()}
-            raise InputError("--require", name, f"some of {', '.join(spoken.get(id, id) for id in known)}")
+            raise InputError("require", name, f"some of {', '.join(spoken.get(id, id) for id in known)}")
     return frozenset(ALIASES.get(name, name) for name in names)

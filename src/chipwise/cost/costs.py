@@ -75,7 +75,7 @@ def cost_of(
 ) -> Costs:
     """What a workload costs on chips; a `Refusal` where none of them can do it."""
     if assumptions.epochs is not None and not isinstance(workload, Workload):
-        raise InputError("--epochs", assumptions.epochs, "a workload that is trained")
+        raise InputError("epochs", assumptions.epochs, "a workload that is trained")
     comparer = comparer_of(workload, terms or Terms(), assumptions.knowledge, change)
     statements: list[Statement] = []
     refused: list[Refused] = []

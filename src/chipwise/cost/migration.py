@@ -119,7 +119,7 @@ def migration(program: Program, chip: Chip, know: Economics, runs: float = 1.0) 
     16.0
     """
     if not 1 <= runs < inf:
-        raise InputError("--runs", runs, "a number of at least 1")
+        raise InputError("runs", runs, "a number of at least 1")
     week = know("engineer_week_usd")
     if not program.told:
         return Migration((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))
@@ -226,7 +226,7 @@ def read_framework(text: str | None) -> str | None:
     if text is None:
         return None
     if text.lower() not in FRAMEWORKS:
-        raise InputError("--framework", text, f"one of {', '.join(FRAMEWORKS)}")
+        raise InputError("framework", text, f"one of {', '.join(FRAMEWORKS)}")
     return text.lower()
 
 
@@ -241,6 +241,6 @@ def read_kernels(given: Sequence[str | int] | None) -> tuple[tuple[str, int], ..
         language, colon, count = text.lower().rpartition(":")
         language = language if colon else "cuda"
         if language not in LANGUAGES or not count.isascii() or not count.isdigit() or int(count) > MOST_KERNELS:
-            raise InputError("--custom-kernels", text, f"a count such as 3 or triton:2 ({', '.join(LANGUAGES)})")
+            raise InputError("custom_kernels", text, f"a count such as 3 or triton:2 ({', '.join(LANGUAGES)})")
         out[language] = out.get(language, 0) + int(count)
     return tuple(out.items())

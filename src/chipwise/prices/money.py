@@ -120,7 +120,7 @@ def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
 def day_of(text: str, field: str) -> str:
     """A date as YYYY-MM-DD, not after today.
 
-    >>> day_of("2026-08-22", "--date")
+    >>> day_of("2026-08-22", "date")
     '2026-08-22'
     """
     accepted = "a date such as 2026-08-22, not after today"

@@ -156,15 +156,15 @@ def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None)
     """
     wanted = wanted or PriceFilter()
     if wanted.terms is not None and wanted.terms not in TERMS:
-        raise InputError("--terms", wanted.terms, f"one of {', '.join(TERMS)}")
+        raise InputError("terms", wanted.terms, f"one of {', '.join(TERMS)}")
     chips = _chips(wanted.on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
     lines = price_lines(
         book,
         chips,
-        _named("--cloud", wanted.cloud, clouds),
-        _named("--region", wanted.region, regions),
+        _named("cloud", wanted.cloud, clouds),
+        _named("region", wanted.region, regions),
         wanted.terms or "",
     )
     shown = lines if wanted.on is not None or wanted.every else cheapest_of_each(lines)
@@ -182,7 +182,7 @@ def _names(flag: str, given: str | Sequence[str], expected: str) -> list[str]:
 def _chips(on: str | Sequence[str] | None) -> list[str]:
     if on is None:
         return list(load().chips)
-    return list(dict.fromkeys(exact_chip(name).id for name in _names("--on", on, "chips such as v5p,h100")))
+    return list(dict.fromkeys(exact_chip(name).id for name in _names("on", on, "chips such as v5p,h100")))
 
 
 def _named(flag: str, given: str | Sequence[str] | None, known: set[str]) -> list[str]:

@@ -124,7 +124,7 @@ def list_jobs(
 ) -> JobList:
     """The newest jobs of a ledger: all, or those of a state, an owner or a name."""
     if state is not None and state not in JOB_STATES:
-        raise InputError("--state", state, f"one of {', '.join(JOB_STATES)}")
+        raise InputError("state", state, f"one of {', '.join(JOB_STATES)}")
     with open_ledger(ledger, create=False) as book:
         totals = {name: int(count) for name, count in book.totals()["jobs"].items()}
         return JobList(book.where, tuple(book.jobs(state, owner, name, limit)), time.time(), totals)

@@ -142,7 +142,7 @@ def list_pools(pools: Pools, ledger: str = "", ask: bool = True) -> PoolList:
 def drain_pool(pools: Pools, name: str, reason: str, ledger: str = "") -> PoolList:
     """Let no job start in a pool from now on."""
     if not reason.strip():
-        raise InputError("--reason", reason, "why, in a few words")
+        raise InputError("reason", reason, "why, in a few words")
     return _change(pools, name, True, reason, ledger)
 
 

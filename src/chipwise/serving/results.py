@@ -186,7 +186,7 @@ def simulate_service(
     """
     serve = target.workload.serve
     if count is not None and not 1 <= count <= MOST_REQUESTS:
-        raise InputError("--requests", count, f"a whole number from 1 to {MOST_REQUESTS:,}")
+        raise InputError("requests", count, f"a whole number from 1 to {MOST_REQUESTS:,}")
     if curve and serve.arrival.kind == "offline":
         raise Refusal("an offline job has one load: there is no latency against load to plot")
     of = service_of(target, acc.count, request, seed, progress)

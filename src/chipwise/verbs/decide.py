@@ -198,7 +198,7 @@ def plan_fleet(
     from chipwise.fleet.planned import PlanOptions, plan_demand
 
     known = knowledge_of(knowledge)
-    options = PlanOptions(gap, seconds_of(time_limit, "--time-limit"), cautious, sensitivity)
+    options = PlanOptions(gap, seconds_of(time_limit, "time_limit"), cautious, sensitivity)
     if isinstance(demand, str | Path):
         return plan_demand(read_demand(demand, known.today), known, options, progress)
     return plan_demand(demand_of(demand, today=known.today), known, options, progress)
@@ -244,13 +244,13 @@ def report(
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     if isinstance(work, str | Path) and is_demand(work):
-        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by}
-        billed = {"--utilization": utilization, "--years": years, "--site": site, "--framework": framework}
-        refuse_beside_demand({**compared, **billed, "--evidence": None if evidence == "modelled" else evidence})
-        options = PlanOptions(time_limit=seconds_of(time_limit or "60s", "--time-limit"))
+        compared = {"on": on, "chips": chips, "deadline": deadline, "budget": budget, "by": by}
+        billed = {"utilization": utilization, "years": years, "site": site, "framework": framework}
+        refuse_beside_demand({**compared, **billed, "evidence": None if evidence == "modelled" else evidence})
+        options = PlanOptions(time_limit=seconds_of(time_limit or "60s", "time_limit"))
         return report_demand(read_demand(work, known.today), known, options, progress)
     if time_limit is not None:
-        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
+        raise InputError("time_limit", time_limit, "a demand file: nothing is solved for a workload")
     used = read_utilization(known.economics, utilization)
     program = Program.read(framework)
     assumptions = CostAssumptions(own_site(site), known, 3.0 if years is None else years, used, program)

@@ -69,7 +69,7 @@ def bench_plan(
     *,
     device: str = "auto",
     frameworks: str | None = None,
-    size: str | None = None,
+    suite_size: str | None = None,
     quick: bool = False,
     seconds: str | float | None = None,
     hostname: bool = False,
@@ -77,18 +77,18 @@ def bench_plan(
     """Open this machine's device through each framework, and list what `bench` would measure on it.
 
     `suite` is kernels, train, serve, vision, collectives or all; `device` auto, cuda, tpu, rocm or cpu; `frameworks`
-    ``"torch,jax"`` (default: those installed); `size` tiny, quick (also by `quick`) or full. No point is begun after
-    `seconds`. `hostname` records the machine's name.
+    ``"torch,jax"`` (default: those installed); `suite_size` tiny, quick (also by `quick`) or full. No point is
+    begun after `seconds`. `hostname` records the machine's name.
 
-    >>> bench_plan("kernels", size="huge")
+    >>> bench_plan("kernels", suite_size="huge")
     Traceback (most recent call last):
         ...
-    chipwise.errors.InputError: --suite-size: 'huge' is not accepted; expected one of tiny, quick, full
+    chipwise.errors.InputError: suite_size: 'huge' is not accepted; expected one of tiny, quick, full
     """
     from chipwise.bench.run import read_request
     from chipwise.bench.session import plan
 
-    return plan(read_request(suite, device, frameworks, size, quick, seconds, hostname))
+    return plan(read_request(suite, device, frameworks, suite_size, quick, seconds, hostname))
 
 
 def bench(
@@ -179,7 +179,7 @@ def numerics(
     >>> numerics("char-transformer", seeds=1)
     Traceback (most recent call last):
         ...
-    chipwise.errors.InputError: --seeds: 1 is not accepted; expected a whole number from 2 to 1000: a test needs pairs
+    chipwise.errors.InputError: seeds: 1 is not accepted; expected a whole number from 2 to 1000: a test needs pairs
     """
     from chipwise.numerics.plot import draw
     from chipwise.numerics.programs import load
