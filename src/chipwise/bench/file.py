@@ -40,7 +40,7 @@ class Telemetry:
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchFile(Result):
     """Measurements of one device, with what is needed to read them."""
 

@@ -19,7 +19,7 @@ SIZES = ("tiny", "quick", "full")
 DEVICES = ("auto", "cuda", "tpu", "rocm", "cpu")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchRun(Result):
     """What was measured, and where it is kept; `interrupted` runs hold what was done till then."""
 

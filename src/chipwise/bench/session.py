@@ -69,7 +69,7 @@ class Part:
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchPlan(Result):
     """What would be measured, on which device."""
 

@@ -65,7 +65,7 @@ class KeptCalibration:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchCalibrations(Result):
     """What was fitted to bench files, one calibration a framework."""
 

@@ -51,7 +51,7 @@ class CacheUse:
     limit_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis(Result):
     """The compilers of this machine, and those of them that were required."""
 

@@ -19,7 +19,7 @@ from chipwise.workload.serve import ServingWorkload
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Costs(Result):
     """A statement for each set of chips that can do the work, in the order asked for, and those that can't."""
 

@@ -43,7 +43,7 @@ class PlanOptions:
             raise InputError("time_limit", shown, "a second to a day, such as 60s or 5min")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlannedFleet(Result):
     """A plan for a demand, or what has to give way where there is none, with everything it rests on."""
 

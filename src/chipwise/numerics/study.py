@@ -68,7 +68,7 @@ class Verdict:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Study(Result):
     """A program trained by each recipe, compared with fp32, and a verdict for each precision."""
 

@@ -65,7 +65,7 @@ def _terms(terms: str, today: date) -> Column[PriceLine]:
     return Column(KEYS[terms], value, HEADERS[terms], show, drop=DROP.get(terms, 0), help="of a chip-hour; null: none")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PriceList(Result):
     """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match."""
 

@@ -32,7 +32,7 @@ from chipwise.route.names import JOB_STATES
 from chipwise.units import format_money
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobList(Result):
     """Jobs of a ledger, and where each stands."""
 
@@ -96,7 +96,7 @@ class RetriedJobs(JobList):
 CHANGES: dict[str, type[JobList]] = {"cancel": CancelledJobs, "retry": RetriedJobs}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobSheet(Result):
     """One job: what it asks for, what it would take in each pool, its attempts."""
 

@@ -92,7 +92,7 @@ POOL_COLUMNS: tuple[Column[PoolStatus], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PoolList(Result):
     """The pools of a file."""
 

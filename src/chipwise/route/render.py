@@ -57,7 +57,7 @@ COLUMNS: tuple[Column[Rendered], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rendering(Result):
     """What each backend would be asked for."""
 

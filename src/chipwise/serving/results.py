@@ -23,7 +23,7 @@ from chipwise.workload.serve import ServingWorkload
 JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ServingSimulation(Result):
     """What users of a service see at a load: latencies and rates with 90 % intervals, and whether the SLO is met."""
 
@@ -106,7 +106,7 @@ class ServingSimulation(Result):
         return blocks(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ServingCapacity(Result):
     """The largest load within an SLO: of the best split and of every other one, with the Pareto front."""
 

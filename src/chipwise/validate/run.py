@@ -20,7 +20,7 @@ from chipwise.validate.score import FLAT, Compiling, Progress, read_rows, score
 EVIDENCE = ("modelled", "compiled")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Validation(Result):
     """Rows with their predictions, and how far those are off: published rows, or measurements of one chip."""
 
