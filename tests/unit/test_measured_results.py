@@ -52,7 +52,7 @@ def faces(result, capsys, *command, status=0):
 
 def test_a_check_that_refuses_a_workload_needs_no_compiler(capsys):
     command = ("check", "llama-3.1-8b", "--batch", 8, "--sequence", 8192, "--on", "h100:1")
-    report = api.check("llama-3.1-8b", on="h100:1", batch=8, sequence=8192)
+    report = api.check("llama-3.1-8b", on="h100:1", changes={"batch": 8, "sequence": 8192})
     document = faces(report, capsys, *command, status=1)
     (row,) = document["rows"]
     assert (document["ok"], row["compiles"], row["refused"]["stage"]) == (False, False, "memory")
@@ -90,7 +90,7 @@ def test_options_of_a_check_are_read_from_pairs_and_from_text():
         ({"layout": "fsdp=4"}, "layout: 'fsdp=4' is not accepted; expected nothing"),
         ({"limit_seconds": "0"}, "limit_seconds: '0' is not accepted; expected more than 0"),
         ({"limit_memory": "lots"}, "limit_memory: 'lots'"),
-        ({"batchs": 8}, "batchs"),
+        ({"changes": {"batchs": 8}}, "batchs"),
     ],
 )
 def test_a_check_that_can_not_be_made_is_one_line(change, words):
@@ -100,12 +100,12 @@ def test_a_check_that_can_not_be_made_is_one_line(change, words):
 
 
 def test_a_bench_file_shows_itself(capsys):
-    document = faces(api.bench_show(CARD), capsys, "bench", "show", CARD)
+    document = faces(api.bench.show(CARD), capsys, "bench", "show", CARD)
     assert document["points"][0]["figures"] and document["measured_by"]
-    few = api.bench_show(str(CARD), framework="jax")
+    few = api.bench.show(str(CARD), framework="jax")
     assert {point.framework for point in few.points} == {"jax"}
     with pytest.raises(InputError, match="framework: 'tf'"):
-        api.bench_show(CARD, framework="tf")
+        api.bench.show(CARD, framework="tf")
 
 
 def test_a_bench_file_without_usable_points_is_a_csv_of_its_header(capsys, tmp_path):
@@ -113,31 +113,31 @@ def test_a_bench_file_without_usable_points_is_a_csv_of_its_header(capsys, tmp_p
 
     from chipwise.bench.file import write
 
-    card = api.bench_show(CARD)
+    card = api.bench.show(CARD)
     write(replace(card, points=()), tmp_path / "none.json")
     text, _ = printed(capsys, "bench", "show", tmp_path / "none.json", "-o", "csv")
     assert text == ",".join((*COLUMNS, *MORE_COLUMNS)) + "\n"
 
 
 def test_a_diff_shows_itself_and_fails_above_what_is_allowed(capsys):
-    changes = api.bench_diff(BEFORE, AFTER, fail_above=5)
+    changes = api.bench.diff(BEFORE, AFTER, fail_above=5)
     document = faces(
         changes, capsys, "bench", "diff", BEFORE, AFTER, "--fail-above", 5, status=1 if changes.failures else 0
     )
     assert document["regressions"] == len(changes.failures) and document["fail_above_percent"] == 5
-    assert api.bench_diff(BEFORE, AFTER).failures == () and "Verdict" not in str(api.bench_diff(BEFORE, AFTER))
+    assert api.bench.diff(BEFORE, AFTER).failures == () and "Verdict" not in str(api.bench.diff(BEFORE, AFTER))
 
 
 def test_a_roofline_shows_itself(capsys, tmp_path):
-    document = faces(api.bench_roofline(CARD), capsys, "bench", "roofline", CARD)
+    document = faces(api.bench.roofline(CARD), capsys, "bench", "roofline", CARD)
     assert document["flops_per_s_by_dtype"]["bf16"] < document["stated_flops_per_s_by_dtype"]["bf16"]
-    api.bench_roofline(CARD, plot=tmp_path / "roof.svg")
+    api.bench.roofline(CARD, plot=tmp_path / "roof.svg")
     assert (tmp_path / "roof.svg").read_text().startswith("<?xml")
 
 
 def test_quick_and_another_size_are_refused_together():
     with pytest.raises(ChipwiseError, match="can't combine quick with suite_size tiny"):
-        api.bench_plan("kernels", quick=True, suite_size="tiny")
+        api.bench.plan("kernels", quick=True, suite_size="tiny")
 
 
 def made_up_study():

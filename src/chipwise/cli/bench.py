@@ -10,6 +10,7 @@ import typer
 
 from chipwise.cli.completion import one_of
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
+from chipwise.verbs import defaults
 
 if TYPE_CHECKING:
     from chipwise.bench.session import BenchPlan
@@ -111,7 +112,7 @@ def _command(suite: str, words: str) -> Callable[..., None]:
     """The command that measures a suite."""
 
     def measure(
-        device: DeviceOpt = "auto",
+        device: DeviceOpt = defaults.DEVICE,
         frameworks: FrameworksOpt = None,
         quick: QuickOpt = False,
         suite_size: SizeOpt = None,
@@ -125,7 +126,7 @@ def _command(suite: str, words: str) -> Callable[..., None]:
         from chipwise.present.output import formats, show
 
         formats(output, "table", "json")
-        plan = api.bench_plan(
+        plan = api.bench.plan(
             suite,
             device=device,
             frameworks=frameworks,
@@ -190,7 +191,7 @@ def show(
     from chipwise.present import output as present
 
     present.formats(output, "table", "json", "csv")
-    present.show(api.bench_show(file, framework=framework), output, out)
+    present.show(api.bench.show(file, framework=framework), output, out)
 
 
 @app.command("diff", epilog=DIFF_EXAMPLES)
@@ -221,7 +222,7 @@ def diff(
     from chipwise.present import output as present
 
     present.formats(output, "table", "json")
-    changes = api.bench_diff(before, after, fail_above=fail_above)
+    changes = api.bench.diff(before, after, fail_above=fail_above)
     if output == "table":
         present.emit(changes.blocks(every), out)
     else:
@@ -247,4 +248,4 @@ def roofline(
     from chipwise.present import output as present
 
     present.formats(output, "table", "json")
-    present.show(api.bench_roofline(file, plot=plot), output, out)
+    present.show(api.bench.roofline(file, plot=plot), output, out)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from chipwise.cli.completion import complete_chips, complete_workloads, one_of
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, with_workload_flags
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +99,7 @@ def check(
             help="Of a workload: train, prefill or decode.",
             autocompletion=one_of("train", "prefill", "decode"),
         ),
-    ] = "train",
+    ] = defaults.MODE,
     breakdown: Annotated[
         int, typer.Option("--breakdown", metavar="N", help="Lines in each breakdown.", min=1, max=1000)
     ] = 8,
@@ -161,7 +162,7 @@ def check(
             dump=dump,
             cached=not no_cache,
             progress=stage,
-            **dict[str, Any](flags),
+            changes=flags,
         )
     if output == "table":
         emit(report.blocks(breakdown), out)

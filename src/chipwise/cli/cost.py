@@ -12,6 +12,7 @@ from chipwise.cli.options import (
     BILL_FORMATS,
     NO_FLAGS,
     BillFormat,
+    BudgetOpt,
     EvidenceOpt,
     Flags,
     FrameworkOpt,
@@ -24,6 +25,7 @@ from chipwise.cli.options import (
     WorkloadArg,
     with_any_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -64,6 +66,7 @@ def cost(
             "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.", show_default=False
         ),
     ] = None,
+    budget: BudgetOpt = None,
     pricing: Annotated[
         str | None,
         typer.Option(
@@ -105,7 +108,9 @@ def cost(
         ),
     ] = None,
     utilization: UtilizationOpt = None,
-    years: Annotated[float, typer.Option("--years", metavar="N", help="Years that servers are owned.")] = 3.0,
+    years: Annotated[
+        float, typer.Option("--years", metavar="N", help="Years that servers are owned.")
+    ] = defaults.YEARS,
     site: SiteOpt = None,
     energy_price: Annotated[
         float | None, typer.Option("--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)
@@ -144,16 +149,16 @@ def cost(
     ] = None,
     runs: Annotated[
         float, typer.Option("--runs", metavar="N", help="Runs (months of a service) that share the migration effort.")
-    ] = 1.0,
+    ] = defaults.RUNS,
     epochs: Annotated[
         float | None,
         typer.Option("--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False),
     ] = None,
     assumptions: SetOpt = None,
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = 4_000,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = defaults.DRAWS,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: BillFormat = "table",
@@ -181,6 +186,7 @@ def cost(
             on,
             chips=chips,
             deadline=deadline,
+            budget=budget,
             pricing=pricing,
             offer=offer,
             cloud=cloud,

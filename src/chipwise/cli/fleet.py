@@ -14,6 +14,7 @@ from chipwise.cli.options import (
     OutFile,
     PricesOpt,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -66,10 +67,10 @@ def plan(
     ],
     gap: Annotated[
         float, typer.Option("--gap", metavar="SHARE", help="Stop once no plan can be cheaper by more than this share.")
-    ] = 0.01,
+    ] = defaults.GAP,
     time_limit: Annotated[
         str, typer.Option("--time-limit", metavar="TIME", help="Most time for each plan that is solved: 60s, 5min.")
-    ] = "60s",
+    ] = defaults.TIME_LIMIT,
     cautious: Annotated[
         bool, typer.Option("--cautious", help="Plan by the bad end of every prediction's interval.")
     ] = False,

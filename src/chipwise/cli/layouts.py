@@ -8,6 +8,7 @@ import typer
 
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +30,9 @@ def layouts(
             autocompletion=complete_chips,
         ),
     ],
-    top: Annotated[int, typer.Option("--top", metavar="N", help="Layouts to show.", min=1, max=1000)] = 10,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", help="Layouts to show.", min=1, max=1000)
+    ] = defaults.LAYOUTS,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,

@@ -9,6 +9,7 @@ import typer
 
 from chipwise.cli.completion import one_of
 from chipwise.cli.options import OutFile, TableJson
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -34,7 +35,7 @@ def numerics(
         typer.Option(
             "--precisions", metavar="LIST", help="Some of fp32, bf16, fp16, fp8; fp32 is always the reference."
         ),
-    ] = "fp32,bf16,fp16,fp8",
+    ] = defaults.PRECISIONS,
     seeds: Annotated[
         int | None,
         typer.Option("--seeds", metavar="N", help="Seeds trained in each precision; default: 5.", show_default=False),
@@ -58,10 +59,10 @@ def numerics(
     quick: Annotated[bool, typer.Option("--quick", help="3 seeds of 40 steps, where not given.")] = False,
     loss_scale: Annotated[
         float, typer.Option("--loss-scale", metavar="S", help="Scale of fp16 with static loss scaling.")
-    ] = 1024.0,
+    ] = defaults.LOSS_SCALE,
     margin: Annotated[
         float, typer.Option("--margin", metavar="SHARE", help="How much more final loss still counts as the same.")
-    ] = 0.02,
+    ] = defaults.MARGIN,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Round in software even where the hardware has the precision.")
     ] = False,

@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   chipwise prices
   chipwise prices --on v5p,h100
-  chipwise prices --on h100 --cloud gcp,aws --terms spot
+  chipwise prices --on h100 --cloud gcp,aws --pricing spot
   chipwise prices --on v6e --prices own.csv -o csv --out v6e.csv
   chipwise prices import skypilot catalogs/v8/gcp/vms.csv --out own.csv
   chipwise prices import focus billing.csv --years 1 --out own.csv
@@ -95,12 +95,12 @@ def prices(
             show_default=False,
         ),
     ] = None,
-    terms: Annotated[
+    pricing: Annotated[
         str | None,
         typer.Option(
-            "--terms",
-            metavar="TERMS",
-            help=f"Only offers on these terms, by their price: {', '.join(TERMS)}.",
+            "--pricing",
+            metavar="NAME",
+            help=f"Only offers by this pricing model, ranked by its price: {', '.join(TERMS)}.",
             autocompletion=one_of(*TERMS),
             show_default=False,
         ),
@@ -121,14 +121,14 @@ def prices(
     from chipwise.present.output import formats, show
 
     if context.invoked_subcommand is not None:
-        given = {"--on": on, "--cloud": cloud, "--region": region, "--terms": terms, "--prices": prices, "--fx": fx}
+        given = {"--on": on, "--cloud": cloud, "--region": region, "--pricing": pricing, "--prices": prices, "--fx": fx}
         for flag, value in given.items():
             if value:
                 raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
         return
     formats(output, "table", "json", "csv")
     offers = api.prices(
-        on, cloud=cloud, region=region, terms=terms, every=every, knowledge=Knowledge.default(prices, fx)
+        on, cloud=cloud, region=region, pricing=pricing, every=every, knowledge=Knowledge.default(prices, fx)
     )
     show(offers, output, out)
 

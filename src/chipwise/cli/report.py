@@ -25,6 +25,7 @@ from chipwise.cli.options import (
     UtilizationOpt,
     with_any_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -78,7 +79,7 @@ def report(
         ),
     ] = None,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.route.names import DEFAULT_POLICY
+from chipwise.verbs import defaults
 
 if TYPE_CHECKING:
     from chipwise.present.progress import Progress
@@ -95,7 +96,9 @@ def simulate(
     failures: Annotated[
         float, typer.Option("--failures", metavar="RATE", help="Nodes that fail: of one node, an hour.")
     ] = 0.0,
-    repair: Annotated[str, typer.Option("--repair", metavar="TIME", help="Until a failed node is back.")] = "4h",
+    repair: Annotated[
+        str, typer.Option("--repair", metavar="TIME", help="Until a failed node is back.")
+    ] = defaults.REPAIR,
     speed: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,7 +111,7 @@ def simulate(
     ] = None,
     tick: Annotated[
         str, typer.Option("--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")
-    ] = "5min",
+    ] = defaults.TICK,
     weights: Annotated[
         list[str] | None,
         typer.Option(
@@ -142,6 +145,7 @@ def simulate(
     """
     from chipwise import api
     from chipwise.errors import NOTHING, Conflict, InputError
+    from chipwise.knowledge import Knowledge
     from chipwise.present.output import emit_csv, formats, show
     from chipwise.present.progress import progress
 
@@ -160,13 +164,14 @@ def simulate(
                 source,
                 pools,
                 policy=policy,
-                seed=seed,
+                random=seed is not None,
                 failures=failures,
                 repair=repair,
                 speed=speed,
                 tick=tick,
                 weights=weights,
                 plot=plot,
+                knowledge=None if seed is None else Knowledge.default(seed=seed),
                 progress=_Watcher(line),
             )
     except InputError as error:  # the library takes both kinds of trace in one place

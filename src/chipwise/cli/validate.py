@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from chipwise.cli.options import OutFile, TableJson
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -36,7 +37,7 @@ def validate(
             metavar="KIND",
             help="modelled (all rows), or compiled: TPU training rows by the schedules that XLA made of them.",
         ),
-    ] = "modelled",
+    ] = defaults.EVIDENCE,
     on: Annotated[
         str | None,
         typer.Option(

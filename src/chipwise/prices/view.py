@@ -156,7 +156,7 @@ def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None)
     """
     wanted = wanted or PriceFilter()
     if wanted.terms is not None and wanted.terms not in TERMS:
-        raise InputError("terms", wanted.terms, f"one of {', '.join(TERMS)}")
+        raise InputError("pricing", wanted.terms, f"one of {', '.join(TERMS)}")
     chips = _chips(wanted.on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}

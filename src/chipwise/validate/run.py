@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.names import find_chip
 from chipwise.errors import NOTHING, Conflict, InputError, MissingInput, NoSuchFile
 from chipwise.present.blocks import Block
@@ -66,6 +67,7 @@ def validate(
     ids: Sequence[str] = (),
     recompile: bool = False,
     compile_missing: bool | None = None,
+    calibration: Calibration | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Score published rows (those shipped by default), or flat rows of measurements of the chip `on`.
@@ -85,11 +87,14 @@ def validate(
         if ids or evidence != "modelled":
             raise Conflict("ids" if ids else "evidence", "flat rows", "it is for published ones")
         return Validation(score_rows(measured, find_chip(on or "")))
+    if calibration is not None and not calibration.training.refits:
+        accepted = "one whose calibration has refits without each row, such as Knowledge.published(refits=True)"
+        raise InputError("knowledge", f"the calibration of {calibration.training.date}", accepted)
     missing = bool(rows or ids or recompile) if compile_missing is None else compile_missing
     compiling: Compiling | None = None
     if evidence == "compiled":
         compiling = (compile_now if missing else None, recompile)
-    return Validation(score(rows or None, progress, ids=ids, compiling=compiling))
+    return Validation(score(rows or None, progress, calibration, ids, compiling))
 
 
 def _measured(paths: Sequence[Path], on: str | None) -> list[dict[str, str]] | None:

@@ -95,6 +95,15 @@ def read_any(text: str, flags: Mapping[str, str | None]) -> Workload | ServingWo
     return read_serving(text, flags) if serve else read_workload(text, flags)
 
 
+def names_file(text: str) -> bool:
+    """Whether a workload is a file of its own, which says what is trained or served; a model says neither.
+
+    >>> names_file("llama-3.1-8b"), names_file("examples/llama-3.1-70b-serve.yaml")
+    (False, True)
+    """
+    return _source(text)[0] is not None
+
+
 def _asked(text: str, flags: Mapping[str, str | None]) -> tuple[Path | None, Any]:
     """The workload file, if any, and the model that the argument or a flag names."""
     source, model = _source(text)
