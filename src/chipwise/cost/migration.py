@@ -122,7 +122,9 @@ def migration(program: Program, chip: Chip, know: Economics, runs: float = 1.0) 
         raise InputError("runs", runs, "a number of at least 1")
     week = know("engineer_week_usd")
     if not program.told:
-        return Migration((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))
+        return Migration(
+            (), week, runs, ("not counted: no framework, custom kernels or check of the program was given",)
+        )
     parts, reasons = _framework(program, chip, know)
     more, why = _kernels(program, chip, know)
     return Migration((*parts, *more), week, runs, (*reasons, *why))
@@ -164,7 +166,7 @@ def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Mig
     )
     notes: tuple[str, ...] = ()
     if program.checked is not None and row is None:
-        notes = (f"the file of --check says nothing of {chip.id}",)
+        notes = (f"the check of the program says nothing of {chip.id}",)
     if program.framework is None:
         why = "the framework was not given, so moving the program is not counted"
         return tuple(refused), (*(_said(w) for w in refused), why, *notes)

@@ -129,7 +129,7 @@ def _assumed(pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Chec
     if gpus:
         words.append(
             f"recorded jobs take the recorded time on {', '.join(gpus)}: without a model nothing better is "
-            "known; --speed CHIP=FACTOR says it"
+            "known; a speed of the chip says it"
         )
     if speed:
         words.append(

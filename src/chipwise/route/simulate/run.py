@@ -157,7 +157,7 @@ def _assumptions(trace: Trace, options: SimulationOptions) -> list[str]:
         lines.append(
             "runs take exactly what was estimated"
             + (", spot interruptions as expected on average" if spot else "")
-            + "; --seed N draws them from their intervals"
+            + "; a seed draws them from their intervals"
         )
     else:
         lines.append(
