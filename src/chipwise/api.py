@@ -8,18 +8,15 @@ printed, and one as HTML in a notebook.
 from __future__ import annotations
 
 from chipwise.verbs.arguments import load
+from chipwise.verbs.bench import bench
 from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.facts import chips, models, prices
-from chipwise.verbs.measure import bench, bench_diff, bench_plan, bench_roofline, bench_show, check, numerics, validate
+from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
 
 __all__ = [
     "bench",
-    "bench_diff",
-    "bench_plan",
-    "bench_roofline",
-    "bench_show",
     "capacity",
     "check",
     "chips",

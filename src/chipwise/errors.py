@@ -6,6 +6,7 @@
     ├── InputError                the user's input: names the field, the value, what is accepted
     │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
     │   ├── Conflict              two things that can't be combined
+    │   ├── MissingInput          things that have to be given, all in one line
     │   └── BrokenFile            a file that is empty, too large or not what it claims
     │       └── NoSuchFile        a file that is missing
     ├── MissingCompiler           an optional compiler is not installed: the command that installs it, or where to run
@@ -18,7 +19,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 
@@ -39,6 +40,8 @@ class ChipwiseError(Exception):
 class InputError(ChipwiseError):
     """Input that can't be used; the message names the field, the value and what is accepted.
 
+    A field is a parameter of the verb, or a key of the file that was read.
+
     >>> str(InputError("train.global_batch", -3, "a whole number of at least 1"))
     'train.global_batch: -3 is not accepted; expected a whole number of at least 1'
     """
@@ -50,13 +53,24 @@ class InputError(ChipwiseError):
     def under(self, field: str) -> Self:
         """The same error of a field by another name, such as the one a file's reader knows.
 
-        >>> str(NoSuchFile("file", "pools.yaml").under("--pools"))
-        "--pools: no such file: 'pools.yaml'"
+        >>> str(NoSuchFile("file", "pools.yaml").under("pools"))
+        "pools: no such file: 'pools.yaml'"
         """
-        moved = type(self).__new__(type(self))
-        moved.__dict__.update(self.__dict__, field=field)
-        moved.args = (moved._line().replace("\n", " "),)
-        return moved
+        return self._with(field=field)
+
+    def renamed(self, name: Callable[[str], str]) -> Self:
+        """The same error with each field it names under another name, such as that of a flag.
+
+        >>> str(Conflict("chips", "time_limit").renamed(lambda field: "--" + field.replace("_", "-")))
+        "can't combine --chips with --time-limit"
+        """
+        return self.under(name(self.field))
+
+    def _with(self, **changes: object) -> Self:
+        changed = type(self).__new__(type(self))
+        changed.__dict__.update(self.__dict__, **changes)
+        changed.args = (changed._line().replace("\n", " "),)
+        return changed
 
     def _line(self) -> str:
         return f"{self.field}: {self._shown()} is not accepted; expected {self.accepted}"
@@ -87,18 +101,45 @@ class UnknownName(InputError):
 
 
 class Conflict(InputError):
-    """Two flags or keys of which one must go.
+    """Two parameters or keys of which one must go.
 
-    >>> str(Conflict("--chips", "--deadline"))
-    "can't combine --chips with --deadline"
+    >>> str(Conflict("chips", "deadline"))
+    "can't combine chips with deadline"
     """
 
     def __init__(self, field: str, other: str, why: str = "") -> None:
         self.other, self.why = other, why
         super().__init__(field, NOTHING, f"nothing beside {other}")
 
+    def renamed(self, name: Callable[[str], str]) -> Self:
+        """Both fields under other names."""
+        return self._with(field=name(self.field), other=name(self.other))
+
     def _line(self) -> str:
         return f"can't combine {self.field} with {self.other}" + (f": {self.why}" if self.why else "")
+
+
+class MissingInput(InputError):
+    """What has to be given and wasn't; each of `fields` is one parameter, or several of which one is enough.
+
+    >>> str(MissingInput([("batch",), ("tokens", "steps")]))
+    'missing: batch, tokens or steps'
+    >>> str(MissingInput([("evidence compiled",)], "recompile"))
+    'recompile needs evidence compiled'
+    """
+
+    def __init__(self, fields: Sequence[Sequence[str]], needed_by: str = "") -> None:
+        self.fields, self.needed_by = tuple(tuple(either) for either in fields), needed_by
+        super().__init__(self.fields[0][0], NOTHING, "a value")
+
+    def renamed(self, name: Callable[[str], str]) -> Self:
+        """All fields under other names."""
+        fields = tuple(tuple(name(field) for field in either) for either in self.fields)
+        return self._with(field=name(self.field), fields=fields, needed_by=name(self.needed_by))
+
+    def _line(self) -> str:
+        fields = ", ".join(" or ".join(either) for either in self.fields)
+        return f"{self.needed_by} needs {fields}" if self.needed_by else f"missing: {fields}"
 
 
 class BrokenFile(InputError):
@@ -108,8 +149,8 @@ class BrokenFile(InputError):
 class NoSuchFile(BrokenFile):
     """A file that is missing; `detail` says where it was looked for.
 
-    >>> str(NoSuchFile("--rows", "nowhere.csv"))
-    "--rows: no such file: 'nowhere.csv'"
+    >>> str(NoSuchFile("rows", "nowhere.csv"))
+    "rows: no such file: 'nowhere.csv'"
     """
 
     def __init__(self, field: str, value: str, detail: str = "") -> None:

@@ -49,6 +49,14 @@ class Knowledge:
         book = price_book(prices, fx, day)
         return cls(load_calibration(), book, economics().changed(read_changes(assumptions)), day, seed)
 
+    @classmethod
+    def published(cls, refits: bool = False) -> Knowledge:
+        """What is published: calibrated on published rows and not on chips measured by `bench`, at list prices.
+
+        `check` and `validate` rest on it; `refits`, for validation, adds those that leave published rows out.
+        """
+        return cls(load_calibration(bench=False, refits=refits))
+
 
 def price_book(
     prices: str | Path | Iterable[str | Path] | None = None,

@@ -42,7 +42,7 @@ def test_the_list_is_cheapest_first_and_marks_what_is_stale():
 
 
 def test_filters_narrow_the_list():
-    rows = table("prices", "--on", "v5e,h100", "--cloud", "GCP", "--region", "us-central1", "--terms", "3y")
+    rows = table("prices", "--on", "v5e,h100", "--cloud", "GCP", "--region", "us-central1", "--pricing", "3y")
     assert {(row["cloud"], row["region"]) for row in rows} == {("gcp", "us-central1")}
     assert [row["chip"] for row in rows] == sorted((row["chip"] for row in rows), reverse=True)
     assert all(row["year3_usd_per_chip_hour"] for row in rows)
@@ -176,7 +176,7 @@ CASES = {
     "an unknown cloud": (("prices", "--cloud", "gpc"), "did you mean gcp"),
     "an unknown region": (("prices", "--region", "us-central9"), "did you mean us-central"),
     "an empty list of clouds": (("prices", "--cloud", " , "), "--cloud"),
-    "unknown terms": (("prices", "--terms", "2y"), "one of ondemand, spot, 1y, 3y"),
+    "unknown terms": (("prices", "--pricing", "2y"), "one of ondemand, spot, 1y, 3y"),
     "an unknown format": (("prices", "-o", "xml"), "one of table, json, csv"),
     "no file of that name": (("prices", "--prices", "nowhere.csv"), "no such file"),
     "a folder": (("prices", "--prices", "."), "not a folder"),

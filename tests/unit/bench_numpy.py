@@ -73,7 +73,7 @@ class NumpyFramework:
 
 def open_numpy(platform):
     if platform != "cpu":
-        raise InputError("--device", platform, "cpu: numpy runs on nothing else")
+        raise InputError("device", platform, "cpu: numpy runs on nothing else")
     return NumpyFramework()
 
 

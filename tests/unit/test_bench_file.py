@@ -91,10 +91,10 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
-    with pytest.raises(InputError, match="--out"):
+    with pytest.raises(InputError, match=r"^out: "):
         write(EVERYTHING, tmp_path / "no" / "folder.json")
     (tmp_path / "taken.json").mkdir()
-    with pytest.raises(InputError, match="--out"):
+    with pytest.raises(InputError, match=r"^out: "):
         write(EVERYTHING, tmp_path / "taken.json")
     assert [each.name for each in tmp_path.iterdir()] == ["taken.json"]
 

@@ -203,7 +203,7 @@ def test_versions_name_what_ran(framework: JaxFramework) -> None:
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
 def test_a_missing_device_is_refused_in_one_line_that_names_what_is_there(platform: str) -> None:
     jax.devices("cpu")
-    with pytest.raises(InputError, match=f"--device: '{platform}' is not accepted; expected a device.*cpu") as caught:
+    with pytest.raises(InputError, match=f"device: '{platform}' is not accepted; expected a device.*cpu") as caught:
         open_jax(platform)
     assert "\n" not in str(caught.value)
 
@@ -225,7 +225,7 @@ def test_a_missing_driver_is_refused_in_one_line_from_the_start(platform: str) -
 def test_an_unknown_platform_and_kind_are_refused(framework: JaxFramework) -> None:
     with pytest.raises(InputError, match="cuda, rocm, tpu, cpu"):
         open_jax("gpu")
-    with pytest.raises(InputError, match="kind"):
+    with pytest.raises(InputError, match=r"^kind: "):
         framework.build(point("fft", "bf16"))
 
 

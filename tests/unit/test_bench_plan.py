@@ -116,7 +116,7 @@ def test_draws_fill_their_ranges():
 
 
 def test_a_size_or_suite_that_is_not_known_is_refused():
-    with pytest.raises(InputError, match="--suite-size: 'huge' is not accepted; expected one of tiny, quick, full"):
+    with pytest.raises(InputError, match="suite_size: 'huge' is not accepted; expected one of tiny, quick, full"):
         points("kernels", H200, "huge", "torch")
     with pytest.raises(InputError, match="suite: 'dance' is not accepted; expected one of kernels, train"):
         points("dance", H200, "tiny", "torch")

@@ -142,11 +142,11 @@ def test_the_chip_is_the_one_that_the_files_name():
             "h200",
             "bench file: 'a.json' is not accepted; expected one measured on an accelerator",
         ),
-        ({"a.json": bench_file()}, "zzz", "--chip: 'zzz' is not accepted; expected a chip of the catalog"),
+        ({"a.json": bench_file()}, "zzz", "chip: 'zzz' is not accepted; expected a chip of the catalog"),
         (
             {"a.json": bench_file()},
             "h100",
-            "--chip: 'h100' is not accepted; expected h200: a.json was measured on a NVIDIA H200",
+            "chip: 'h100' is not accepted; expected h200: a.json was measured on a NVIDIA H200",
         ),
         (
             {"a.json": bench_file(chip="", device=replace(bench_file().device, name="Abacus 3000"))},
@@ -172,10 +172,10 @@ def test_a_chip_that_cannot_be_told_is_refused(files, named, words):
 def test_a_framework_without_usable_points_is_refused_with_the_files_names():
     points = [timed(p, *spread(1e-4), status="unstable") for p in products(3)]
     with pytest.raises(
-        InputError, match=r"--framework: 'torch' is not accepted; expected one with usable points in a\.json, b\.json"
+        InputError, match=r"framework: 'torch' is not accepted; expected one with usable points in a\.json, b\.json"
     ):
         fit_bench({"a.json": bench_file(*points), "b.json": bench_file()}, "torch")
-    with pytest.raises(InputError, match="--framework: 'jax'"):
+    with pytest.raises(InputError, match="framework: 'jax'"):
         fit_bench({"a.json": bench_file(*KERNELS)}, "jax")
 
 

@@ -58,9 +58,9 @@ def test_prices_are_as_old_as_the_day_of_the_knowledge_makes_them():
 
 def test_prices_take_lists_of_names_as_well_as_words():
     assert api.prices(["v5e", "v5p"], cloud=["gcp"]).to_dict() == api.prices("v5e, v5p", cloud="GCP").to_dict()
-    with pytest.raises(InputError, match="--terms: '2y'"):
-        api.prices(terms="2y")
-    with pytest.raises(InputError, match="--on"):
+    with pytest.raises(InputError, match="pricing: '2y'"):
+        api.prices(pricing="2y")
+    with pytest.raises(InputError, match=r"^on: "):
         api.prices([])
 
 

@@ -40,11 +40,11 @@ def test_a_plan_that_no_demand_allows_says_what_gives_way_in_every_format():
     assert found.plan is None and found.to_dict()["plan"] is None
     assert [row["constraint"] for row in found.flat_rows()] == [r["constraint"] for r in found.to_dict()["relax"]]
     assert "no plan meets the demand" in str(found)
-    with pytest.raises(InputError, match="--plot"):
+    with pytest.raises(InputError, match=r"^plot: "):
         found.plot("plan.svg")
 
 
-@pytest.mark.parametrize("options, field", [({"gap": 0.6}, "--gap"), ({"time_limit": "2d"}, "--time-limit")])
+@pytest.mark.parametrize("options, field", [({"gap": 0.6}, "^gap: "), ({"time_limit": "2d"}, "^time_limit: ")])
 def test_options_that_no_solver_can_keep_are_refused(options, field):
     with pytest.raises(InputError, match=field):
         api.plan_fleet(DEMAND, **options)
@@ -64,6 +64,6 @@ def test_a_report_is_a_result(report):
 def test_a_report_is_written_whole_or_not_at_all(tmp_path):
     training().write(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == training().html()
-    with pytest.raises(InputError, match="--out"):
+    with pytest.raises(InputError, match=r"^out: "):
         fleet().write(tmp_path / "report.docx")
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

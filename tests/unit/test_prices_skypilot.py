@@ -164,7 +164,7 @@ def test_the_cloud_is_that_of_the_folder_or_the_one_named(tmp_path):
     line = "gpu_8x_h100_sxm5,H100,8,31.92,,us-east-1,"
     path = catalog(tmp_path, line, cloud="somewhere")
     assert read_skypilot([path], cloud="lambda").rows[0].cloud == "lambda"
-    with pytest.raises(InputError, match="--cloud: 'nothing'"):
+    with pytest.raises(InputError, match="cloud: nothing"):
         read_skypilot([path])
 
 

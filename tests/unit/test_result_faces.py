@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+import chipwise
 from chipwise import api
 from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import columns
@@ -14,9 +17,11 @@ from chipwise.knowledge import Knowledge
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.data import flatten, to_data
 from chipwise.present.output import emit_csv
+from chipwise.present.result import Result
 from chipwise.report.comparison import comparison_report
 from chipwise.serving import capacity_view
 
+SOURCE = Path(chipwise.__file__).parent
 JOB = {"tokens": "1T", "batch": 1024, "sequence": 8192}
 KNOWN = Knowledge(load_calibration(bench=False))
 
@@ -147,3 +152,36 @@ def test_columns_without_a_header_stay_out_of_tables():
 def test_what_is_not_finite_is_null():
     assert to_data([float("inf"), float("nan"), 1.0]) == [None, None, 1.0]
     assert flatten("x", None) == {"x": None}
+
+
+def result_types(base=Result):
+    return {base, *(each for kind in base.__subclasses__() for each in result_types(kind))}
+
+
+def test_no_result_prints_all_it_rests_on_as_its_repr():
+    for path in SOURCE.rglob("*.py"):
+        if "chipwise.present.result import" in path.read_text(encoding="utf-8"):
+            import_module(".".join(("chipwise", *path.relative_to(SOURCE).with_suffix("").parts)))
+    types = result_types()
+    assert len(types) > 30
+    assert {kind.__name__ for kind in types if kind.__repr__ is not Result.__repr__} == set()
+
+
+@pytest.mark.parametrize(
+    "call, line",
+    [
+        (lambda job: api.predict(job, on="h100:64"), "<PricedPrediction: llama-3.1-8b on h100:64>"),
+        (lambda job: api.chips(), "<ChipList: "),
+        (lambda job: api.chips("v5e"), "<ChipSheet: "),
+        (lambda job: api.models("mixtral"), "<ModelList: 2 rows>"),
+        (lambda job: api.layouts(job, on="v5p:64"), "<LayoutSearch: llama-3.1-8b on v5p:4x4x4: the best of "),
+        (lambda job: api.report(job, on="h100:64"), "<Report: Pick 64 "),
+    ],
+)
+def test_the_repr_of_a_result_is_one_line(job, call, line):
+    shown = repr(call(job))
+    assert shown.startswith(line) and shown.endswith(">") and len(shown) < 130 and "\n" not in shown
+
+
+def test_the_repr_of_a_comparison_is_its_pick(comparison):
+    assert repr(comparison) == "<TrainingComparison: pick h100:64, 2 rows>"

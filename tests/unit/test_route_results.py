@@ -66,9 +66,9 @@ def test_the_best_of_a_simulations_column_is_marked_for_people(gavel):
 
 
 def test_a_gavel_trace_has_its_own_pools_and_other_traces_need_some(gavel):
-    with pytest.raises(ChipwiseError, match="can't combine --speed with a Gavel trace"):
+    with pytest.raises(ChipwiseError, match="can't combine speed with a Gavel trace"):
         api.simulate(gavel, speed={"v100": 2.0})
-    with pytest.raises(InputError, match="--pools: nothing"):
+    with pytest.raises(InputError, match="pools: nothing"):
         api.simulate("examples/traces/mixed-day.yaml")
 
 
@@ -134,7 +134,7 @@ def test_changed_and_waited_jobs_name_their_commands(submission, ledger):
 
 
 def test_jobs_of_an_unknown_state_are_refused(submission, ledger):
-    with pytest.raises(InputError, match="--state: 'done' is not accepted; expected one of pending, running"):
+    with pytest.raises(InputError, match="state: 'done' is not accepted; expected one of pending, running"):
         list_jobs(str(ledger), state="done")
 
 
@@ -149,7 +149,7 @@ def test_pools_are_the_json_of_their_command_and_drained_with_a_reason(submissio
     assert rows["cpu"]["free"] is rows["cpu"]["answers"] is None and "shapes" not in rows["cpu"]  # no backend was asked
     assert "drained: new drivers" in drained._repr_html_() and "not asked for their free capacity" in str(drained)
     assert not any(status.drained for status in resume_pool(pools, "v5e", str(ledger)).pools)
-    with pytest.raises(InputError, match="--reason"):
+    with pytest.raises(InputError, match=r"^reason: "):
         drain_pool(pools, "v5e", " ", str(ledger))
 
 
@@ -172,11 +172,11 @@ def test_a_rendering_is_text_to_the_letter_and_a_row_a_pool():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"lease": "3s"}, "--lease: '3s' is not accepted; expected at least twice the interval of 2s"),
-        ({"interval": "2h"}, "--interval"),
-        ({"keep": "1s"}, "--keep"),
-        ({"weights": ["cost"]}, "--weight: 'cost' is not accepted; expected a name and a number"),
-        ({"once": True, "until_idle": True}, "can't combine --once with --until-idle"),
+        ({"lease": "3s"}, "lease: '3s' is not accepted; expected at least twice the interval of 2s"),
+        ({"interval": "2h"}, "^interval: "),
+        ({"keep": "1s"}, "^keep: "),
+        ({"weights": ["cost"]}, "weights: 'cost' is not accepted; expected a name and a number"),
+        ({"once": True, "until_idle": True}, "can't combine once with until_idle"),
     ],
 )
 def test_options_of_a_router_that_make_no_sense_are_refused(changes, words):

@@ -313,24 +313,24 @@ def test_a_trace_beside_what_it_replaces(tmp_path):
 @pytest.mark.parametrize(
     ("argument", "flags", "said"),
     [
-        ("llama-3.1-8b", {}, "missing: --input-len, --output-len, --rate or --users"),
-        ("bert-base", {"rate": "3"}, "missing: --input-len"),
-        ("resnet-50", {}, "missing: --rate or --users"),
-        ("dit-xl-2", {"rate": "3"}, "missing: --denoise-steps"),
+        ("llama-3.1-8b", {}, "missing: input_len, output_len, rate or users"),
+        ("bert-base", {"rate": "3"}, "missing: input_len"),
+        ("resnet-50", {}, "missing: rate or users"),
+        ("dit-xl-2", {"rate": "3"}, "missing: denoise_steps"),
         (
             "llama-3.1-8b",
             {"input_len": "5", "output_len": "5", "rate": "3", "users": "3"},
-            "can't combine --users with --rate",
+            "can't combine users with rate",
         ),
-        ("llama-3.1-8b", {"input_len": "p50:", "output_len": "5", "rate": "3"}, "--input-len: 'p50:'"),
+        ("llama-3.1-8b", {"input_len": "p50:", "output_len": "5", "rate": "3"}, "input_len: 'p50:'"),
         ("llama-3.1-8b", {"input_len": "p50:1,p50:2", "output_len": "5", "rate": "3"}, "each key once"),
-        ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "tpot": "p90:40ms,60ms"}, "--tpot"),
+        ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "tpot": "p90:40ms,60ms"}, "tpot"),
         ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "3", "ttft": "fast"}, "serve.slo.ttft: 'fast'"),
         ("llama-3.1-8b", {"input_len": "5", "output_len": "5", "rate": "fast"}, "serve.arrival.rate: 'fast'"),
         ("llama-3.1-8b", {"trace": "nowhere.csv"}, "nowhere.csv"),
         ("llma-3.1-8b", {}, "did you mean llama-3.1-8b"),
         ("examples/llama-3.1-8b-pretrain.yaml", {}, "expected a serve section"),
-        ("", {}, "WORKLOAD"),
+        ("", {}, "workload"),
     ],
 )
 def test_bad_flags_are_one_line(argument, flags, said, monkeypatch, request):
@@ -341,10 +341,10 @@ def test_bad_flags_are_one_line(argument, flags, said, monkeypatch, request):
 @pytest.mark.parametrize(
     ("argument", "flags", "said"),
     [
-        ("gpt2", {"batch": "8", "rate": "20"}, "--batch: '8'"),
-        ("examples/llama-3.1-70b-serve.yaml", {"batch": "8"}, "--batch: '8'"),
-        ("examples/llama-3.1-8b-pretrain.yaml", {"kv_precision": "fp8"}, "--kv-precision: 'fp8'"),
-        ("gpt2", {}, "missing: --batch, --sequence, --tokens or --steps"),
+        ("gpt2", {"batch": "8", "rate": "20"}, "batch: '8'"),
+        ("examples/llama-3.1-70b-serve.yaml", {"batch": "8"}, "batch: '8'"),
+        ("examples/llama-3.1-8b-pretrain.yaml", {"kv_precision": "fp8"}, "kv_precision: 'fp8'"),
+        ("gpt2", {}, "missing: batch, sequence, tokens or steps"),
         ("nowhere.yaml", {}, "no such file"),
     ],
 )

@@ -111,10 +111,10 @@ def test_a_training_run_is_not_served():
     ("options", "words"),
     [
         ({"router": "best"}, "round_robin"),
-        ({"replicas": 0}, "--replicas: 0"),
+        ({"replicas": 0}, "replicas: 0"),
         ({"max_batch": 20_000}, "from 1 to 16,384"),
-        ({"chunk": 0}, "--chunk"),
-        ({"replicas": 2, "disaggregate": (1, 1)}, "can't combine --replicas with --disaggregate"),
+        ({"chunk": 0}, "^chunk: "),
+        ({"replicas": 2, "disaggregate": (1, 1)}, "can't combine replicas with disaggregate"),
     ],
 )
 def test_requests_that_make_no_sense(options, words):
@@ -123,7 +123,7 @@ def test_requests_that_make_no_sense(options, words):
 
 
 def test_sizes_and_counts_that_make_no_sense():
-    with pytest.raises(InputError, match="--tp: 0"):
+    with pytest.raises(InputError, match="tp: 0"):
         api.capacity(chat(), on="h100:1", tp=0)
-    with pytest.raises(InputError, match="--requests: 0"):
+    with pytest.raises(InputError, match="requests: 0"):
         api.serve(chat(), on="h100:1", tp=1, requests=0)

@@ -43,7 +43,7 @@ class Lost:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchDiff(Result):
     """What changed from one file to the other; it fails where a point is slower by more than `fail_above` percent."""
 

@@ -41,7 +41,7 @@ class Telemetry:
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchFile(Result):
     """Measurements of one device, with what is needed to read them."""
 
@@ -80,7 +80,7 @@ class BenchFile(Result):
     def of_framework(self, framework: str) -> BenchFile:
         """The file with that framework's points alone."""
         if framework not in self.frameworks:
-            raise InputError("--framework", framework, f"one of {', '.join(self.frameworks)}")
+            raise InputError("framework", framework, f"one of {', '.join(self.frameworks)}")
         return replace(self, points=tuple(point for point in self.points if point.framework == framework))
 
     def record(self) -> dict[str, Any]:

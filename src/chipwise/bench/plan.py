@@ -153,7 +153,7 @@ _DECODE = (
 def points(suite: str, device: Device, size: str, framework: str) -> list[Point]:
     """What one suite measures on a device, in order; `all` is every suite."""
     if size not in SIZES:
-        raise InputError("--suite-size", size, f"one of {', '.join(SIZES)}")
+        raise InputError("suite_size", size, f"one of {', '.join(SIZES)}")
     if suite == "all":
         return [point for name in SUITES for point in points(name, device, size, framework)]
     if suite not in _SUITES:

@@ -40,7 +40,7 @@ class Dot:
     flops_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Roofline(Result):
     """Dots and ceilings. `measured` are the best of the file, `stated` the catalog's; by precision, FLOP/s."""
 

@@ -19,7 +19,7 @@ SIZES = ("tiny", "quick", "full")
 DEVICES = ("auto", "cuda", "tpu", "rocm", "cpu")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchRun(Result):
     """What was measured, and where it is kept; `interrupted` runs hold what was done till then."""
 
@@ -69,18 +69,18 @@ def read_request(
     if suite not in ("all", *SUITES):
         raise InputError("suite", suite, f"one of all, {', '.join(SUITES)}")
     if device not in DEVICES:
-        raise InputError("--device", device, f"one of {', '.join(DEVICES)}")
+        raise InputError("device", device, f"one of {', '.join(DEVICES)}")
     if size is not None and size not in SIZES:
-        raise InputError("--suite-size", size, f"one of {', '.join(SIZES)}")
+        raise InputError("suite_size", size, f"one of {', '.join(SIZES)}")
     if quick and size not in (None, "quick"):
-        raise Conflict("--quick", f"--suite-size {size}")
+        raise Conflict("quick", f"suite_size {size}")
     size = size or ("quick" if quick else "full")
     chosen = tuple(dict.fromkeys(word.strip().lower() for word in (frameworks or "").split(",") if word.strip()))
     if frameworks is not None and (not chosen or set(chosen) - set(OPENERS)):
-        raise InputError("--frameworks", frameworks, f"some of {', '.join(OPENERS)}")
-    limit = None if seconds is None else parse_duration(str(seconds), "--seconds")
+        raise InputError("frameworks", frameworks, f"some of {', '.join(OPENERS)}")
+    limit = None if seconds is None else parse_duration(str(seconds), "seconds")
     if limit is not None and not limit > 0:
-        raise InputError("--seconds", seconds, "more than 0")
+        raise InputError("seconds", seconds, "more than 0")
     words = ["chipwise", "bench", suite, "--device", device, "--suite-size", size]
     words += ["--frameworks", ",".join(chosen)] if chosen else []
     words += ["--seconds", str(seconds)] if seconds is not None else []
@@ -97,7 +97,7 @@ def measure(plan: BenchPlan, out: Path | None = None, tell: Tell | None = None) 
             f"(devices here: {device.count})"
         )
     if out is not None and out.is_dir():
-        raise ChipwiseError(f"--out: {out} is a folder; expected a file's name")
+        raise InputError("out", str(out), "a file's name, not a folder's")
     session = Session(plan, tell or (lambda event: None), out)
     session.run()
     return BenchRun(session.file, out, session.interrupted)

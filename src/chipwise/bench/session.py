@@ -69,7 +69,7 @@ class Part:
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchPlan(Result):
     """What would be measured, on which device."""
 
@@ -128,9 +128,9 @@ def plan(request: BenchRequest) -> BenchPlan:
         )
     for name in names:
         if name not in request.openers:
-            raise InputError("--frameworks", name, f"some of {', '.join(request.openers)}")
+            raise InputError("frameworks", name, f"some of {', '.join(request.openers)}")
     if request.platform not in ("auto", *PLATFORMS):
-        raise InputError("--device", request.platform, f"one of auto, {', '.join(PLATFORMS)}")
+        raise InputError("device", request.platform, f"one of auto, {', '.join(PLATFORMS)}")
     candidates = environment.platforms() if request.platform == "auto" else (request.platform,)
     refusals: list[str] = []
     for platform in candidates:

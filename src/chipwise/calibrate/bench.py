@@ -19,7 +19,7 @@ from chipwise.bench.measurement import Measurement
 from chipwise.calibrate.bench_kernels import kernel_table
 from chipwise.calibrate.bench_steps import step_fit
 from chipwise.catalog import Chip, load
-from chipwise.errors import InputError, Refusal
+from chipwise.errors import NOTHING, InputError, Refusal
 from chipwise.ops.point import Point
 from chipwise.predict.learn.bench_calibration import BenchCalibration, PointTable, Step
 from chipwise.predict.learn.point_memory import training_peak, way
@@ -38,7 +38,7 @@ def fit_bench(files: Mapping[str, BenchFile], framework: str, chip_id: str = "")
     chip = chip_of(files, chip_id)
     runs = [m for file in files.values() for m in file.points if m.framework == framework and m.usable]
     if not runs:
-        raise InputError("--framework", framework, f"one with usable points in {', '.join(files)}")
+        raise InputError("framework", framework, f"one with usable points in {', '.join(files)}")
     newest = max(files.values(), key=lambda file: file.created)
     measurements = pooled(runs)
     tables = _tables(measurements, chip)
@@ -98,12 +98,12 @@ def chip_of(files: Mapping[str, BenchFile], chip_id: str) -> Chip:
     named = chip_id or next((file.chip for file in files.values() if file.chip), "")
     if not named:
         device = next(iter(files.values())).device.name
-        raise InputError("--chip", "", f"the catalog's name of {device!r}: it isn't known by that name")
+        raise InputError("chip", NOTHING, f"the catalog's name of {device!r}: it isn't known by that name")
     if named not in chips:
-        raise InputError("--chip", named, "a chip of the catalog (`chipwise chips`)")
+        raise InputError("chip", named, "a chip of the catalog (`chipwise chips`)")
     for name, file in files.items():
         if file.chip and file.chip != named:
-            raise InputError("--chip", named, f"{file.chip}: {name} was measured on a {file.device.name}")
+            raise InputError("chip", named, f"{file.chip}: {name} was measured on a {file.device.name}")
     return chips[named]
 
 

@@ -65,7 +65,7 @@ class KeptCalibration:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BenchCalibrations(Result):
     """What was fitted to bench files, one calibration a framework."""
 
@@ -117,7 +117,7 @@ def calibrate_bench(
     names = [path.name for path in files]
     bench = {path.name if names.count(path.name) == 1 else str(path): read(path) for path in files}
     if len(bench) < len(files):
-        raise InputError("FILE", str(files[0]), "each file once")
+        raise InputError("files", str(files[0]), "each file once")
     frameworks = _frameworks(bench, framework)
     fitted = []
     for i, name in enumerate(frameworks):
@@ -138,7 +138,7 @@ def _frameworks(bench: Mapping[str, BenchFile], framework: str | None) -> list[s
     points = [point for file in bench.values() for point in file.points]
     usable = [name for name in names if any(point.usable and point.framework == name for point in points)]
     if not usable:
-        raise InputError("FILE", ", ".join(bench), "a file with points that can be used")
+        raise InputError("files", ", ".join(bench), "a file with points that can be used")
     if framework is not None and framework not in usable:
-        raise InputError("--framework", framework, f"one with usable points: {', '.join(usable)}")
+        raise InputError("framework", framework, f"one with usable points: {', '.join(usable)}")
     return usable if framework is None else [framework]

@@ -48,10 +48,10 @@ def write(folder: Path, raw: Mapping[str, Any]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("--folder", str(folder), f"a folder that can be written to ({error.strerror})") from None
+        raise InputError("folder", str(folder), f"a folder that can be written to ({error.strerror})") from None
     path = folder / f"{raw['chip']}-{raw['framework']}-{raw['date']}.json"
     text = json.dumps({"schema": SCHEMA, **raw}, separators=(",", ":"), sort_keys=True)
-    atomic_write((text + "\n").encode("utf-8"), path, "--folder")
+    atomic_write((text + "\n").encode("utf-8"), path, "folder")
     return path
 
 

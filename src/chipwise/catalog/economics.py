@@ -117,7 +117,7 @@ class Economics:
         for name, value in changes.items():
             meant = [key for key in table if key == name or key.startswith(f"{name}.")]
             if not meant:
-                raise UnknownName("--set", name, table, "; docs/cost.md lists them")
+                raise UnknownName("assumptions", name, table, "; docs/cost.md lists them")
             for key in meant:
                 _check(name, value, table[key].unit)
                 table[key] = replace(table[key], value=value, low=value, high=value, source="given", note="")
@@ -128,7 +128,7 @@ def _check(name: str, value: float, unit: str) -> None:
     most = 1.0 if unit.startswith("share") else MOST
     if not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):  # nan is neither
         least = "more than 0" if name.startswith(_DIVISORS) else "at least 0"
-        raise InputError(f"--set {name}", value, f"a number of {least} and at most {most:g}")
+        raise InputError(f"assumptions {name}", value, f"a number of {least} and at most {most:g}")
 
 
 def read_changes(changes: Mapping[str, float] | Sequence[str] | None) -> dict[str, float]:
@@ -145,9 +145,9 @@ def read_changes(changes: Mapping[str, float] | Sequence[str] | None) -> dict[st
         try:
             given[name] = float(value)
         except ValueError:
-            raise InputError("--set", text, "NAME=VALUE such as interest=0.05") from None
+            raise InputError("assumptions", text, "NAME=VALUE such as interest=0.05") from None
         if not equals:
-            raise InputError("--set", text, "NAME=VALUE such as interest=0.05")
+            raise InputError("assumptions", text, "NAME=VALUE such as interest=0.05")
     return given
 
 
@@ -223,7 +223,7 @@ def own_sites() -> Iterable[str]:
     return [site.id for site in sites().values() if site.kind == "own"]
 
 
-def site(name: str, field: str = "--site") -> Site:
+def site(name: str, field: str = "site") -> Site:
     """A place of one's own by name.
 
     >>> site("us-iowa").usd_kwh.value
@@ -257,10 +257,10 @@ def site_with(base: Site, usd_kwh: float | None = None, pue: float | None = None
     """A site with another price of electricity or power usage effectiveness (PUE), where one is given."""
     if usd_kwh is not None:
         if not 0 <= usd_kwh <= MOST_USD_KWH:
-            raise InputError("--energy-price", usd_kwh, f"US dollars a kWh from 0 to {MOST_USD_KWH:g}")
+            raise InputError("energy_price", usd_kwh, f"US dollars a kWh from 0 to {MOST_USD_KWH:g}")
         base = replace(base, usd_kwh=Cited(usd_kwh, "given", ""))
     if pue is not None:
         if not 1 <= pue <= 10:
-            raise InputError("--pue", pue, "a ratio from 1 to 10")
+            raise InputError("pue", pue, "a ratio from 1 to 10")
         base = replace(base, pue=Cited(pue, "given", ""))
     return base

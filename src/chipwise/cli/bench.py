@@ -11,6 +11,7 @@ import typer
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
+from chipwise.verbs import defaults
 
 if TYPE_CHECKING:
     from chipwise.bench.session import BenchPlan
@@ -85,7 +86,7 @@ def _command(suite: str, words: str) -> Callable[..., None]:
     """The command that measures a suite."""
 
     def measure(
-        device: DeviceOpt = "auto",
+        device: DeviceOpt = defaults.DEVICE,
         frameworks: FrameworksOpt = None,
         quick: QuickOpt = False,
         suite_size: SizeOpt = None,
@@ -98,11 +99,11 @@ def _command(suite: str, words: str) -> Callable[..., None]:
         from chipwise import api
         from chipwise.present.output import show
 
-        plan = api.bench_plan(
+        plan = api.bench.plan(
             suite,
             device=device,
             frameworks=frameworks,
-            size=suite_size,
+            suite_size=suite_size,
             quick=quick,
             seconds=seconds,
             hostname=hostname,
@@ -159,7 +160,7 @@ def show(
     from chipwise import api
     from chipwise.present import output as present
 
-    present.show(api.bench_show(file, framework=framework), output, out)
+    present.show(api.bench.show(file, framework=framework), output, out)
 
 
 @app.command("diff", epilog=DIFF_EXAMPLES)
@@ -188,7 +189,7 @@ def diff(
     from chipwise import api
     from chipwise.present import output as present
 
-    changes = api.bench_diff(before, after, fail_above=fail_above)
+    changes = api.bench.diff(before, after, fail_above=fail_above)
     if output == "table":
         present.emit(changes.blocks(every), out)
     else:
@@ -211,4 +212,4 @@ def roofline(
     from chipwise import api
     from chipwise.present import output as present
 
-    present.show(api.bench_roofline(file, plot=plot), output, out)
+    present.show(api.bench.roofline(file, plot=plot), output, out)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from chipwise.cli.completion import complete_chips, complete_workloads, one_of
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, with_workload_flags
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -34,16 +35,16 @@ def check(
     on: Annotated[
         str, option("--on", "LIST", "Chips and how many, separated by commas: v5e:4x4,v6e:8,h100:8.", complete_chips)
     ],
-    option: Annotated[
+    options: Annotated[
         list[str] | None, option("--option", "KEY=VALUE", "An option for the compiler; repeatable.")
     ] = None,
     axes: Annotated[
         str | None, option("--axes", "AXES", "The mesh, in place of the program's own: data=4,model=2.")
     ] = None,
-    choose: Annotated[
+    choices: Annotated[
         list[str] | None, option("--choose", "KEY=VALUE", "A keyword for the program's function; repeatable.")
     ] = None,
-    size: Annotated[
+    sizes: Annotated[
         list[str] | None,
         option("--size", "NAME=N", "The size of a dimension an exported file leaves open; repeatable."),
     ] = None,
@@ -60,7 +61,7 @@ def check(
     ] = None,
     mode: Annotated[
         str, option("--mode", "NAME", "Of a workload: train, prefill or decode.", one_of("train", "prefill", "decode"))
-    ] = "train",
+    ] = defaults.MODE,
     breakdown: Annotated[int, option("--breakdown", "N", "Lines in each breakdown.", min=1, max=1000)] = 8,
     tune: Annotated[bool, typer.Option("--tune", help="Search options and choices that make it faster.")] = False,
     tune_limit: Annotated[int, option("--tune-limit", "N", "Compiles of a search, per target.", min=1, max=1000)] = 24,
@@ -91,10 +92,10 @@ def check(
         report = api.check(
             program,
             on,
-            options=option,
+            options=options,
             axes=axes,
-            choices=choose,
-            sizes=size,
+            choices=choices,
+            sizes=sizes,
             torch=torch,
             layout=layout,
             mode=mode,
@@ -104,7 +105,7 @@ def check(
             dump=dump,
             cached=not no_cache,
             progress=stage,
-            **dict[str, Any](flags),
+            changes=flags,
         )
     if output == "table":
         emit(report.blocks(breakdown), out)

@@ -18,7 +18,7 @@ Examples:
 
 
 def chips(
-    chip: Annotated[str | None, argument("[CHIP]", "Show everything about one chip.", complete_chips)] = None,
+    name: Annotated[str | None, argument("[CHIP]", "Show everything about one chip.", complete_chips)] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: TableJsonCsv = "table",
@@ -32,4 +32,4 @@ def chips(
     from chipwise.knowledge import Knowledge
     from chipwise.present.output import show
 
-    show(api.chips(chip, knowledge=Knowledge.default(prices, fx)), output, out)
+    show(api.chips(name, knowledge=Knowledge.default(prices, fx)), output, out)

@@ -18,6 +18,7 @@ from chipwise.cli.options import (
     WorkloadArg,
     with_any_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -39,7 +40,7 @@ def compare(
     budget: BudgetOpt = None,
     by: ByOpt = None,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: TableJsonCsv = "table",

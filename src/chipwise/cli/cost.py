@@ -10,6 +10,7 @@ from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
     BillFormat,
+    BudgetOpt,
     EvidenceOpt,
     Flags,
     FrameworkOpt,
@@ -22,6 +23,7 @@ from chipwise.cli.options import (
     WorkloadArg,
     with_any_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -44,6 +46,7 @@ def cost(
     deadline: Annotated[
         str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d.")
     ] = None,
+    budget: BudgetOpt = None,
     pricing: Annotated[
         str | None,
         option(
@@ -59,7 +62,7 @@ def cost(
     cloud: Annotated[str | None, option("--cloud", "NAME", "Offers of this cloud alone.", complete_clouds)] = None,
     region: Annotated[str | None, option("--region", "NAME", "Offers in this region alone.", complete_regions)] = None,
     utilization: UtilizationOpt = None,
-    years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = 3.0,
+    years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = defaults.YEARS,
     site: SiteOpt = None,
     energy_price: Annotated[float | None, option("--energy-price", "USD", "US dollars a kWh there.")] = None,
     pue: Annotated[
@@ -75,13 +78,15 @@ def cost(
     check: Annotated[
         Path | None, option("--check", "FILE", "What `chipwise check -o json` found of the program.")
     ] = None,
-    runs: Annotated[float, option("--runs", "N", "Runs (months of a service) that share the migration effort.")] = 1.0,
+    runs: Annotated[
+        float, option("--runs", "N", "Runs (months of a service) that share the migration effort.")
+    ] = defaults.RUNS,
     epochs: Annotated[float | None, option("--epochs", "N", "Passes over the training data in a run.")] = None,
-    set_: SetOpt = None,
-    draws: Annotated[int, option("--draws", "N", "Draws behind the ranges.")] = 4_000,
+    assumptions: SetOpt = None,
+    draws: Annotated[int, option("--draws", "N", "Draws behind the ranges.")] = defaults.DRAWS,
     seed: Annotated[int, option("--seed", "N", "Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: BillFormat = "table",
@@ -100,7 +105,7 @@ def cost(
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
-    known = Knowledge.default(prices, fx, set_, seed=seed)
+    known = Knowledge.default(prices, fx, assumptions, seed=seed)
     work = read_any(workload, flags)
     with progress("costing") as shown:
         costs = api.cost(
@@ -108,6 +113,7 @@ def cost(
             on,
             chips=chips,
             deadline=deadline,
+            budget=budget,
             pricing=pricing,
             offer=offer,
             cloud=cloud,

@@ -10,6 +10,7 @@ import typer
 from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import BillFormat, FxOpt, OutFile, PricesOpt
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -32,10 +33,12 @@ def plan(
     demand: Annotated[
         Path, argument("DEMAND", "A demand file (YAML): workloads over time, offers, limits.", complete_yaml)
     ],
-    gap: Annotated[float, option("--gap", "SHARE", "Stop once no plan can be cheaper by more than this share.")] = 0.01,
+    gap: Annotated[
+        float, option("--gap", "SHARE", "Stop once no plan can be cheaper by more than this share.")
+    ] = defaults.GAP,
     time_limit: Annotated[
         str, option("--time-limit", "TIME", "Most time for each plan that is solved: 60s, 5min.")
-    ] = "60s",
+    ] = defaults.TIME_LIMIT,
     cautious: Annotated[
         bool, typer.Option("--cautious", help="Plan by the bad end of every prediction's interval.")
     ] = False,

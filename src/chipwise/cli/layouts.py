@@ -7,6 +7,7 @@ from typing import Annotated
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.declare import option
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +21,7 @@ Examples:
 def layouts(
     workload: WorkloadArg,
     on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:512, v5e:8x8, v5p-128.", complete_chips)],
-    top: Annotated[int, option("--top", "N", "Layouts to show.", min=1, max=1000)] = 10,
+    top: Annotated[int, option("--top", "N", "Layouts to show.", min=1, max=1000)] = defaults.LAYOUTS,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,

@@ -10,6 +10,7 @@ import typer
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJson
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -31,7 +32,7 @@ def numerics(
     ],
     precisions: Annotated[
         str, option("--precisions", "LIST", "Some of fp32, bf16, fp16, fp8; fp32 is always the reference.")
-    ] = "fp32,bf16,fp16,fp8",
+    ] = defaults.PRECISIONS,
     seeds: Annotated[int | None, option("--seeds", "N", "Seeds trained in each precision; default: 5.")] = None,
     steps: Annotated[
         int | None, option("--steps", "N", "Steps of each run; default: the program's own, or 100.")
@@ -41,8 +42,12 @@ def numerics(
         option("--framework", "NAME", "torch or jax, where a program comes in both.", one_of("torch", "jax")),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="3 seeds of 40 steps, where not given.")] = False,
-    loss_scale: Annotated[float, option("--loss-scale", "S", "Scale of fp16 with static loss scaling.")] = 1024.0,
-    margin: Annotated[float, option("--margin", "SHARE", "How much more final loss still counts as the same.")] = 0.02,
+    loss_scale: Annotated[
+        float, option("--loss-scale", "S", "Scale of fp16 with static loss scaling.")
+    ] = defaults.LOSS_SCALE,
+    margin: Annotated[
+        float, option("--margin", "SHARE", "How much more final loss still counts as the same.")
+    ] = defaults.MARGIN,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Round in software even where the hardware has the precision.")
     ] = False,

@@ -19,6 +19,7 @@ from chipwise.cli.options import (
     WorkloadArg,
     with_workload_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -39,7 +40,7 @@ def predict(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: TableJson = "table",

@@ -19,7 +19,7 @@ EXAMPLES = """\b
 Examples:
   chipwise prices
   chipwise prices --on v5p,h100
-  chipwise prices --on h100 --cloud gcp,aws --terms spot
+  chipwise prices --on h100 --cloud gcp,aws --pricing spot
   chipwise prices --on v6e --prices own.csv -o csv --out v6e.csv
   chipwise prices import skypilot catalogs/v8/gcp/vms.csv --out own.csv
   chipwise prices import focus billing.csv --years 1 --out own.csv
@@ -60,9 +60,14 @@ def prices(
     region: Annotated[
         str | None, option("--region", "LIST", "Only these regions: us-central1,us-east-1.", complete_regions)
     ] = None,
-    terms: Annotated[
+    pricing: Annotated[
         str | None,
-        option("--terms", "TERMS", f"Only offers on these terms, by their price: {', '.join(TERMS)}.", one_of(*TERMS)),
+        option(
+            "--pricing",
+            "NAME",
+            f"Only offers by this pricing model, ranked by its price: {', '.join(TERMS)}.",
+            one_of(*TERMS),
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every offer, not the cheapest of each cloud.")] = False,
     prices: PricesOpt = None,
@@ -80,13 +85,13 @@ def prices(
     from chipwise.present.output import show
 
     if context.invoked_subcommand is not None:
-        given = {"--on": on, "--cloud": cloud, "--region": region, "--terms": terms, "--prices": prices, "--fx": fx}
+        given = {"--on": on, "--cloud": cloud, "--region": region, "--pricing": pricing, "--prices": prices, "--fx": fx}
         for flag, value in given.items():
             if value:
                 raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
         return
     offers = api.prices(
-        on, cloud=cloud, region=region, terms=terms, every=every, knowledge=Knowledge.default(prices, fx)
+        on, cloud=cloud, region=region, pricing=pricing, every=every, knowledge=Knowledge.default(prices, fx)
     )
     show(offers, output, out)
 

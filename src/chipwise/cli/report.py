@@ -24,6 +24,7 @@ from chipwise.cli.options import (
     UtilizationOpt,
     with_any_flags,
 )
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -54,12 +55,12 @@ def report(
     years: Annotated[float | None, option("--years", "N", "Years that servers are owned; default: 3.")] = None,
     site: SiteOpt = None,
     framework: FrameworkOpt = None,
-    set_: SetOpt = None,
+    assumptions: SetOpt = None,
     time_limit: Annotated[
         str | None, option("--time-limit", "TIME", "Most time for each plan solved for a demand file; default: 60s.")
     ] = None,
     flags: Flags = NO_FLAGS,
-    evidence: EvidenceOpt = "modelled",
+    evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
 ) -> None:
@@ -80,8 +81,8 @@ def report(
 
     ready(out)
     if is_demand(workload):
-        refuse_beside_demand({f"--{name.replace('_', '-')}": value for name, value in flags.items()})
-    known = Knowledge.default(prices, fx, set_)
+        refuse_beside_demand(flags)
+    known = Knowledge.default(prices, fx, assumptions)
     with progress("report") as line:
         made = api.report(
             Path(workload) if is_demand(workload) else read_any(workload, flags),

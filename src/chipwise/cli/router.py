@@ -81,7 +81,7 @@ def run(
     lease: Annotated[
         str, option("--lease", "TIME", "Without a word from this router for so long, another takes over.")
     ] = "30s",
-    weight: Annotated[
+    weights: Annotated[
         list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy, such as cost=2. Repeatable.")
     ] = None,
     metrics: Annotated[
@@ -115,7 +115,7 @@ def run(
     from chipwise.route.router.service import ServiceOptions
 
     check_writable(out)
-    options = ServiceOptions.read(policy, interval, lease, keep, weight, once, until_idle)
+    options = ServiceOptions.read(policy, interval, lease, keep, weights, once, until_idle)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     read, token = read_pools(pools), read_token(token_file)

@@ -13,6 +13,7 @@ from chipwise.cli.completion import complete_chips, complete_policy_list, files
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.route.names import DEFAULT_POLICY
+from chipwise.verbs import defaults
 
 if TYPE_CHECKING:
     from chipwise.present.progress import Progress
@@ -68,7 +69,7 @@ def simulate(
         ),
     ] = None,
     failures: Annotated[float, option("--failures", "RATE", "Nodes that fail: of one node, an hour.")] = 0.0,
-    repair: Annotated[str, option("--repair", "TIME", "Until a failed node is back.")] = "4h",
+    repair: Annotated[str, option("--repair", "TIME", "Until a failed node is back.")] = defaults.REPAIR,
     speed: Annotated[
         list[str] | None,
         option(
@@ -78,8 +79,10 @@ def simulate(
             complete_chips,
         ),
     ] = None,
-    tick: Annotated[str, option("--tick", "TIME", "Ask the policy at least so often while a job waits.")] = "5min",
-    weight: Annotated[
+    tick: Annotated[
+        str, option("--tick", "TIME", "Ask the policy at least so often while a job waits.")
+    ] = defaults.TICK,
+    weights: Annotated[
         list[str] | None,
         option("--weight", "NAME=VALUE", "Of the balanced policy: cost, time, energy or risk. Repeatable."),
     ] = None,
@@ -99,6 +102,7 @@ def simulate(
     """
     from chipwise import api
     from chipwise.errors import NOTHING, Conflict, InputError
+    from chipwise.knowledge import Knowledge
     from chipwise.present.output import emit_csv, show
     from chipwise.present.progress import progress
 
@@ -110,20 +114,24 @@ def simulate(
     origin = context.get_parameter_source("pools")
     if gavel_trace is not None and origin is not None and origin.name == "ENVIRONMENT":
         pools = None  # those of CHIPWISE_POOLS are for other traces
-    with progress("simulate") as line:
-        simulation = api.simulate(
-            source,
-            pools,
-            policy=policy,
-            seed=seed,
-            failures=failures,
-            repair=repair,
-            speed=speed,
-            tick=tick,
-            weights=weight,
-            plot=plot,
-            progress=_Watcher(line),
-        )
+    try:
+        with progress("simulate") as line:
+            simulation = api.simulate(
+                source,
+                pools,
+                policy=policy,
+                random=seed is not None,
+                failures=failures,
+                repair=repair,
+                speed=speed,
+                tick=tick,
+                weights=weights,
+                plot=plot,
+                knowledge=None if seed is None else Knowledge.default(seed=seed),
+                progress=_Watcher(line),
+            )
+    except InputError as error:  # the library takes both kinds of trace in one place
+        raise error.under("gavel_trace") if gavel_trace is not None and error.field == "trace" else error from None
     if jobs_out is not None:
         emit_csv(simulation.job_rows(), jobs_out, "--jobs-out")
     show(simulation, output, out)

@@ -9,6 +9,7 @@ import typer
 
 from chipwise.cli.declare import option
 from chipwise.cli.options import OutFile, TableJson
+from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
@@ -31,9 +32,9 @@ def validate(
             "KIND",
             "modelled (all rows), or compiled: TPU training rows by the schedules that XLA made of them.",
         ),
-    ] = "modelled",
+    ] = defaults.EVIDENCE,
     on: Annotated[str | None, option("--on", "CHIP", "The chip that flat rows of measurements are of.")] = None,
-    row: Annotated[list[str] | None, option("--row", "ID", "Score this row only, repeatable.")] = None,
+    ids: Annotated[list[str] | None, option("--row", "ID", "Score this row only, repeatable.")] = None,
     recompile: Annotated[
         bool,
         typer.Option(
@@ -65,7 +66,7 @@ def validate(
             rows,
             on=on,
             evidence=evidence,
-            ids=row,
+            ids=ids,
             recompile=recompile,
             compile_missing=compile_missing,
             progress=shown,

@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from chipwise.cli.flags import name_flags
+
 # a line each, as the verb's own help has it (held to that by a test): what `--help` shows without importing the verbs
 PANELS: dict[str, dict[str, str]] = {
     "Decide": {
@@ -79,10 +81,10 @@ def _command(verb: str) -> Any:
     if app is not None:
         group = typer.main.get_group(app)
         group.name = verb
-        return group
+        return name_flags(group)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     alone.command(verb, epilog=module.EXAMPLES)(getattr(module, verb))
-    return typer.main.get_command(alone)
+    return name_flags(typer.main.get_command(alone))
 
 
 class Verbs(TyperGroup):

@@ -55,7 +55,7 @@ class Comparer(Protocol[R]):
         """One refusal for all, where no chip can do the work."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Result, Generic[R, C]):
     """Rows ranked best first (those without a price last on cost), the refused, and the decision."""
 
@@ -69,6 +69,11 @@ class Comparison(Result, Generic[R, C]):
     relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
     words: DecisionSummary
     assumptions: tuple[str, ...]
+
+    def headline(self) -> str:
+        """The pick, and how many rows it was picked from."""
+        rows = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+        return rows if self.pick is None else f"pick {self.pick.accelerators}, {rows}"
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -159,7 +164,7 @@ def comparer_of(
     if isinstance(workload, Workload):
         return TrainingComparer.of(workload, terms, knowledge, change)
     if change is not None:
-        raise InputError("--evidence", "compiled", "modelled: services are simulated, not compiled")
+        raise InputError("evidence", "compiled", "modelled: services are simulated, not compiled")
     return ServingComparer.of(workload, terms, knowledge)
 
 

@@ -63,20 +63,20 @@ class Terms:
         >>> Terms.read(budget="2M")
         Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0)
         """
-        limits = {"--chips": chips, "--deadline": deadline, "--budget": budget}
+        limits = {"chips": chips, "deadline": deadline, "budget": budget}
         named = [flag for flag, value in limits.items() if value is not None]
         if len(named) > 1:
             raise Conflict(named[1], named[0])
         if by is not None and by not in OBJECTIVES:
-            raise InputError("--by", by, f"one of {', '.join(OBJECTIVES)}")
-        count = None if chips is None else parse_count(str(chips), "--chips")
+            raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
+        count = None if chips is None else parse_count(str(chips), "chips")
         if count is not None and not isinstance(count, int):
-            raise InputError("--chips", chips, "a whole number of chips from 1 to 1,000,000")
+            raise InputError("chips", chips, "a whole number of chips from 1 to 1,000,000")
         return cls(
             by or ("time" if budget is not None else "cost"),
             count,
-            parse_duration(deadline, "--deadline") if isinstance(deadline, str) else deadline,
-            parse_money(budget, "--budget") if isinstance(budget, str) else budget,
+            parse_duration(deadline, "deadline") if isinstance(deadline, str) else deadline,
+            parse_money(budget, "budget") if isinstance(budget, str) else budget,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
     parts = on.split(",") if isinstance(on, str) else on
     names = dict.fromkeys(name.strip() for name in parts if name.strip())
     if not names:
-        raise InputError("--on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
+        raise InputError("on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
     return [Candidate.read(name) for name in names]
 
 

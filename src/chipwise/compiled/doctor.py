@@ -51,7 +51,7 @@ class CacheUse:
     limit_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis(Result):
     """The compilers of this machine, and those of them that were required."""
 
@@ -120,5 +120,5 @@ def _required(require: str | None, compilers: tuple[Installed, ...]) -> frozense
     for name in names:
         if ALIASES.get(name, name) not in ids:
             spoken = {toolchain: alias for alias, toolchain in ALIASES.items()}
-            raise InputError("--require", name, f"some of {', '.join(spoken.get(id, id) for id in ids)}")
+            raise InputError("require", name, f"some of {', '.join(spoken.get(id, id) for id in ids)}")
     return frozenset(ALIASES.get(name, name) for name in names)

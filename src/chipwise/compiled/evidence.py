@@ -16,7 +16,7 @@ Stage = Callable[[str, float], None]  # told the stage of a compilation and its 
 def known_evidence(evidence: str) -> str:
     """The kind of evidence, if it is one that can be asked for."""
     if evidence not in EVIDENCE:
-        raise InputError("--evidence", evidence, ", ".join(EVIDENCE))
+        raise InputError("evidence", evidence, ", ".join(EVIDENCE))
     return evidence
 
 

@@ -65,7 +65,7 @@ class CostAssumptions:
         checked_draws(self.draws, self.knowledge.seed)
         checked_years(self.years)
         if self.utilization is not None:
-            checked(self.utilization, "--utilization")
+            checked(self.utilization, "utilization")
 
 
 def state_cost(row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> Statement:

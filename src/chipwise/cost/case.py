@@ -61,7 +61,7 @@ class Case:
 def of_training(row: TrainingRow, epochs: float | None = None) -> Case:
     """A training run."""
     if epochs is not None and not 0 < epochs < inf:
-        raise InputError("--epochs", epochs, "more than 0")
+        raise InputError("epochs", epochs, "more than 0")
     p = row.prediction
     t, model = p.workload.train, p.workload.model
     images = t.samples_unit == "images"

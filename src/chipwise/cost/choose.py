@@ -21,14 +21,14 @@ def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None,
     """
     instance = None
     if offer is not None:
-        named = {"--cloud": cloud, "--region": region}
+        named = {"cloud": cloud, "region": region}
         for flag, value in named.items():
             if value is not None:
-                raise Conflict(flag, "--offer", "the offer names the cloud and the region")
+                raise Conflict(flag, "offer", "the offer names the cloud and the region")
         cloud, region, instance = _parts(book, offer)
     places = {*((o.cloud, o.region) for o in book.offers), *((c.cloud, c.region) for c in book.commitments)}
-    cloud = _known("--cloud", cloud, {name for name, _ in places})
-    region = _known("--region", region, {where for name, where in places if cloud in (None, name)} - {""})
+    cloud = _known("cloud", cloud, {name for name, _ in places})
+    region = _known("region", region, {where for name, where in places if cloud in (None, name)} - {""})
     offers = [o for o in book.offers if cloud in (None, o.cloud)]
     offers = [o for o in offers if region in (None, o.region) and instance in (None, o.instance)]
     commitments = [
@@ -58,9 +58,9 @@ def read_pricing(text: str | None) -> tuple[str, ...]:
     given = [name.strip().lower() for name in text.split(",") if name.strip()]
     for name in given:
         if name not in NAMES:
-            raise InputError("--pricing", name, f"a list of {', '.join(NAMES)}")
+            raise InputError("pricing", name, f"a list of {', '.join(NAMES)}")
     if not given:
-        raise InputError("--pricing", text, f"a list of {', '.join(NAMES)}")
+        raise InputError("pricing", text, f"a list of {', '.join(NAMES)}")
     return tuple(model for name, model in NAMES.items() if name in given)
 
 
@@ -75,7 +75,7 @@ def read_utilization(economics: Economics, given: float | None) -> float | None:
     if known.source != "given":
         return given
     if given is not None:
-        raise Conflict("--utilization", "--set utilization")
+        raise Conflict("utilization", "assumptions utilization")
     return known.value
 
 
@@ -94,6 +94,6 @@ def _parts(book: PriceBook, offer: str) -> tuple[str, str, str]:
     names = {f"{o.cloud}/{o.region}/{o.instance}": (o.cloud, o.region, o.instance) for o in book.offers}
     if offer not in names:
         if offer.count("/") < 2:
-            raise InputError("--offer", offer, "cloud/region/instance such as gcp/us-central1/a3-highgpu-8g")
-        raise UnknownName("--offer", offer, names, "; see `chipwise prices`")
+            raise InputError("offer", offer, "cloud/region/instance such as gcp/us-central1/a3-highgpu-8g")
+        raise UnknownName("offer", offer, names, "; see `chipwise prices`")
     return names[offer]

@@ -20,7 +20,7 @@ from chipwise.workload.serve import ServingWorkload
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Costs(Result):
     """A statement for each set of chips that can do the work, in the order asked for, and those that can't."""
 
@@ -57,7 +57,7 @@ def cost_of(
 ) -> Costs:
     """What a workload costs on chips; a `Refusal` where none of them can do it."""
     if assumptions.epochs is not None and not isinstance(workload, Workload):
-        raise InputError("--epochs", assumptions.epochs, "a workload that is trained")
+        raise InputError("epochs", assumptions.epochs, "a workload that is trained")
     comparer = comparer_of(workload, terms or Terms(), assumptions.knowledge, change)
     statements: list[Statement] = []
     refused: list[Refused] = []

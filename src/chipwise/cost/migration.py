@@ -119,10 +119,12 @@ def migration(program: Program, chip: Chip, know: Economics, runs: float = 1.0) 
     16.0
     """
     if not 1 <= runs < inf:
-        raise InputError("--runs", runs, "a number of at least 1")
+        raise InputError("runs", runs, "a number of at least 1")
     week = know("engineer_week_usd")
     if not program.told:
-        return Migration((), week, runs, ("not counted: neither --framework, --custom-kernels nor --check was given",))
+        return Migration(
+            (), week, runs, ("not counted: no framework, custom kernels or check of the program was given",)
+        )
     parts, reasons = _framework(program, chip, know)
     more, why = _kernels(program, chip, know)
     return Migration((*parts, *more), week, runs, (*reasons, *why))
@@ -164,7 +166,7 @@ def _framework(program: Program, chip: Chip, know: Economics) -> tuple[tuple[Mig
     )
     notes: tuple[str, ...] = ()
     if program.checked is not None and row is None:
-        notes = (f"the file of --check says nothing of {chip.id}",)
+        notes = (f"the check of the program says nothing of {chip.id}",)
     if program.framework is None:
         why = "the framework was not given, so moving the program is not counted"
         return tuple(refused), (*(_said(w) for w in refused), why, *notes)
@@ -226,7 +228,7 @@ def read_framework(text: str | None) -> str | None:
     if text is None:
         return None
     if text.lower() not in FRAMEWORKS:
-        raise InputError("--framework", text, f"one of {', '.join(FRAMEWORKS)}")
+        raise InputError("framework", text, f"one of {', '.join(FRAMEWORKS)}")
     return text.lower()
 
 
@@ -241,6 +243,6 @@ def read_kernels(given: Sequence[str | int] | None) -> tuple[tuple[str, int], ..
         language, colon, count = text.lower().rpartition(":")
         language = language if colon else "cuda"
         if language not in LANGUAGES or not count.isascii() or not count.isdigit() or int(count) > MOST_KERNELS:
-            raise InputError("--custom-kernels", text, f"a count such as 3 or triton:2 ({', '.join(LANGUAGES)})")
+            raise InputError("custom_kernels", text, f"a count such as 3 or triton:2 ({', '.join(LANGUAGES)})")
         out[language] = out.get(language, 0) + int(count)
     return tuple(out.items())

@@ -43,7 +43,7 @@ def read_check(path: Path) -> Checked:
 
     raw = read_json(path)
     if raw.get("command") != "check":
-        raise BrokenFile("--check", str(path), "a file written by `chipwise check -o json`")
+        raise BrokenFile("check", str(path), "a file written by `chipwise check -o json`")
     schema = _schema()
     try:
         document: Any = schema.model_validate(raw)

@@ -149,7 +149,7 @@ def checked_years(years: float) -> float:
     3.0
     """
     if not 0.25 <= years <= 20:
-        raise InputError("--years", years, "0.25 to 20 years")
+        raise InputError("years", years, "0.25 to 20 years")
     return years
 
 

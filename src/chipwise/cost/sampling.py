@@ -111,7 +111,7 @@ def tornado(inputs: Sequence[Input], total: Callable[[Mapping[str, float]], floa
 def checked_draws(count: int, seed: int) -> tuple[int, int]:
     """A number of draws and a seed that can be used."""
     if not 100 <= count <= MOST_DRAWS:
-        raise InputError("--draws", count, f"a whole number from 100 to {MOST_DRAWS:,}")
+        raise InputError("draws", count, f"a whole number from 100 to {MOST_DRAWS:,}")
     if not 0 <= seed < 2**32:
-        raise InputError("--seed", seed, f"a whole number from 0 to {2**32 - 1:,}")
+        raise InputError("seed", seed, f"a whole number from 0 to {2**32 - 1:,}")
     return count, seed

@@ -59,7 +59,7 @@ def _planned(
     try:
         return plan(problem, gap, time_limit, threads, start, nodes)
     except TimeoutError:
-        raise Refusal(f"no plan was found within {time_limit:g} s", "a larger --time-limit may do") from None
+        raise Refusal(f"no plan was found within {time_limit:g} s", "a longer time limit may do") from None
 
 
 def _alternatives(

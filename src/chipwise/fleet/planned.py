@@ -38,13 +38,13 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.gap <= MOST_GAP:
-            raise InputError("--gap", self.gap, f"a share from 0 to {MOST_GAP:g}, such as 0.01")
+            raise InputError("gap", self.gap, f"a share from 0 to {MOST_GAP:g}, such as 0.01")
         if not 1 <= self.time_limit <= DAY:
             shown = format_seconds(self.time_limit)
-            raise InputError("--time-limit", shown, "a second to a day, such as 60s or 5min")
+            raise InputError("time_limit", shown, "a second to a day, such as 60s or 5min")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlannedFleet(Result):
     """A plan for a demand, or what has to give way where there is none, with everything it rests on."""
 
@@ -75,7 +75,7 @@ class PlannedFleet(Result):
 
         if self.plan is None:
             words = "; ".join(r.words for r in self.answer.relax)
-            raise InputError("--plot", str(target), f"a demand that some plan meets: {words}")
+            raise InputError("plot", str(target), f"a demand that some plan meets: {words}")
         draw(self.plan, self.name, Path(target))
 
 

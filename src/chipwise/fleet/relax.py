@@ -41,7 +41,7 @@ def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple
     if few.status == "infeasible":
         raise RuntimeError("a demand without any constraint has no plan")
     if not few.found:
-        raise Refusal("what makes the demand infeasible was not found in time", "a larger --time-limit")
+        raise Refusal("what makes the demand infeasible was not found in time", "a longer time limit")
     weigh = [(s, float(heavy if name in wanted else 1)) for name, s in switches.items()]
     program.row(weigh, high=float(round(sum(w * float(few.values[s]) for s, w in weigh))))
     program.cost = [0.0] * len(program.cost)

@@ -141,9 +141,9 @@ def _assumptions(sizing: Sizing, problem: Problem) -> tuple[str, ...]:
     said = [
         "times and capacities: "
         + (
-            "the bad end of each interval (--cautious)"
+            "the bad end of each interval"
             if sizing.cautious
-            else "the value of each prediction; --cautious plans by the bad end of its interval"
+            else "the value of each prediction; a cautious plan takes the bad end of its interval"
         ),
         "a run is whole on its units for every hour it runs, and may pause between periods; runs share units in a "
         "period only in one queue, where they take turns",

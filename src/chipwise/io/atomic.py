@@ -10,7 +10,7 @@ from pathlib import Path
 from chipwise.errors import InputError
 
 
-def check_writable(path: Path | None, field: str = "--out") -> None:
+def check_writable(path: Path | None, field: str = "out") -> None:
     """Refuse a file that `atomic_write` could not write, before something is done that can't be undone."""
     if path is None:
         return
@@ -27,7 +27,7 @@ def check_writable(path: Path | None, field: str = "--out") -> None:
         raise InputError(field, str(path), f"a file that can be written ({reason})") from None
 
 
-def atomic_write(data: bytes, path: Path, field: str = "--out") -> None:
+def atomic_write(data: bytes, path: Path, field: str = "out") -> None:
     """Write a file. A link is followed; a device or a pipe is written to as it is."""
     target = path.resolve()
     draft = target.parent / f".{target.name}.{os.getpid()}"

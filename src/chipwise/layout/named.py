@@ -49,4 +49,4 @@ def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str) -> None
     split = Split(layout.dp, layout.tp, layout.pp, layout.cp, layout.ep)
     why = refusal(split, work.model, work.train, acc.count)
     if why and f"fewer than {CP_MIN_TOKENS}" not in why:  # a bound of the search, not of the model
-        raise NoLayout(f"--layout {text}: {why}", f"see `chipwise layouts WORKLOAD --on {acc}`")
+        raise NoLayout(f"layout {text}: {why}", f"see `chipwise layouts WORKLOAD --on {acc}`")

@@ -16,7 +16,7 @@ from chipwise.units import format_bytes, format_seconds
 from chipwise.workload.model import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LayoutSearch(Result):
     """Every legal way to split a workload over chips, timed: the best, the Pareto front, and why others are refused."""
 

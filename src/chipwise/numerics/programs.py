@@ -44,7 +44,7 @@ def load(name: str, framework: str | None = None) -> Program:
     """The program of a preset's name or a Python file."""
     _without_plugins()
     if framework is not None and framework not in FRAMEWORKS:
-        raise InputError("--framework", framework, "torch or jax")
+        raise InputError("framework", framework, "torch or jax")
     if not name.endswith(".py"):
         if name not in PRESETS:
             if Path(name).exists():
@@ -106,7 +106,9 @@ def _framework(name: str, module: ModuleType, wanted: str | None) -> str:
     if not has:
         raise InputError("program", name, "a file that defines model() (PyTorch) or init(seed) (JAX)")
     if wanted is None and len(has) > 1:
-        raise InputError("program", name, "--framework torch or jax where a file defines both model() and init(seed)")
+        raise InputError(
+            "program", name, "the framework, torch or jax, where a file defines both model() and init(seed)"
+        )
     return wanted or has[0]
 
 

@@ -64,12 +64,12 @@ def chosen(precisions: str) -> tuple[Recipe, ...]:
     """
     names = [name.strip().lower() for name in precisions.split(",") if name.strip()]
     if not names:
-        raise InputError("--precisions", precisions, f"some of {', '.join(PRECISIONS)}")
+        raise InputError("precisions", precisions, f"some of {', '.join(PRECISIONS)}")
     for name in names:
         if name not in PRECISIONS:
-            raise UnknownName("--precisions", name, PRECISIONS)
+            raise UnknownName("precisions", name, PRECISIONS)
     if set(names) == {"fp32"}:
-        raise InputError("--precisions", precisions, "at least one besides fp32, which the others are compared with")
+        raise InputError("precisions", precisions, "at least one besides fp32, which the others are compared with")
     return tuple(recipe for recipe in RECIPES if recipe.precision in {"fp32", *names})
 
 

@@ -50,13 +50,13 @@ class StudySettings:
     def check(self, steps: int) -> None:
         """Refuse what no test can be made of; `steps` as they will be."""
         if not 2 <= self.seeds <= 1000:
-            raise InputError("--seeds", self.seeds, "a whole number from 2 to 1000: a test needs pairs")
+            raise InputError("seeds", self.seeds, "a whole number from 2 to 1000: a test needs pairs")
         if not LEAST_STEPS <= steps <= MOST_STEPS:
-            raise InputError("--steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
+            raise InputError("steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
         if not 1 < self.static <= 2**30:
-            raise InputError("--loss-scale", self.static, "a number above 1 and up to 2^30, such as 1024")
+            raise InputError("loss_scale", self.static, "a number above 1 and up to 2^30, such as 1024")
         if not 0 < self.share < 1:
-            raise InputError("--margin", self.share, "a share above 0 and below 1, such as 0.02")
+            raise InputError("margin", self.share, "a share above 0 and below 1, such as 0.02")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Verdict:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Study(Result):
     """A program trained by each recipe, compared with fp32, and a verdict for each precision."""
 

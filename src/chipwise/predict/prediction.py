@@ -195,7 +195,7 @@ def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calib
     usual = calibration.bench.used and not workload.train.stack and not stack.bench
     if not usual or bench_at(calibration.bench, acc.chip.id, "torch") is None:
         return []
-    return [f"{acc.chip.id} was measured with PyTorch: `--stack pytorch` predicts from that"]
+    return [f"{acc.chip.id} was measured with PyTorch: the stack `pytorch` predicts from that"]
 
 
 def lora_in_words(workload: Workload) -> list[str]:

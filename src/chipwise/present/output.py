@@ -21,7 +21,7 @@ class PipeClosed(Exception):
     """The reader of stdout went away, as `head` does. No OSError: typer would leave with 1 on those."""
 
 
-def ready(out: Path | None, field: str = "--out") -> None:
+def ready(out: Path | None, field: str = "out") -> None:
     """Refuse a file in no folder before the work that would fill it."""
     if out is not None and not out.resolve().parent.is_dir():
         raise InputError(field, str(out), "a file in a folder that exists")
@@ -59,7 +59,7 @@ def emit_json(value: Any, out: Path | None = None) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", out)
 
 
-def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None, field: str = "--out") -> None:
+def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None, field: str = "out") -> None:
     """Print rows as CSV with a header, or write them to the file that the option `field` names."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else [], lineterminator="\n")
@@ -68,7 +68,7 @@ def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None, field: 
     write(buffer.getvalue(), out, field)
 
 
-def write(text: str, out: Path | None, field: str = "--out") -> None:
+def write(text: str, out: Path | None, field: str = "out") -> None:
     """Text to stdout, or to a file that is whole or absent."""
     if out is None:
         try:

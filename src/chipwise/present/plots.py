@@ -45,7 +45,7 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def ready(target: Path, field: str = "--plot") -> None:
+def ready(target: Path, field: str = "plot") -> None:
     """Refuse a picture that couldn't be written, before the work it would show."""
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(field, str(target), f"a file name that ends in {' or '.join(SUFFIXES)}")
@@ -77,7 +77,7 @@ def drawing(words: bool = False) -> Iterator[Any]:
                 pyplot.close(number)
 
 
-def save(figure: Any, target: Path, field: str = "--plot") -> None:
+def save(figure: Any, target: Path, field: str = "plot") -> None:
     """Write a figure atomically; the name's ending says which kind."""
     ready(target, field)
     atomic_write(drawn(figure, target.suffix[1:].lower()), target, field)

@@ -6,16 +6,18 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from chipwise.present.blocks import Block
+from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import padded
 from chipwise.present.data import flatten, to_data
 
 SCHEMA = 1
+LONGEST_REPR = 100  # characters: a line of a terminal
 
 
 class Result:
     """The base of results. A package gives its results a `record`, `blocks` and, where they have rows, `flat_rows`.
 
+    Results are dataclasses with `repr=False`: all that one rests on may be megabytes.
     `VERB` is the command that prints the same: ``chipwise compare`` for a `Comparison`.
     """
 
@@ -49,6 +51,18 @@ class Result:
         except ImportError as missing:
             raise ImportError("to_pandas needs pandas: pip install pandas") from missing
         return DataFrame(padded(self.flat_rows()))
+
+    def headline(self) -> str:
+        """One line of what the result says: its first line of text, or how many rows it has."""
+        first = next(iter(self.blocks()), None)
+        if isinstance(first, Text):
+            return first.words
+        rows = len(self.flat_rows())
+        return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+    def __repr__(self) -> str:
+        line = " ".join(self.headline().split())
+        return f"<{type(self).__name__}: {line if len(line) <= LONGEST_REPR else line[: LONGEST_REPR - 3] + '...'}>"
 
     def __str__(self) -> str:
         from chipwise.present.text import document

@@ -220,7 +220,7 @@ def _whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ChipList(Result):
     """Chips of the catalog with their prices."""
 
@@ -259,7 +259,7 @@ class ChipList(Result):
         return [Text(f"Prices: {self.prices.origin}.")] if self.prices.own else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ChipSheet(ChipList):
     """Everything about one chip: figures with source and date, the cheapest offer of every cloud, software, limits."""
 

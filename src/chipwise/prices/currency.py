@@ -14,7 +14,7 @@ NO_RATES: Rates = {}
 _MOST = 1e6
 
 
-def read_rates(given: Sequence[str] | None, field: str = "--fx") -> dict[str, float]:
+def read_rates(given: Sequence[str] | None, field: str = "fx") -> dict[str, float]:
     """Rates as people write them: US dollars for one unit of another currency.
 
     >>> read_rates(["EUR=1.08", "jpy=0.0066"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from chipwise.catalog import load
-from chipwise.errors import BrokenFile, InputError, NoSuchFile
+from chipwise.errors import NOTHING, BrokenFile, InputError, NoSuchFile
 from chipwise.io.csv_lines import Line, check_columns, lines_of
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
@@ -77,14 +77,14 @@ def read_focus(
     priced = {key: group for key, group in bill.groups.items() if _priced(group, bill.tally)}
     if any(key[-1] == COMMITTED for key in priced) and years not in YEARS:
         raise InputError(
-            "--years",
-            "nothing" if years is None else years,
+            "years",
+            NOTHING if years is None else years,
             "1 or 3: the bill has committed usage, and FOCUS doesn't say for how long",
         )
     rows = _rows(priced, years, ", ".join(dict.fromkeys(path.name for path in files)))
     if not rows:
         why = "; ".join(f"{part.rows:,} {part.reason}" for part in bill.tally.left_out()) or "it has no rows"
-        raise BrokenFile("FILE", ", ".join(map(str, files)), f"usage of a chip that is known ({why})")
+        raise BrokenFile("files", ", ".join(map(str, files)), f"usage of a chip that is known ({why})")
     used = sum(group.rows for group in priced.values())
     return Imported(rows, bill.read, used, bill.tally.left_out(), _assumptions(years, priced))
 

@@ -44,7 +44,7 @@ LEFT_OUT: list[Column[LeftOut]] = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ImportedPrices(Result):
     """Own prices made from `files` of a `kind`, and the file `out` they were written to."""
 

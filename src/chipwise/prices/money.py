@@ -107,7 +107,7 @@ def custom_prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tup
 def day_of(text: str, field: str) -> str:
     """A date as YYYY-MM-DD, not after today.
 
-    >>> day_of("2026-08-22", "--date")
+    >>> day_of("2026-08-22", "date")
     '2026-08-22'
     """
     accepted = "a date such as 2026-08-22, not after today"

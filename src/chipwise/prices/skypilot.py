@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chipwise.catalog import exact_chip, instances
 from chipwise.catalog.instances import squashed
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import NOTHING, InputError, UnknownName
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, lines_of
 from chipwise.io.files import read_text
 from chipwise.prices.billed import tpu_slice
@@ -70,7 +70,7 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
     for path in files:
         where = (cloud or path.resolve().parent.name).lower()
         if not cloud and where not in {*NAMES, *(key for key, _ in instances())}:
-            raise InputError("--cloud", "nothing", f"the cloud of {path}: its folder {where!r} is none that is known")
+            raise InputError("cloud", NOTHING, f"the cloud of {path}: its folder {where!r} is none that is known")
         day = dated or _day_of(path, today or date.today())
         if not dated:
             notes.append(f"{path.name} of {where} is dated {day} by the time of the file; --date says another")
@@ -94,7 +94,7 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
             )
             rows[row.chip_id, where, row.region, row.instance, f"{row.chips:g}"] = row
     if not rows:
-        raise InputError("FILE", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
+        raise InputError("files", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
     used += tally.joined
     return Imported(tuple(rows[key] for key in sorted(rows)), read, used, tally.left_out(), tuple(notes))
 

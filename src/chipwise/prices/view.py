@@ -72,7 +72,7 @@ def offer_columns(today: date) -> list[Column[PriceLine]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PriceList(Result):
     """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match."""
 
@@ -152,15 +152,15 @@ def list_prices(book: PriceBook, today: date, filters: PriceFilter | None = None
     """
     filters = filters or PriceFilter()
     if filters.terms is not None and filters.terms not in TERMS:
-        raise InputError("--terms", filters.terms, f"one of {', '.join(TERMS)}")
+        raise InputError("pricing", filters.terms, f"one of {', '.join(TERMS)}")
     chips = _chips(filters.on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
     lines = price_lines(
         book,
         chips,
-        _named("--cloud", filters.cloud, clouds),
-        _named("--region", filters.region, regions),
+        _named("cloud", filters.cloud, clouds),
+        _named("region", filters.region, regions),
         filters.terms or "",
     )
     shown = lines if filters.on is not None or filters.every else cheapest_of_each(lines)
@@ -178,7 +178,7 @@ def _names(flag: str, given: str | Sequence[str], expected: str) -> list[str]:
 def _chips(on: str | Sequence[str] | None) -> list[str]:
     if on is None:
         return list(load().chips)
-    return list(dict.fromkeys(exact_chip(name).id for name in _names("--on", on, "chips such as v5p,h100")))
+    return list(dict.fromkeys(exact_chip(name).id for name in _names("on", on, "chips such as v5p,h100")))
 
 
 def _named(flag: str, given: str | Sequence[str] | None, names_listed: set[str]) -> list[str]:

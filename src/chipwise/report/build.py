@@ -82,4 +82,4 @@ def refuse_beside_demand(given: Mapping[str, Any]) -> None:
     """Refuse options that a demand file decides."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(name, value, f"no {name} beside a demand file, which says what may be used")
+            raise InputError(name, value, "nothing beside a demand file, which says what may be used")

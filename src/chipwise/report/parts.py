@@ -78,7 +78,7 @@ class Decision:
     figure: Figure | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report(Result):
     """A whole report: one HTML file that needs nothing else, or a PDF."""
 

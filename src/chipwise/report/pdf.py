@@ -50,7 +50,7 @@ def browser() -> str:
             return found
     raise ChipwiseError(
         "a PDF is printed by a browser and none was found; install one with: apt-get install chromium, "
-        f"or name one in {VARIABLE}; --out report.html needs none"
+        f"or name one in {VARIABLE}; a report in HTML needs none"
     )
 
 

@@ -17,10 +17,10 @@ SUFFIXES = (".html", ".htm", ".pdf")
 def ready(target: Path) -> None:
     """Refuse a file that couldn't be written, or a PDF without a browser to print it, before the work."""
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError("--out", str(target), "a file name that ends in .html or .pdf")
+        raise InputError("out", str(target), "a file name that ends in .html or .pdf")
     folder = target.resolve().parent
     if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError("--out", str(target), "a file in a folder that exists and can be written to")
+        raise InputError("out", str(target), "a file in a folder that exists and can be written to")
     if target.suffix.lower() == ".pdf":
         browser()
 
@@ -30,4 +30,4 @@ def write(report: Report, target: Path) -> None:
     ready(target)
     html = page(report)
     pdf = target.suffix.lower() == ".pdf"
-    atomic_write(print_pdf(html, browser()) if pdf else html.encode("utf-8"), target, "--out")
+    atomic_write(print_pdf(html, browser()) if pdf else html.encode("utf-8"), target, "out")

@@ -37,7 +37,7 @@ LATEST = 50  # decisions shown; a job that waits for weeks has more, and the lat
 PLAIN = frozenset({"decided", "intended", "succeeded", "pending"})  # shown by the lines beside them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobExplanation(Result):
     """All that the ledger knows of a job, at one moment."""
 

@@ -32,7 +32,7 @@ from chipwise.route.names import JOB_STATES
 from chipwise.units import format_money
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobList(Result):
     """Jobs of a ledger, and where each stands."""
 
@@ -96,7 +96,7 @@ class RetriedJobs(JobList):
 CHANGES: dict[str, type[JobList]] = {"cancel": CancelledJobs, "retry": RetriedJobs}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobSheet(Result):
     """One job: what it asks for, what it would take in each pool, its attempts."""
 
@@ -124,7 +124,7 @@ def list_jobs(
 ) -> JobList:
     """The newest jobs of a ledger: all, or those of a state, an owner or a name."""
     if state is not None and state not in JOB_STATES:
-        raise InputError("--state", state, f"one of {', '.join(JOB_STATES)}")
+        raise InputError("state", state, f"one of {', '.join(JOB_STATES)}")
     with open_ledger(ledger, create=False) as book:
         totals = {name: int(count) for name, count in book.totals()["jobs"].items()}
         return JobList(book.where, tuple(book.jobs(state, owner, name, limit)), time.time(), totals)

@@ -92,7 +92,7 @@ POOL_COLUMNS: tuple[Column[PoolStatus], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PoolList(Result):
     """The pools of a file."""
 
@@ -142,7 +142,7 @@ def list_pools(pools: Pools, ledger: str = "", ask: bool = True) -> PoolList:
 def drain_pool(pools: Pools, name: str, reason: str, ledger: str = "") -> PoolList:
     """Let no job start in a pool from now on."""
     if not reason.strip():
-        raise InputError("--reason", reason, "why, in a few words")
+        raise InputError("reason", reason, "why, in a few words")
     return _change(pools, name, True, reason, ledger)
 
 

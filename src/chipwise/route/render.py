@@ -57,7 +57,7 @@ COLUMNS: tuple[Column[Rendered], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rendering(Result):
     """What each backend would be asked for."""
 
@@ -98,7 +98,7 @@ def render(
     for i, job in enumerate(jobs):
         progress(i + 1, len(jobs), job.name)
         if variant is not None and variant not in {v.name for v in job.variants}:
-            raise UnknownName("--variant", variant, [v.name for v in job.variants])
+            raise UnknownName("variant", variant, [v.name for v in job.variants])
         options = admit(job, *using.options(job, chosen), now).options
         rendered += [_rendered(job, option, pools) for option in options if variant in (None, option.variant)]
     if all(one.refused for one in rendered):

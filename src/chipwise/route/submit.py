@@ -57,7 +57,7 @@ SUBMITTED_COLUMNS: tuple[Column[SubmittedJob], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Submission(Result):
     """Jobs that were written to a ledger, with what each would take where."""
 

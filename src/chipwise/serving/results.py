@@ -23,7 +23,7 @@ from chipwise.workload.serve import ServingWorkload
 JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ServingSimulation(Result):
     """What users of a service see at a load: latencies and rates with 90 % intervals, and whether the SLO is met."""
 
@@ -92,7 +92,7 @@ class ServingSimulation(Result):
     flat_rows = view.flat_rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ServingCapacity(Result):
     """The largest load within an SLO: of the best split and of every other one, with the Pareto front."""
 
@@ -158,7 +158,7 @@ def simulate_service(
     """
     serve = target.workload.serve
     if count is not None and not 1 <= count <= MOST_REQUESTS:
-        raise InputError("--requests", count, f"a whole number from 1 to {MOST_REQUESTS:,}")
+        raise InputError("requests", count, f"a whole number from 1 to {MOST_REQUESTS:,}")
     if curve and serve.arrival.kind == "offline":
         raise Refusal("an offline job has one load: there is no latency against load to plot")
     of = service_of(target, acc.count, request, seed, progress)

@@ -212,9 +212,9 @@ def service(
         return Service(target, replica, replicas, router, near)
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
-        raise InputError("--disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
+        raise InputError("disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
     if target.workload.model.family != "decoder":
-        raise InputError("--disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
+        raise InputError("disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
     return Service(target, replica, decoding, router, near, replica, prompts)
 
 

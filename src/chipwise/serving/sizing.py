@@ -23,7 +23,7 @@ class ServiceRequest:
     >>> ServiceRequest(router="random")
     Traceback (most recent call last):
         ...
-    chipwise.errors.InputError: --router: 'random' is not accepted; expected one of round_robin, least_loaded, prefix
+    chipwise.errors.InputError: router: 'random' is not accepted; expected one of round_robin, least_loaded, prefix
     """
 
     split: Split | None = None
@@ -35,14 +35,14 @@ class ServiceRequest:
 
     def __post_init__(self) -> None:
         if self.router not in ROUTERS:
-            raise InputError("--router", self.router, f"one of {', '.join(ROUTERS)}")
+            raise InputError("router", self.router, f"one of {', '.join(ROUTERS)}")
         if self.disaggregate is not None and self.replicas is not None:
-            raise Conflict("--replicas", "--disaggregate", "it says both numbers")
+            raise Conflict("replicas", "disaggregate", "it says both numbers")
         limits = {"replicas": MOST_REPLICAS, "max_batch": LARGEST, "chunk": LARGEST}
         for name, most in limits.items():
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:
-                raise InputError(f"--{name.replace('_', '-')}", value, f"a whole number from 1 to {most:,}")
+                raise InputError(name, value, f"a whole number from 1 to {most:,}")
 
     @property
     def total_replicas(self) -> int | None:
@@ -65,7 +65,7 @@ def read_pools(text: str) -> tuple[int, int]:
     """
     sides = text.split(":")
     if len(sides) != 2 or not all(side.strip().isdecimal() and 0 < int(side) <= MOST_REPLICAS for side in sides):
-        raise InputError("--disaggregate", text, "replicas for prefill and replicas for decode, such as 2:6")
+        raise InputError("disaggregate", text, "replicas for prefill and replicas for decode, such as 2:6")
     return int(sides[0]), int(sides[1])
 
 

@@ -48,7 +48,7 @@ def named_split(tp: int | None, pp: int | None, dp: int | None, ep: int | None) 
     """
     for name, size in {"tp": tp, "pp": pp, "dp": dp, "ep": ep}.items():
         if size is not None and size < 1:
-            raise InputError(f"--{name}", size, "a whole number of at least 1")
+            raise InputError(name, size, "a whole number of at least 1")
     if tp is pp is dp is ep is None:
         return None
     return Split(tp or 1, pp or 1, dp or 1, ep or 1)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.names import find_chip
-from chipwise.errors import ChipwiseError, Conflict, InputError, NoSuchFile
+from chipwise.errors import NOTHING, Conflict, InputError, MissingInput, NoSuchFile
 from chipwise.present.blocks import Block
 from chipwise.present.columns import padded
 from chipwise.present.data import flatten
@@ -20,7 +21,7 @@ from chipwise.validate.score import FLAT, Compiling, Progress, read_rows, score
 EVIDENCE = ("modelled", "compiled")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Validation(Result):
     """Rows with their predictions, and how far those are off: published rows, or measurements of one chip."""
 
@@ -66,6 +67,7 @@ def validate(
     ids: Sequence[str] = (),
     recompile: bool = False,
     compile_missing: bool | None = None,
+    calibration: Calibration | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Score published rows (those shipped by default), or flat rows of measurements of the chip `on`.
@@ -74,22 +76,25 @@ def validate(
     `compile_missing` (None: where rows are named), and all are with `recompile`.
     """
     if evidence not in EVIDENCE:
-        raise InputError("--evidence", evidence, " or ".join(EVIDENCE))
+        raise InputError("evidence", evidence, " or ".join(EVIDENCE))
     if evidence == "modelled" and (recompile or compile_missing is not None):
-        raise ChipwiseError(f"{'--recompile' if recompile else '--compile'} needs --evidence compiled")
+        raise MissingInput([("evidence compiled",)], "recompile" if recompile else "compile_missing")
     for path in rows:
         if not path.is_file():
-            raise NoSuchFile("--rows", str(path))
+            raise NoSuchFile("rows", str(path))
     measured = _measured(rows, on)
     if measured is not None:
         if ids or evidence != "modelled":
-            raise Conflict("--row" if ids else "--evidence", "flat rows", "it is for published ones")
+            raise Conflict("ids" if ids else "evidence", "flat rows", "it is for published ones")
         return Validation(score_rows(measured, find_chip(on or "")))
+    if calibration is not None and not calibration.training.refits:
+        accepted = "one whose calibration has refits without each row, such as Knowledge.published(refits=True)"
+        raise InputError("knowledge", f"the calibration of {calibration.training.date}", accepted)
     missing = bool(rows or ids or recompile) if compile_missing is None else compile_missing
     compiling: Compiling | None = None
     if evidence == "compiled":
         compiling = (compile_now if missing else None, recompile)
-    return Validation(score(rows or None, progress, ids=ids, compiling=compiling))
+    return Validation(score(rows or None, progress, calibration, ids, compiling))
 
 
 def _measured(paths: Sequence[Path], on: str | None) -> list[dict[str, str]] | None:
@@ -98,12 +103,12 @@ def _measured(paths: Sequence[Path], on: str | None) -> list[dict[str, str]] | N
     flat = [rows for kind, rows in read if kind == FLAT]
     if not flat:
         if on is not None:
-            raise InputError("--on", on, "only beside --rows with flat rows of measurements")
+            raise InputError("on", on, "only beside flat rows of measurements")
         return None
     if len(flat) < len(read):
-        raise InputError("--rows", ", ".join(map(str, paths)), "files of one kind: published rows or flat ones")
+        raise InputError("rows", ", ".join(map(str, paths)), "files of one kind: published rows or flat ones")
     if on is None:
-        raise InputError("--on", "", "the chip that the flat rows are of, such as h200")
+        raise InputError("on", NOTHING, "the chip that the flat rows are of, such as h200")
     if ":" in on:
-        raise InputError("--on", on, "one chip with no count, such as h200: flat rows are of one")
+        raise InputError("on", on, "one chip with no count, such as h200: flat rows are of one")
     return [row for rows in flat for row in rows]

@@ -39,16 +39,16 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     """The kind of rows in a CSV file (its header tells) and the rows."""
     try:
         if not path.is_file():
-            raise BrokenFile("--rows", str(path), "a CSV file that exists")
+            raise BrokenFile("rows", str(path), "a CSV file that exists")
         if path.stat().st_size > LARGEST:
-            raise BrokenFile("--rows", str(path), f"a file of at most {LARGEST // 1_000_000} MB")
+            raise BrokenFile("rows", str(path), f"a file of at most {LARGEST // 1_000_000} MB")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise BrokenFile("--rows", str(path), f"a readable UTF-8 CSV file ({error})") from None
+        raise BrokenFile("rows", str(path), f"a readable UTF-8 CSV file ({error})") from None
     reader = csv.DictReader(io.StringIO(text))
     header = set(reader.fieldnames or ())
     if not header:
-        raise BrokenFile("--rows", str(path), "a CSV file with a header; this one is empty")
+        raise BrokenFile("rows", str(path), "a CSV file with a header; this one is empty")
     kinds = (
         ("training", training_rows.COLUMNS),
         ("kernel", kernel_rows.COLUMNS),
@@ -61,7 +61,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
             return kind, [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     missing = sorted(training_rows.COLUMNS - header)
     raise BrokenFile(
-        "--rows",
+        "rows",
         str(path),
         "the columns of training, inference, serving, kernel or flat rows "
         "(kind, dtype, seconds); missing for training: " + ", ".join(missing),
@@ -125,7 +125,7 @@ def score(
     ]
     for name in ids:
         if all(row.get("id") != name for _, row in work):
-            raise InputError("--row", name, "the id of a row in the files scored")
+            raise InputError("ids", name, "the id of a row in the files scored")
     scored: list[Scored] = []
     left: Counter[str] = Counter()
     for i, (kind, row) in enumerate(work):

@@ -59,18 +59,22 @@ def training_workload(workload: WorkloadLike) -> Workload:
 
     work = any_workload(workload)
     if not isinstance(work, Workload):
-        raise InputError("workload", work.name, "a workload that is trained; `serve` and `capacity` take served ones")
+        accepted = "a workload that is trained; this one is served: use serve, capacity or compare"
+        raise InputError("workload", work.name, accepted)
     return work
 
 
 def serving_workload(workload: WorkloadLike) -> ServingWorkload:
     """A workload that is served."""
     from chipwise.errors import InputError
+    from chipwise.workload.read import names_file, read_serving
     from chipwise.workload.serve import ServingWorkload
 
-    work = any_workload(workload)
+    model = isinstance(workload, str | Path) and not names_file(str(workload))  # which lacks what is asked of it
+    work = read_serving(str(workload), {}) if model else any_workload(workload)
     if not isinstance(work, ServingWorkload):
-        raise InputError("workload", work.name, "a workload that is served; `predict` and `layouts` take trained ones")
+        accepted = "a workload that is served; this one is trained: use predict, layouts or compare"
+        raise InputError("workload", work.name, accepted)
     return work
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chipwise.verbs import defaults
 from chipwise.verbs.arguments import any_workload, knowledge_of, seconds_of, training_workload
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def predict(
     on: str,
     *,
     layout: str | None = None,
-    evidence: str = "modelled",
+    evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     stage: Stage | None = None,
 ) -> PricedPrediction:
@@ -45,7 +46,9 @@ def predict(
     return predict_training(training_workload(workload), parse(on), layout, evidence, knowledge, stage)
 
 
-def layouts(workload: WorkloadLike, on: str, *, top: int = 10, knowledge: Knowledge | None = None) -> LayoutSearch:
+def layouts(
+    workload: WorkloadLike, on: str, *, top: int = defaults.LAYOUTS, knowledge: Knowledge | None = None
+) -> LayoutSearch:
     """Search every legal way to split a training run over chips.
 
     >>> from chipwise import load
@@ -70,7 +73,7 @@ def compare(
     deadline: str | float | None = None,
     budget: str | float | None = None,
     by: str | None = None,
-    evidence: str = "modelled",
+    evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> AnyComparison:
@@ -102,12 +105,13 @@ def cost(
     *,
     chips: str | int | None = None,
     deadline: str | float | None = None,
+    budget: str | float | None = None,
     pricing: str | None = None,
     offer: str | None = None,
     cloud: str | None = None,
     region: str | None = None,
     utilization: float | None = None,
-    years: float = 3.0,
+    years: float = defaults.YEARS,
     site: str | None = None,
     energy_price: float | None = None,
     pue: float | None = None,
@@ -115,19 +119,19 @@ def cost(
     custom_kernels: Sequence[str | int] | None = None,
     now_on: str | None = None,
     check: str | Path | None = None,
-    runs: float = 1.0,
+    runs: float = defaults.RUNS,
     epochs: float | None = None,
-    draws: int = 4_000,
-    evidence: str = "modelled",
+    draws: int = defaults.DRAWS,
+    evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> Costs:
     """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
 
-    `pricing` names pricing models (``"spot,3y"``), `offer`, `cloud` and `region` whose prices count; `utilization` is
-    the share of committed or owned hours that is used, `years` how long servers are owned, `site` where they stand,
-    with its `energy_price` in USD/kWh and its `pue`. `framework`, `custom_kernels`, `now_on` and `check` describe the
-    program whose migration effort `runs` share.
+    `on`, `chips`, `deadline` and `budget` are those of `compare`. `pricing` names pricing models (``"spot,3y"``),
+    `offer`, `cloud` and `region` whose prices count; `utilization` is the share of committed or owned hours that is
+    used, `years` how long servers are owned, `site` where they stand, with its `energy_price` in USD/kWh and its `pue`.
+    `framework`, `custom_kernels`, `now_on` and `check` describe the program whose migration effort `runs` share.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -156,15 +160,15 @@ def cost(
         draws,
         read_pricing(pricing),
     )
-    terms, change = Terms.read("cost", chips, deadline), better_evidence(evidence, known.calibration)
+    terms, change = Terms.read("cost", chips, deadline, budget), better_evidence(evidence, known.calibration)
     return cost_of(any_workload(workload), candidates(on) or [], assumptions, terms, progress, change)
 
 
 def plan_fleet(
     demand: str | Path | Mapping[str, Any],
     *,
-    gap: float = 0.01,
-    time_limit: str | float = "60s",
+    gap: float = defaults.GAP,
+    time_limit: str | float = defaults.TIME_LIMIT,
     cautious: bool = False,
     sensitivity: bool = True,
     knowledge: Knowledge | None = None,
@@ -193,14 +197,14 @@ def plan_fleet(
     from chipwise.fleet.planned import PlanOptions, plan_demand
 
     known = knowledge_of(knowledge)
-    options = PlanOptions(gap, seconds_of(time_limit, "--time-limit"), cautious, sensitivity)
+    options = PlanOptions(gap, seconds_of(time_limit, "time_limit"), cautious, sensitivity)
     if isinstance(demand, str | Path):
         return plan_demand(read_demand(demand, known.today), known, options, progress)
     return plan_demand(demand_of(demand, today=known.today), known, options, progress)
 
 
 def report(
-    work: WorkloadLike,
+    workload: WorkloadLike,
     on: str | Sequence[str] | None = None,
     *,
     chips: str | int | None = None,
@@ -212,7 +216,7 @@ def report(
     site: str | None = None,
     framework: str | None = None,
     time_limit: str | float | None = None,
-    evidence: str = "modelled",
+    evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
@@ -238,16 +242,16 @@ def report(
 
     known_evidence(evidence)
     known = knowledge_of(knowledge)
-    if isinstance(work, str | Path) and is_demand(work):
-        compared = {"--on": on, "--chips": chips, "--deadline": deadline, "--budget": budget, "--by": by}
-        billed = {"--utilization": utilization, "--years": years, "--site": site, "--framework": framework}
-        refuse_beside_demand({**compared, **billed, "--evidence": None if evidence == "modelled" else evidence})
-        options = PlanOptions(time_limit=seconds_of(time_limit or "60s", "--time-limit"))
-        return report_demand(read_demand(work, known.today), known, options, progress)
+    if isinstance(workload, str | Path) and is_demand(workload):
+        compared = {"on": on, "chips": chips, "deadline": deadline, "budget": budget, "by": by}
+        billed = {"utilization": utilization, "years": years, "site": site, "framework": framework}
+        refuse_beside_demand({**compared, **billed, "evidence": None if evidence == defaults.EVIDENCE else evidence})
+        options = PlanOptions(time_limit=seconds_of(time_limit or defaults.TIME_LIMIT, "time_limit"))
+        return report_demand(read_demand(workload, known.today), known, options, progress)
     if time_limit is not None:
-        raise InputError("--time-limit", time_limit, "a demand file: nothing is solved for a workload")
+        raise InputError("time_limit", time_limit, "a demand file: nothing is solved for a workload")
     used = read_utilization(known.economics, utilization)
     program = Program.read(framework)
-    assumptions = CostAssumptions(own_site(site), known, 3.0 if years is None else years, used, program)
+    assumptions = CostAssumptions(own_site(site), known, defaults.YEARS if years is None else years, used, program)
     terms = Terms.read(by, chips, deadline, budget)
-    return report_workload(any_workload(work), candidates(on), terms, assumptions, evidence, progress)
+    return report_workload(any_workload(workload), candidates(on), terms, assumptions, evidence, progress)

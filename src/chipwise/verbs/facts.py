@@ -58,20 +58,20 @@ def prices(
     *,
     cloud: str | Sequence[str] | None = None,
     region: str | Sequence[str] | None = None,
-    terms: str | None = None,
+    pricing: str | None = None,
     every: bool = False,
     knowledge: Knowledge | None = None,
 ) -> PriceList:
     """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
 
     `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
-    narrow the list, and so do `terms` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also rank it.
+    narrow the list, and so does `pricing` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also ranks it.
 
-    >>> offers = prices("v5e", cloud="gcp", terms="spot")
+    >>> offers = prices("v5e", cloud="gcp", pricing="spot")
     >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
     ('2026-08-21', {'gcp'})
     """
     from chipwise.prices.view import PriceFilter, list_prices
 
     known = knowledge_of(knowledge)
-    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, terms, every))
+    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, pricing, every))

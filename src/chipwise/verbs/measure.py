@@ -1,17 +1,14 @@
-"""Verbs that check and measure: check, bench, numerics, validate."""
+"""Verbs that check a program and the predictions: check, numerics, validate; `bench` has its own module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chipwise.verbs import defaults
+
 if TYPE_CHECKING:
-    from chipwise.bench.diff import BenchDiff
-    from chipwise.bench.file import BenchFile
-    from chipwise.bench.roofline import Roofline
-    from chipwise.bench.run import BenchRun
-    from chipwise.bench.session import BenchPlan, Event
     from chipwise.compiled.check.check import CheckReport
     from chipwise.compiled.check.check import Progress as CheckProgress
     from chipwise.compiled.check.request import Pairs
@@ -32,140 +29,48 @@ def check(
     sizes: Pairs = None,
     torch: bool | None = None,
     layout: str | None = None,
-    mode: str = "train",
+    mode: str = defaults.MODE,
     tune: int = 0,
     limit_seconds: str | float | None = None,
     limit_memory: str | float | None = None,
     dump: Path | None = None,
     cached: bool = True,
+    changes: Mapping[str, Any] | None = None,
     knowledge: Knowledge | None = None,
     progress: CheckProgress | None = None,
-    **changes: Any,
 ) -> CheckReport:
     """Compile a program for chips you don't have: does it compile, does it fit, how long does it take.
 
     `program` is ``package.module:function``, ``file.py:function``, an exported file, or a workload with its `layout`
-    (default: the best), `mode` (train, prefill or decode) and `changes`. `axes` replace the mesh, `choices` are
-    keywords of the function, `sizes` those that an exported file leaves open, `options` the compiler's own; `tune` is
-    how many compiles a search for faster ones may take. A compile is stopped after `limit_seconds` or at
-    `limit_memory` GiB. `dump` is a folder for the optimized modules. `knowledge` is the published calibration by
-    default. The command leaves with 1 where a target is not ``ok``.
+    (default: the best), `mode` (train, prefill or decode) and the `changes` that `load` takes. `axes` replace the mesh,
+    `choices` are keywords of the function, `sizes` those that an exported file leaves open, `options` the compiler's
+    own; `tune` is how many compiles a search for faster ones may take. A compile is stopped after `limit_seconds` or at
+    `limit_memory` GiB. `dump` is a folder for the optimized modules. `knowledge` is `Knowledge.published()` by default.
+    The command leaves with 1 where a target is not ``ok``.
 
-    >>> report = check("llama-3.1-8b", on="h100:1", batch=8, sequence=8192)
+    >>> report = check("llama-3.1-8b", on="h100:1", changes={"batch": 8, "sequence": 8192})
     >>> report.ok, report.rows[0].outcome.stage
     (False, 'memory')
     """
-    from chipwise.catalog.calibration import load_calibration
     from chipwise.compiled.check.request import ProgramOptions, read_request
     from chipwise.compiled.check.run import CheckSettings, read_limits, run_check
+    from chipwise.knowledge import Knowledge
 
-    how = ProgramOptions(options, axes, choices, sizes, torch, layout, mode, changes)
-    request = read_request(program, on, how, knowledge.calibration if knowledge else load_calibration(bench=False))
+    how = ProgramOptions(options, axes, choices, sizes, torch, layout, mode, changes or {})
+    request = read_request(program, on, how, (knowledge or Knowledge.published()).calibration)
     return run_check(request, CheckSettings(read_limits(limit_seconds, limit_memory), tune, dump, cached), progress)
-
-
-def bench_plan(
-    suite: str = "all",
-    *,
-    device: str = "auto",
-    frameworks: str | None = None,
-    size: str | None = None,
-    quick: bool = False,
-    seconds: str | float | None = None,
-    hostname: bool = False,
-) -> BenchPlan:
-    """Open this machine's device through each framework, and list what `bench` would measure on it.
-
-    `suite` is kernels, train, serve, vision, collectives or all; `device` auto, cuda, tpu, rocm or cpu; `frameworks`
-    ``"torch,jax"`` (default: those installed); `size` tiny, quick (also by `quick`) or full. No point is begun after
-    `seconds`. `hostname` records the machine's name.
-
-    >>> bench_plan("kernels", size="huge")
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: --suite-size: 'huge' is not accepted; expected one of tiny, quick, full
-    """
-    from chipwise.bench.run import read_request
-    from chipwise.bench.session import plan
-
-    return plan(read_request(suite, device, frameworks, size, quick, seconds, hostname))
-
-
-def bench(
-    suite: str | BenchPlan = "all",
-    *,
-    out: str | Path | None = None,
-    progress: Callable[[Event], None] | None = None,
-    **options: Any,
-) -> BenchRun:
-    """Measure this machine: a suite with the `options` of `bench_plan`, or a plan made by it; kept in the file `out`.
-
-    >>> bench(suite="games")
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: suite: 'games' is not accepted; expected one of all, kernels, train, serve, vision, \
-collectives
-    """
-    from chipwise.bench.run import measure
-
-    plan = bench_plan(suite, **options) if isinstance(suite, str) else suite
-    return measure(plan, None if out is None else Path(out), progress)
-
-
-def bench_show(file: str | Path, *, framework: str | None = None) -> BenchFile:
-    """Read a bench file: times, rates, their share of the chip's peak; of one `framework` where it is named.
-
-    >>> card = bench_show("examples/bench/h200-1.json.gz", framework="jax")
-    >>> card.chip, {point.framework for point in card.points}
-    ('h200', {'jax'})
-    """
-    from chipwise.bench.file import read
-
-    measured = read(Path(file))
-    return measured if framework is None else measured.of_framework(framework)
-
-
-def bench_diff(before: str | Path, after: str | Path, *, fail_above: float | None = None) -> BenchDiff:
-    """Compare two bench files point by point: Mann-Whitney U tests, held to 5 % false alarms by Benjamini-Hochberg.
-
-    With `fail_above`, ``failures`` are the points significantly slower by more than so many percent.
-
-    >>> changes = bench_diff("examples/bench/cpu.json", "examples/bench/cpu.json", fail_above=5)
-    >>> {change.ratio for change in changes.changes}, changes.failures
-    ({1.0}, ())
-    """
-    from chipwise.bench.diff import diff
-    from chipwise.bench.file import read
-
-    return diff(read(Path(before)), read(Path(after)), fail_above)
-
-
-def bench_roofline(file: str | Path, *, plot: str | Path | None = None) -> Roofline:
-    """The ceilings that a bench file measured, beside the catalog's; drawn to `plot`, an .svg or a .png.
-
-    >>> card = bench_roofline("examples/bench/h200-1.json.gz")
-    >>> card.measured["bf16"] < card.stated["bf16"]
-    True
-    """
-    from chipwise.bench.file import read
-    from chipwise.bench.roofline import draw, roofline
-
-    ceilings = roofline(read(Path(file)))
-    if plot is not None:
-        draw(ceilings, Path(plot))
-    return ceilings
 
 
 def numerics(
     program: str,
     *,
-    precisions: str = "fp32,bf16,fp16,fp8",
+    precisions: str = defaults.PRECISIONS,
     seeds: int | None = None,
     steps: int | None = None,
     framework: str | None = None,
     quick: bool = False,
-    loss_scale: float = 1024.0,
-    margin: float = 0.02,
+    loss_scale: float = defaults.LOSS_SCALE,
+    margin: float = defaults.MARGIN,
     emulate: bool = False,
     plot: str | Path | None = None,
     progress: Progress | None = None,
@@ -176,10 +81,13 @@ def numerics(
     compared by paired tests; `margin` is how much more final loss still counts as the same. Low precision is emulated
     by rounding where the hardware lacks it, or where `emulate` says so. Curves are drawn to `plot`, an .svg or a .png.
 
-    >>> numerics("char-transformer", seeds=1)
+    >>> study = numerics("digits-cnn", precisions="bf16", seeds=2, steps=10, framework="torch")
+    >>> study.seeds, study.steps, [verdict.precision for verdict in study.verdicts]
+    (2, 10, ['bf16'])
+    >>> numerics("digits-cnn", seeds=1)
     Traceback (most recent call last):
         ...
-    chipwise.errors.InputError: --seeds: 1 is not accepted; expected a whole number from 2 to 1000: a test needs pairs
+    chipwise.errors.InputError: seeds: 1 is not accepted; expected a whole number from 2 to 1000: a test needs pairs
     """
     from chipwise.numerics.plot import draw
     from chipwise.numerics.programs import load
@@ -201,10 +109,11 @@ def validate(
     rows: str | Path | Sequence[str | Path] | None = None,
     *,
     on: str | None = None,
-    evidence: str = "modelled",
+    evidence: str = defaults.EVIDENCE,
     ids: Sequence[str] | None = None,
     recompile: bool = False,
     compile_missing: bool | None = None,
+    knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Score predictions against published results: error, bias, and how often the 90 % intervals held.
@@ -212,7 +121,8 @@ def validate(
     `rows` are files (default: those shipped); flat rows of measurements need the chip they are `on`. `ids` names the
     only rows to score. With `evidence` ``compiled``, TPU training rows are scored by the schedules that XLA made of
     them: kept ones, or compiled here where `compile_missing` (default: where rows are named) or `recompile` say so.
-    A row in the calibration is predicted by the refit that left it out.
+    `knowledge` is ``Knowledge.published(refits=True)`` by default: a row in the calibration is predicted by the refit
+    that left it out.
 
     >>> scores = validate("examples/bench/h200-held-out.csv", on="h200")
     >>> scores.summary["predicted"] == scores.summary["eligible"] == len(scores.rows)
@@ -221,4 +131,7 @@ def validate(
     from chipwise.validate import validate as run
 
     files = [rows] if isinstance(rows, str | Path) else rows or ()
-    return run([Path(file) for file in files], on, evidence, ids or (), recompile, compile_missing, progress)
+    calibration = None if knowledge is None else knowledge.calibration
+    return run(
+        [Path(file) for file in files], on, evidence, ids or (), recompile, compile_missing, calibration, progress
+    )

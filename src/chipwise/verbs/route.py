@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.route.names import DEFAULT_POLICY
+from chipwise.verbs import defaults
+from chipwise.verbs.arguments import knowledge_of
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
@@ -21,11 +23,11 @@ def simulate(
     pools: str | Path | None = None,
     *,
     policy: str | Sequence[str] = DEFAULT_POLICY,
-    seed: int | None = None,
+    random: bool = False,
     failures: float = 0.0,
-    repair: str | float = "4h",
+    repair: str | float = defaults.REPAIR,
     speed: Mapping[str, float] | Sequence[str] | None = None,
-    tick: str | float = "5min",
+    tick: str | float = defaults.TICK,
     weights: Mapping[str, float] | Sequence[str] | None = None,
     plot: str | Path | None = None,
     knowledge: Knowledge | None = None,
@@ -34,10 +36,10 @@ def simulate(
     """Try scheduling policies on a trace of jobs: completion times, cost, energy, deadlines, fairness, use of pools.
 
     `trace` is a file of jobs with their arrivals, of recorded jobs, or a folder in Gavel's form, which has its own
-    pools; `policy` is ``"fastest,cheapest"``, or ``"all"``. A `seed` draws run times and spot interruptions; nodes fail
-    at so many `failures` an hour each, and are back after `repair`. `speed` is that of recorded jobs on a chip,
-    ``{"h100": 2.5}``; the policy is asked every `tick` at least; `weights` are those of ``balanced``. Who held which
-    chips when is drawn to `plot`, an .svg or a .png.
+    pools; `policy` is ``"fastest,cheapest"``, or ``"all"``. With `random`, run times and spot interruptions are drawn
+    by the seed of `knowledge`; nodes fail at so many `failures` an hour each, and are back after `repair`. `speed` is
+    that of recorded jobs on a chip, ``{"h100": 2.5}``; the policy is asked every `tick` at least; `weights` are those
+    of ``balanced``. Who held which chips when is drawn to `plot`, an .svg or a .png.
 
     >>> replay = simulate("examples/traces/gavel-seed0", policy="fastest,cheapest")
     >>> fastest, cheapest = replay.measures
@@ -50,7 +52,7 @@ def simulate(
     from chipwise.route.simulate.run import simulate as run
 
     names = policy_list(policy if isinstance(policy, str) else ",".join(policy))
-    options = SimulationOptions.read(seed, failures, repair, tick, weights)
+    options = SimulationOptions.read(knowledge_of(knowledge).seed if random else None, failures, repair, tick, weights)
     check_weights(names, options.weights)
     if plot is not None:
         plots.ready(Path(plot), len(names))

@@ -42,7 +42,7 @@ MODEL: list[Column[ModelRow]] = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ModelList(Result):
     """Models known by name; any of the names is a workload."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import ChipwiseError, Conflict, InputError, UnknownName
+from chipwise.errors import Conflict, InputError, MissingInput, UnknownName
 
 if TYPE_CHECKING:
     from chipwise.workload import Model, Workload
@@ -70,7 +70,7 @@ def read_serving(text: str, flags: Mapping[str, str | None]) -> ServingWorkload:
     source, model = _asked(text, flags)
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in SERVING.items()}
     for flag in PAIRED:
-        overrides[SERVING[flag]] = _pairs(f"--{flag.replace('_', '-')}", flags.get(flag))
+        overrides[SERVING[flag]] = _pairs(flag, flags.get(flag))
     if flags.get("trace"):
         overrides["serve.trace"] = str(Path(str(flags["trace"])).absolute())  # from here, not from the workload file
     if model is not None:
@@ -90,10 +90,18 @@ def read_any(text: str, flags: Mapping[str, str | None]) -> Workload | ServingWo
     serve = kind_of(source) == "serve" if source is not None else bool(served)
     wrong = trained if serve else served
     if wrong:
-        name = wrong[0].replace("_", "-")
-        kind = "served: this flag says how a model is trained" if serve else "trained: this flag is for models served"
-        raise InputError(f"--{name}", flags[wrong[0]], f"flags of a workload that is {kind}")
+        kind = "served: this one says how a model is trained" if serve else "trained: this one is for models served"
+        raise InputError(wrong[0], flags[wrong[0]], f"what changes a workload that is {kind}")
     return read_serving(text, flags) if serve else read_workload(text, flags)
+
+
+def names_file(text: str) -> bool:
+    """Whether a workload is a file of its own, which says what is trained or served; a model says neither.
+
+    >>> names_file("llama-3.1-8b"), names_file("examples/llama-3.1-70b-serve.yaml")
+    (False, True)
+    """
+    return _source(text)[0] is not None
 
 
 def _asked(text: str, flags: Mapping[str, str | None]) -> tuple[Path | None, Any]:
@@ -106,13 +114,13 @@ def _one_of(names: tuple[str, ...], flags: Mapping[str, str | None]) -> None:
     given = [flag for flag in names if flags.get(flag)]
     if len(given) > 1:
         first, second = given[:2]
-        raise Conflict(f"--{second}", f"--{first}")
+        raise Conflict(second, first)
 
 
 def _pairs(flag: str, text: str | None) -> Any:
     """What `p90:40ms,p99:60ms` means in a workload file; a plain value stays one.
 
-    >>> _pairs("--tpot", "p90:40ms, p99:60ms"), _pairs("--ttft", "500ms")
+    >>> _pairs("tpot", "p90:40ms, p99:60ms"), _pairs("ttft", "500ms")
     ({'p90': '40ms', 'p99': '60ms'}, '500ms')
     """
     if text is None or ":" not in text:
@@ -131,15 +139,15 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
     known = _described(model)
     if flags.get("trace"):
         return
-    missing = [] if known.image_tokens or flags.get("input_len") else ["--input-len"]
+    missing: list[tuple[str, ...]] = [] if known.image_tokens or flags.get("input_len") else [("input_len",)]
     if known.family == "decoder" and not flags.get("output_len"):
-        missing.append("--output-len")
+        missing.append(("output_len",))
     if known.family == "dit" and not flags.get("denoise_steps"):
-        missing.append("--denoise-steps")
+        missing.append(("denoise_steps",))
     if not flags.get("rate") and not flags.get("users"):
-        missing.append("--rate or --users")
+        missing.append(("rate", "users"))
     if missing:
-        raise ChipwiseError(f"missing: {', '.join(missing)}")
+        raise MissingInput(missing)
 
 
 def _described(model: Any) -> Model:
@@ -151,19 +159,19 @@ def _described(model: Any) -> Model:
 def _complete(model: Any, flags: Mapping[str, str | None]) -> None:
     """Without a workload file flags say how a model is trained: all that are missing, in one line."""
     images = _described(model).image_tokens
-    missing = [] if flags.get("batch") else ["--batch"]
+    missing: list[tuple[str, ...]] = [] if flags.get("batch") else [("batch",)]
     if not images and not flags.get("sequence"):
-        missing.append("--sequence")
+        missing.append(("sequence",))
     if not any(flags.get(flag) for flag in LENGTHS):
-        missing.append("--samples or --steps" if images else "--tokens or --steps")
+        missing.append(("samples" if images else "tokens", "steps"))
     if missing:
-        raise ChipwiseError(f"missing: {', '.join(missing)}")
+        raise MissingInput(missing)
 
 
 def _source(text: str) -> tuple[Path | None, Any]:
     """The workload file, or the model where the argument names one."""
     if not text.strip():
-        raise InputError("WORKLOAD", text, "a workload file, a known model's name or a config.json")
+        raise InputError("workload", text, "a workload file, a known model's name or a config.json")
     path = Path(text)
     if path.suffix == ".json" or _is_dir(path):
         return None, _config(path)

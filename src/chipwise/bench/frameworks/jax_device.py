@@ -57,7 +57,7 @@ _BUILDERS: Mapping[str, tuple[str, str]] = {
 def open_jax(platform: str) -> Framework:
     """JAX on the first device of a platform: cuda, rocm, tpu or cpu."""
     if platform not in PLATFORMS:
-        raise InputError("--device", platform, f"one of {', '.join(PLATFORMS)}")
+        raise InputError("device", platform, f"one of {', '.join(PLATFORMS)}")
     before = dict(os.environ)
     _configure(platform)
     try:
@@ -100,7 +100,7 @@ def _devices(jax: Any, platform: str) -> list[Any]:
             why, there = _reason(error, log), _anything(jax)
             jax.config.update("jax_platforms", before)
     advice = f"pip install {_EXTRA[platform]}" if platform != "cpu" else "JAX_PLATFORMS unset"
-    raise InputError("--device", platform, f"a device that JAX finds here: {there} ({why}; for {platform}: {advice})")
+    raise InputError("device", platform, f"a device that JAX finds here: {there} ({why}; for {platform}: {advice})")
 
 
 def _reason(error: BaseException, log: list[str]) -> str:

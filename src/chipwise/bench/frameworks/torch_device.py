@@ -37,13 +37,13 @@ def open_torch(platform: str) -> Framework:
     if platform == "cpu":
         return TorchFramework("cpu", _cpu(), _without_bf16())
     if platform not in ("cuda", "rocm"):
-        raise InputError("--device", platform, "cuda, rocm or cpu with PyTorch (a TPU is measured through JAX)")
+        raise InputError("device", platform, "cuda, rocm or cpu with PyTorch (a TPU is measured through JAX)")
     built = "rocm" if getattr(torch.version, "hip", None) else "cuda" if torch.version.cuda else ""
     if built != platform:
         build = f"made for {built}" if built else "made for the CPU alone"
-        raise InputError("--device", platform, f"a PyTorch made for it (this one, {torch.__version__}, is {build})")
+        raise InputError("device", platform, f"a PyTorch made for it (this one, {torch.__version__}, is {build})")
     if not torch.cuda.is_available():
-        raise InputError("--device", platform, "a GPU whose driver PyTorch can use (none was found)")
+        raise InputError("device", platform, "a GPU whose driver PyTorch can use (none was found)")
     return TorchFramework(platform, _gpu(platform))
 
 

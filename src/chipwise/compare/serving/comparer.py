@@ -357,7 +357,7 @@ def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
     s = workload.serve
     if s.arrival.kind != "offline" or not s.requests:
         raise InputError(
-            "--deadline",
+            "deadline",
             format_seconds(terms.deadline_s),
             "an offline job with a number of requests: a service has no end",
         )

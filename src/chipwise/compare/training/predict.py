@@ -24,7 +24,7 @@ from chipwise.units import format_bytes
 from chipwise.workload.model import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PricedPrediction(Result):
     """A prediction with what the run costs on demand and on spot."""
 

@@ -96,7 +96,7 @@ class Row:
         return isinstance(self.outcome, Compiled) and self.fits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CheckReport(Result):
     """A program on every target: does it compile, does it fit, how long does it take, what would make it faster."""
 

@@ -69,7 +69,7 @@ def _tensor(work: Workload, acc: Accelerators, layout: str | None) -> int:
         return gcd(target_of(acc).devices, work.model.heads)
     named = re.fullmatch(r"tp=(\d{1,6})", layout.strip())
     if not named:
-        raise InputError("--layout", layout, "tp=N when serving: the other devices have sequences of their own")
+        raise InputError("layout", layout, "tp=N when serving: the other devices have sequences of their own")
     return int(named[1])
 
 

@@ -85,12 +85,12 @@ def read_request(
 ) -> CheckRequest:
     """The questions about a program, one a target; every failure is one line."""
     targets = _targets(on)
-    options: dict[str, Option] = dict(_pairs("--option", how.options))
+    options: dict[str, Option] = dict(_pairs("options", how.options))
     for name in options:
         if not _OPTION.fullmatch(name):
-            raise InputError("--option", name, "the name of a compiler option")
+            raise InputError("options", name, "the name of a compiler option")
     if how.mode not in MODES:
-        raise InputError("--mode", how.mode, f"one of {', '.join(MODES)}")
+        raise InputError("mode", how.mode, f"one of {', '.join(MODES)}")
     for name in how.changes:
         if name not in ("model", *FLAGS):
             raise UnknownName("workload", name, ("model", *FLAGS))
@@ -101,7 +101,7 @@ def read_request(
             words = tuple(_words(axes=how.axes, choose=how.choices, size=how.sizes))
             kind = next(q.job.spec.kind for q in questions if isinstance(q.job, Job))
             return CheckRequest(str(program), kind, questions, calibration, options=options, words=words)
-    _only("a workload", {"--axes": how.axes, "--choose": how.choices, "--size": how.sizes, "--torch": how.torch})
+    _only("a workload", {"axes": how.axes, "choices": how.choices, "sizes": how.sizes, "torch": how.torch})
     work = program if isinstance(program, Workload) else _workload(str(program), how.changes)
     return CheckRequest(
         work.name if isinstance(program, Workload) else str(program),
@@ -121,16 +121,15 @@ def _program(
     """The questions about a program of the user's own; None where the text names a workload."""
     choices = {
         name: _value(value) if isinstance(value, str) else value
-        for name, value in _pairs("--choose", how.choices).items()
+        for name, value in _pairs("choices", how.choices).items()
     }
-    sizes = {name: _whole("--size", value) for name, value in _pairs("--size", how.sizes).items()}
+    sizes = {name: _whole("sizes", value) for name, value in _pairs("sizes", how.sizes).items()}
     axes = [axis for axis in how.axes.split(",") if axis.strip()] if isinstance(how.axes, str) else how.axes
-    mesh = {name: _whole("--axes", value, -1) for name, value in _pairs("--axes", axes).items()}
+    mesh = {name: _whole("axes", value, -1) for name, value in _pairs("axes", axes).items()}
     spec = program_spec(program, Path.cwd(), how.torch, sizes, choices)
     if spec is None:
         return None
-    given = {f"--{flag}": value for flag, value in how.changes.items()}
-    _only(program, {"--layout": how.layout, "--mode": None if how.mode == "train" else how.mode, **given})
+    _only(program, {"layout": how.layout, "mode": None if how.mode == "train" else how.mode, **how.changes})
     return tuple(Question(acc, Job(spec, target_of(acc), options, mesh)) for acc in targets)
 
 
@@ -161,7 +160,7 @@ def _words(**given: Any) -> list[str]:
 def _targets(on: str | Sequence[str]) -> list[Accelerators]:
     names = [name.strip() for text in ([on] if isinstance(on, str) else on) for name in text.split(",") if name.strip()]
     if not names:
-        raise InputError("--on", on if isinstance(on, str) else "", "chips such as v5e:4x4,h100:8")
+        raise InputError("on", on if isinstance(on, str) else "", "chips such as v5e:4x4,h100:8")
     targets = {str(acc): acc for acc in (parse(name) for name in names)}
     return list(targets.values())
 

@@ -32,21 +32,21 @@ def program_spec(
     `torch` says whether a function makes a PyTorch module; None: as the imports of its file tell.
     """
     if not text.strip():
-        raise InputError("PROGRAM", text, ACCEPTED)
+        raise InputError("program", text, ACCEPTED)
     path = Path(text)
     if path.suffix in EXPORTED:
         if not path.is_file():
-            raise NoSuchFile("PROGRAM", text)
+            raise NoSuchFile("program", text)
         return Spec("file", text, {"sizes": dict(sizes)} if sizes else {})
     module, colon, name = text.rpartition(":")
     if not colon:
         if path.suffix == ".py":
-            raise InputError("PROGRAM", text, f"the function too: {text}:function")
+            raise InputError("program", text, f"the function too: {text}:function")
         return None
     if not module or not _NAME.fullmatch(name):
-        raise InputError("PROGRAM", text, ACCEPTED)
+        raise InputError("program", text, ACCEPTED)
     if module.endswith(".py") and not (folder / module).is_file():
-        raise NoSuchFile("PROGRAM", text, f"no {module}")
+        raise NoSuchFile("program", text, f"no {module}")
     data: dict[str, Any] = {"folder": str(folder)}
     if choices:
         data["choices"] = dict(choices)

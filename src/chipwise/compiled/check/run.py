@@ -41,9 +41,9 @@ def read_limits(seconds: str | float | None = None, memory: str | float | None =
     limits = Limits()
     if seconds is not None:
         text = str(seconds)
-        most = float(text) if text.isdecimal() else parse_duration(text, "--limit-seconds")
+        most = float(text) if text.isdecimal() else parse_duration(text, "limit_seconds")
         if not most > 0:
-            raise InputError("--limit-seconds", text, "more than 0")
+            raise InputError("limit_seconds", text, "more than 0")
         limits = replace(limits, seconds=most)
     if memory is not None:
         text = str(memory).lower()
@@ -54,7 +54,7 @@ def read_limits(seconds: str | float | None = None, memory: str | float | None =
         except ValueError:
             gib = 0.0
         if not 0 < gib < 1e6:
-            raise InputError("--limit-memory", memory, "GiB of this machine's memory, such as 8")
+            raise InputError("limit_memory", memory, "GiB of this machine's memory, such as 8")
         limits = replace(limits, bytes=int(gib * 2**30))
     return limits
 
@@ -109,9 +109,9 @@ def _dump(report: CheckReport, folder: Path, cache: Cache) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("--dump", str(folder), f"a folder that can be written ({error.strerror})") from None
+        raise InputError("dump", str(folder), f"a folder that can be written ({error.strerror})") from None
     for row in report.rows:
         job = row.question.job
         if isinstance(job, Job) and isinstance(row.outcome, Compiled):
             name = str(row.question.accelerators).replace(":", "-").replace("*", "x")
-            atomic_write(module_text(job, cache).encode("utf-8"), folder / f"{name}.hlo.txt", "--dump")
+            atomic_write(module_text(job, cache).encode("utf-8"), folder / f"{name}.hlo.txt", "dump")

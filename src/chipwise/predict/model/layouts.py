@@ -78,30 +78,30 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
         key, _, value = part.partition("=")
         key = {"mb": "mbs", "micro_batch": "mbs", "vp": "vpp"}.get(key.lower(), key.lower())
         if key in seen:
-            raise InputError("--layout", part, f"each axis once; {key} is given twice")
+            raise InputError("layout", part, f"each axis once; {key} is given twice")
         seen.add(key)
         if key == "recompute":
             if value not in RECOMPUTE:
-                raise InputError("--layout recompute", value, "one of " + ", ".join(RECOMPUTE))
+                raise InputError("layout recompute", value, "one of " + ", ".join(RECOMPUTE))
             recompute = value
         elif key == "pipe":
             if value not in ("inner", "outer"):
-                raise InputError("--layout pipe", value, "inner or outer")
+                raise InputError("layout pipe", value, "inner or outer")
             inner = value == "inner"
         elif key not in AXES:
-            raise InputError("--layout", part, "axis=number with an axis of " + ", ".join(AXES))
+            raise InputError("layout", part, "axis=number with an axis of " + ", ".join(AXES))
         elif not (value.isascii() and value.isdigit()) or (int(value) < 1 and key != "zero") or int(value) > 1_000_000:
-            raise InputError(f"--layout {key}", value, "a whole number of at least 1")
+            raise InputError(f"layout {key}", value, "a whole number of at least 1")
         else:
             given[key] = int(value)
     zero = given.get("zero", 3 if "fsdp" in given else 0)
     if zero > 3 or ("fsdp" in given and zero != 3):
-        raise InputError("--layout zero", zero, "a ZeRO stage from 0 to 3; fsdp is stage 3")
+        raise InputError("layout zero", zero, "a ZeRO stage from 0 to 3; fsdp is stage 3")
     tp, pp, cp = given.get("tp", 1), given.get("pp", 1), given.get("cp", 1)
     model = tp * pp * cp
     if chips % model:
         raise InputError(
-            "--layout",
+            "layout",
             text,
             f"axes that divide the chips: tp({tp}) * pp({pp}) * cp({cp}) = {model} does not divide {chips}",
         )
@@ -113,25 +113,25 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
         asked = dp  # what is left over replicates the sharded groups
     if asked and asked != dp:
         words = " * ".join(f"{k}({given[k]})" for k in ("dp", "fsdp", "tp", "pp", "cp") if k in given)
-        raise InputError("--layout", text, f"axes that multiply to the chips: {words} != chips({chips})")
+        raise InputError("layout", text, f"axes that multiply to the chips: {words} != chips({chips})")
     shard = given.get("fsdp", given.get("shard", dp if zero else 1))
     if dp % shard or (shard > 1 and not zero):
-        raise InputError("--layout shard", shard, f"a divisor of dp({dp}), with a ZeRO stage of at least 1")
+        raise InputError("layout shard", shard, f"a divisor of dp({dp}), with a ZeRO stage of at least 1")
     if global_batch % dp:
-        raise InputError("--layout dp", dp, f"a divisor of the global batch {global_batch}")
+        raise InputError("layout dp", dp, f"a divisor of the global batch {global_batch}")
     mbs = given.get("mbs", 0) or (_largest_divisor(global_batch // dp, 4) if pp == 1 else 1)
     if (global_batch // dp) % mbs:
-        raise InputError("--layout mbs", mbs, f"a divisor of the {global_batch // dp} sequences a replica has")
+        raise InputError("layout mbs", mbs, f"a divisor of the {global_batch // dp} sequences a replica has")
     ep = given.get("ep", 1)
     if (dp * cp) % ep:
-        raise InputError("--layout ep", ep, f"a divisor of dp({dp}) * cp({cp}) = {dp * cp}")
+        raise InputError("layout ep", ep, f"a divisor of dp({dp}) * cp({cp}) = {dp * cp}")
     vpp = given.get("vpp", 1)
     if vpp > 1 and pp == 1:
-        raise InputError("--layout vpp", vpp, "1 when pp is 1")
+        raise InputError("layout vpp", vpp, "1 when pp is 1")
     if heads and heads % tp:
-        raise InputError("--layout tp", tp, f"a divisor of the model's {heads} heads")
+        raise InputError("layout tp", tp, f"a divisor of the model's {heads} heads")
     if layers and pp * vpp > layers:
-        raise InputError("--layout pp", pp, f"pp({pp}) * vpp({vpp}) of at most the model's {layers} layers")
+        raise InputError("layout pp", pp, f"pp({pp}) * vpp({vpp}) of at most the model's {layers} layers")
     return Layout(dp, tp, pp, cp, ep, vpp, mbs, zero, shard, recompute, inner)
 
 

@@ -119,10 +119,10 @@ class Predictor:
         try:
             layout = read_layout(variant.layout, workload, acc, self.calibration, stack)
         except InputError as e:
-            named = e.field.replace("--layout", f"variants.{variant.name}.layout")
+            named = e.field.replace("layout", f"variants.{variant.name}.layout", 1)
             raise Refusal(f"{named}: {e.value!r} is not accepted on {acc}; expected {e.accepted}") from None
         except NoLayout as e:
-            raise NoLayout(e.reason.replace("--layout", f"variants.{variant.name}.layout"), e.unlock) from None
+            raise NoLayout(e.reason.replace("layout", f"variants.{variant.name}.layout", 1), e.unlock) from None
         p = predict(workload, acc, layout, self.calibration, stack)
         if not p.fits:
             raise DoesNotFit(

@@ -133,8 +133,7 @@ class SQLite(Database):
                 raise LedgerError(
                     self.where,
                     "there is none",
-                    "`chipwise jobs submit` or `chipwise router run` makes "
-                    "one; --ledger or CHIPWISE_LEDGER names another",
+                    "`chipwise jobs submit` or `chipwise router run` makes one; CHIPWISE_LEDGER names another",
                     missing=True,
                 )
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
@@ -224,7 +223,7 @@ def _problem(error: Exception) -> tuple[str, str]:
     ):
         return (
             f"it can't be opened for writing ({text})",
-            f"{_KEPT}; make the file and its folder writable, or name another with --ledger",
+            f"{_KEPT}; make the file and its folder writable, or name another ledger",
         )
     if name.startswith("SQLITE_IOERR"):
         return f"the disk failed or is full ({name}: {text})", (

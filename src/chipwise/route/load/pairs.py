@@ -13,7 +13,7 @@ Pairs = Mapping[str, float] | Sequence[str] | None
 def read_pairs(pairs: Pairs, field: str, example: str) -> dict[str, float]:
     """Numbers of at least 0 by name, from ``{"cost": 2}`` or ``["cost=2"]``; `field` is the option they are of.
 
-    >>> read_pairs(["cost=2", "time=0.5"], "--weight", "cost=2")
+    >>> read_pairs(["cost=2", "time=0.5"], "weights", "cost=2")
     {'cost': 2.0, 'time': 0.5}
     """
     if isinstance(pairs, Mapping):

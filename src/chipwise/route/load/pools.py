@@ -76,7 +76,7 @@ def read_pools(path: str | Path, knowledge: Knowledge | None = None) -> Pools:
     except BrokenFile as error:
         if error.field != "file":
             raise
-        raise error.under("--pools") from None
+        raise error.under("pools") from None
 
 
 def pools_of(

@@ -51,7 +51,7 @@ def policy_names() -> tuple[str, ...]:
     return (*POLICIES, *(name for name in own_names() if name not in POLICIES))
 
 
-def policy_list(text: str, field: str = "--policy") -> list[str]:
+def policy_list(text: str, field: str = "policy") -> list[str]:
     """The policies of a list such as ``fastest,cheapest``, each once; ``all``: every one of ours.
 
     >>> policy_list("fastest,cheapest,fastest")
@@ -67,7 +67,7 @@ def policy_list(text: str, field: str = "--policy") -> list[str]:
     return names
 
 
-def check_weights(policies: Iterable[str], weights: Iterable[str], field: str = "--weight") -> None:
+def check_weights(policies: Iterable[str], weights: Iterable[str], field: str = "weights") -> None:
     """Refuse weights that none of these policies hears. Policies of the user's own may hear any."""
     named = list(policies)
     if any(name not in POLICIES for name in named):

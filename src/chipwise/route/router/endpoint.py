@@ -29,15 +29,15 @@ class Endpoint:
         family, where, loopback = _resolved(address, host, port)
         if not loopback and not token:
             raise InputError(
-                "--metrics", address, f"a loopback address, or a bearer token beside it (--token-file or {TOKEN})"
+                "metrics", address, f"a loopback address, or a bearer token beside it (--token-file or {TOKEN})"
             )
         if not loopback and len(token) < SHORTEST:
-            raise InputError("--token-file", f"a token of {len(token)} characters", f"one of at least {SHORTEST}")
+            raise InputError("token_file", f"a token of {len(token)} characters", f"one of at least {SHORTEST}")
         kind = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
         try:
             self.server: ThreadingHTTPServer = kind(where, _handler(token, text))
         except OSError as error:
-            raise InputError("--metrics", address, f"an address that is free ({error.strerror or error})") from None
+            raise InputError("metrics", address, f"an address that is free ({error.strerror or error})") from None
         self.port = int(self.server.server_address[1])
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.1,), daemon=True, name="metrics")
 
@@ -61,7 +61,7 @@ def parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InputError("--metrics", address, _ACCEPTED)
+        raise InputError("metrics", address, _ACCEPTED)
     return host, int(port)
 
 
@@ -72,9 +72,9 @@ def read_token(file: Path | None) -> str:
     try:
         token = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("--token-file", str(file), f"a file that can be read ({_why(error)})") from None
+        raise InputError("token_file", str(file), f"a file that can be read ({_why(error)})") from None
     if not token or not token.isprintable() or " " in token:
-        raise InputError("--token-file", str(file), "one word: the token")
+        raise InputError("token_file", str(file), "one word: the token")
     return token
 
 
@@ -82,7 +82,7 @@ def _resolved(address: str, host: str, port: int) -> tuple[int, Any, bool]:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise InputError("--metrics", address, f"{_ACCEPTED} ({_why(error)})") from None
+        raise InputError("metrics", address, f"{_ACCEPTED} ({_why(error)})") from None
     family, _, _, _, where = addresses[0]
     loopback = all(ipaddress.ip_address(address_info[4][0]).is_loopback for address_info in addresses)
     return family, where, loopback

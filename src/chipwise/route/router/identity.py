@@ -62,5 +62,5 @@ def identity(folder: Path) -> Identity:
                 continue
             return Identity(name, lock)
     except OSError as error:
-        raise InputError("--state", str(folder), f"a folder that can be written ({error.strerror or error})") from None
-    raise InputError("--state", str(folder), f"fewer than {MOST} routers on this machine")
+        raise InputError("folder", str(folder), f"a folder that can be written ({error.strerror or error})") from None
+    raise InputError("folder", str(folder), f"fewer than {MOST} routers on this machine")

@@ -52,12 +52,12 @@ class ServiceOptions:
     ) -> Self:
         """The options as people write them; `keep` may be ``forever``."""
         if once and until_idle:
-            raise Conflict("--once", "--until-idle")
-        every, leased = _seconds(interval, "--interval", 0.01, 3600.0), _seconds(lease, "--lease", 1.0, 86_400.0)
+            raise Conflict("once", "until_idle")
+        every, leased = _seconds(interval, "interval", 0.01, 3600.0), _seconds(lease, "lease", 1.0, 86_400.0)
         if leased < 2 * every:
-            raise InputError("--lease", lease, f"at least twice the interval of {interval}")
-        kept = inf if keep == "forever" else _seconds(keep, "--keep", 3600.0, 3.2e9)
-        return cls(policy, every, leased, kept, read_pairs(weights, "--weight", "cost=2"), once, until_idle)
+            raise InputError("lease", lease, f"at least twice the interval of {interval}")
+        kept = inf if keep == "forever" else _seconds(keep, "keep", 3600.0, 3.2e9)
+        return cls(policy, every, leased, kept, read_pairs(weights, "weights", "cost=2"), once, until_idle)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def _check_one_machine(ledger: Ledger, pools: Pools) -> None:
     others = [row for row in ledger.routers() if row.host != here and liveness(row, now) == "alive"]
     if others and pools.of("local"):
         raise InputError(
-            "--pools",
+            "pools",
             pools.path,
             f"no local pools: router {others[0].id} works on this ledger on another "
             "machine, and local pools are processes of one",

@@ -15,7 +15,7 @@ from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RouterStatus(Result):
     """How routing stands."""
 

@@ -100,7 +100,7 @@ class GavelTrace:
 def read_gavel_trace(folder: Path) -> GavelTrace:
     """The trace of a folder."""
     if not folder.is_dir():
-        raise BrokenFile("--gavel-trace", str(folder), "a folder with jobs.csv, throughput.csv and cluster.csv")
+        raise BrokenFile("trace", str(folder), "a folder with jobs.csv, throughput.csv and cluster.csv")
     pools, count, price = _cluster(folder / "cluster.csv")
     rates = _rates(folder / "throughput.csv")
     rows = _jobs(folder / "jobs.csv")

@@ -25,7 +25,7 @@ def ready(target: Path, policies: int) -> None:
     """Refuse a picture that can't be drawn, before the work it would show."""
     plots.ready(target)
     if policies > MOST_POLICIES:
-        raise InputError("--plot", f"{policies} policies", f"at most {MOST_POLICIES} policies side by side")
+        raise InputError("plot", f"{policies} policies", f"at most {MOST_POLICIES} policies side by side")
 
 
 def draw(outcomes: Sequence[Outcome], title: str, labels: Sequence[str], target: Path) -> None:

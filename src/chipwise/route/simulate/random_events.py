@@ -30,9 +30,9 @@ class RandomEvents:
 
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < MOST_SEED:
-            raise InputError("--seed", self.seed, f"a whole number from 0 to {MOST_SEED - 1:,}")
+            raise InputError("seed", self.seed, f"a whole number from 0 to {MOST_SEED - 1:,}")
         if not 0 <= self.failures <= 1:
-            raise InputError("--failures", self.failures, "failures of a node an hour from 0 to 1, such as 0.0005")
+            raise InputError("failures", self.failures, "failures of a node an hour from 0 to 1, such as 0.0005")
 
     def seconds(self, estimate: Estimate, job: str, pool: str) -> float:
         """How long a whole run really takes: its value, or drawn so that nine in ten lie in the interval.

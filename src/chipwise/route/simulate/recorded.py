@@ -95,7 +95,10 @@ def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) 
     factor = speed.get(pool.chip, 1.0 if pool.family == "gpu" else 0.0)
     if not factor:
         return Infeasible(
-            pool.name, VARIANT, f"recorded on GPUs: no speed is known on {pool.chip}", f"--speed {pool.chip}=FACTOR"
+            pool.name,
+            VARIANT,
+            f"recorded on GPUs: no speed is known on {pool.chip}",
+            f"a speed for it, such as {pool.chip}=2.5",
         )
     taken = pool.takes(chips)
     if taken is None:
@@ -119,9 +122,9 @@ def _check_speed(speed: Mapping[str, float], pools: Sequence[Pool]) -> None:
     chips = sorted({p.chip for p in pools})
     for chip, factor in speed.items():
         if chip not in chips:
-            raise InputError("--speed", chip, f"a chip of the pools: {', '.join(chips)}")
+            raise InputError("speed", chip, f"a chip of the pools: {', '.join(chips)}")
         if not 0 < factor <= MOST_FACTOR:
-            raise InputError("--speed", f"{chip}={factor:g}", "a factor above 0, such as h100=2.5")
+            raise InputError("speed", f"{chip}={factor:g}", "a factor above 0, such as h100=2.5")
 
 
 def _assumed(pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Checkpoint | None) -> tuple[str, ...]:
@@ -131,7 +134,7 @@ def _assumed(pools: Sequence[Pool], speed: Mapping[str, float], checkpoint: Chec
     if gpus:
         words.append(
             f"recorded jobs take the recorded time on {', '.join(gpus)}: without a model nothing better is "
-            "known; --speed CHIP=FACTOR says it"
+            "known; a speed of the chip says it"
         )
     if speed:
         words.append(

@@ -44,8 +44,8 @@ class SimulationOptions:
     @classmethod
     def read(cls, seed: int | None, failures: float, repair: str | float, tick: str | float, weights: Pairs) -> Self:
         """The options as people write them."""
-        events = RandomEvents(seed, failures, _seconds(repair, "--repair", 0.0))
-        return cls(events, _seconds(tick, "--tick", 1.0), read_pairs(weights, "--weight", "cost=2"))
+        events = RandomEvents(seed, failures, _seconds(repair, "repair", 0.0))
+        return cls(events, _seconds(tick, "tick", 1.0), read_pairs(weights, "weights", "cost=2"))
 
 
 class Watcher(Protocol):
@@ -81,13 +81,13 @@ def open_trace(
 ) -> Trace:
     """The trace of a file in the pools of a pools file, or of a folder in Gavel's form, which has its own pools."""
     if path.is_dir() or not (path.suffix or pools or path.exists()):  # what is missing was meant as a folder
-        for option, value in (("--pools", pools), ("--speed", speed)):
+        for option, value in (("pools", pools), ("speed", speed)):
             if value:
                 raise Conflict(option, "a Gavel trace", "its cluster.csv and throughput.csv say it")
         return load_gavel_trace(path)
     if pools is None:
-        raise InputError("--pools", NOTHING, "a pools file (YAML)")
-    factors = read_pairs(speed, "--speed", "h100=2.5")
+        raise InputError("pools", NOTHING, "a pools file (YAML)")
+    factors = read_pairs(speed, "speed", "h100=2.5")
     return load_trace(path, read_pools(pools, knowledge), factors, (watcher or _Silent()).say)
 
 
@@ -157,7 +157,7 @@ def _assumptions(trace: Trace, options: SimulationOptions) -> list[str]:
         lines.append(
             "runs take exactly what was estimated"
             + (", spot interruptions as expected on average" if spot else "")
-            + "; --seed N draws them from their intervals"
+            + "; a seed draws them from their intervals"
         )
     else:
         lines.append(

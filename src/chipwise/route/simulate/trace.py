@@ -50,7 +50,7 @@ def read_trace(
     else:
         entries, name = _listed(path)
     if speed:
-        raise InputError("--speed", ",".join(speed), "recorded jobs: those with workloads are predicted on every chip")
+        raise InputError("speed", ",".join(speed), "recorded jobs: those with workloads are predicted on every chip")
     return _trace(name, entries, pools, estimator or Estimator(), say)
 
 

@@ -116,7 +116,7 @@ JOB_COLUMNS: tuple[Column[JobOutcome], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Simulation(Result):
     """A trace under one or more policies."""
 

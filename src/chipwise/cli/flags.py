@@ -1,0 +1,50 @@
+"""Errors in the words of the command line: a verb's parameter `time_limit` is its flag ``--time-limit``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import wraps
+from typing import Any
+
+from chipwise.errors import NOTHING, InputError
+
+
+def name_flags(command: Any) -> Any:
+    """The command of click whose errors name its own flags and arguments; so do those of its verbs."""
+    for verb in getattr(command, "commands", {}).values():
+        name_flags(verb)
+    callback = command.callback
+    if callback is None:
+        return command
+
+    @wraps(callback)
+    def called(**given: Any) -> Any:
+        try:
+            return callback(**given)
+        except InputError as error:
+            raise in_flags(error, command, given) from None
+
+    command.callback = called
+    return command
+
+
+def in_flags(error: InputError, command: Any, given: Mapping[str, Any]) -> InputError:
+    """The error with flags where it names parameters that were given, or that should have been.
+
+    A name that no flag was given for is the key of a file: `model` of a workload file, not ``--model``.
+    """
+    spoken = {parameter.name: _spoken(parameter) for parameter in command.params}
+
+    def name(field: str) -> str:
+        parameter, space, rest = field.partition(" ")  # "layout tp": an axis of the layout
+        known = parameter in spoken and (given.get(parameter) is not None or error.value is NOTHING)
+        return f"{spoken[parameter]}{space}{rest}" if known else field
+
+    return error.renamed(name)
+
+
+def _spoken(parameter: Any) -> str:
+    """The longest flag of an option, the name that help shows of an argument."""
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    return str(parameter.metavar or parameter.name).strip("[].")
