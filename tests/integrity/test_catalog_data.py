@@ -306,6 +306,7 @@ def test_networks_are_for_known_chips():
         "offers.csv",
         "commitments.csv",
         "instances.csv",
+        "google_hosts.csv",
     ],
 )
 def test_data_files_hold_no_local_paths(name: str):

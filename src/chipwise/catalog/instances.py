@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from chipwise.catalog.files import rows
 
+N1 = "n1-"  # Google's hosts that accelerators are attached to, at a price of their own
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -38,6 +40,16 @@ def instances() -> Mapping[tuple[str, str], Instance]:
             )
             by_name.setdefault((instance.cloud, squashed(instance.name)), instance)
     return MappingProxyType(by_name)
+
+
+@cache
+def google_hosts() -> Mapping[str, tuple[str, ...]]:
+    """Beginnings of the names of Google's hosts of an accelerator, by SkyPilot's name for it.
+
+    >>> google_hosts()["H100-MEGA"], google_hosts()["T4"] == (N1,)
+    (('a3-megagpu-',), True)
+    """
+    return MappingProxyType({row["accelerator"]: tuple(row["hosts"].split()) for row in rows("google_hosts.csv")})
 
 
 def squashed(name: str) -> str:

@@ -12,10 +12,11 @@ from chipwise.catalog.files import tables
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """Who makes chips: how Kubernetes counts them, and whether they can be bought."""
+    """Who makes chips: how Kubernetes counts them, what their cores are called, and whether they can be bought."""
 
     id: str
     kubernetes_resource: str  # what its device plugin registers
+    cores: str  # what it calls a chip's cores
     not_sold: str  # why no server with them can be bought; "": it can
     source: str
     date: str
@@ -32,6 +33,7 @@ def vendors() -> Mapping[str, Vendor]:
         Vendor(
             id=table["id"],
             kubernetes_resource=table["kubernetes_resource"],
+            cores=table["cores"],
             not_sold=table.get("not_sold", ""),
             source=table["source"],
             date=table["date"],

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, ClassVar, NamedTuple
 
 from chipwise.catalog import DTYPES, Chip, Figure, Offer, Slices, load
+from chipwise.catalog.vendors import vendors
 from chipwise.present import numbers
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
@@ -38,13 +39,6 @@ FIGURES = {  # what people call the figures
     "fabric.host_chips": "chips of a host",
     "fabric.scale_out": "network of a chip, one way",
     "fabric.host_link": "link to the host, one way",
-}
-CORES = {
-    "nvidia": "SMs",
-    "amd": "CUs",
-    "google": "matrix units (MXUs)",
-    "aws": "NeuronCores",
-    "intel": "matrix engines",
 }
 TORUS = ("fabric.dims", "fabric.wrap", "fabric.link")
 
@@ -82,7 +76,7 @@ class FigureRow(NamedTuple):
     def label(self) -> str:
         """What people call it."""
         if self.name == "cores":
-            return CORES.get(self.chip.vendor, "cores")
+            return vendors()[self.chip.vendor].cores
         if self.name.startswith("peak."):
             return f"peak {self.name[5:]}, dense"
         return FIGURES.get(self.name, self.name)

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.catalog import exact_chip, instances
-from chipwise.catalog.instances import squashed
+from chipwise.catalog.instances import N1, google_hosts, squashed
 from chipwise.errors import NOTHING, InputError, UnknownName
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, lines_of
 from chipwise.io.files import read_text
@@ -26,19 +26,7 @@ from chipwise.prices.providers import NAMES
 MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
 NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
 CHIPS = {"A100": "a100-40gb"}  # SkyPilot writes A100-80GB for the larger one
-# hosts of Google's accelerators by SkyPilot's names: sky/catalog/gcp_catalog.py, read 2026-11-15
-HOSTS = {
-    "A100": ("a2-highgpu-", "a2-megagpu-"),
-    "A100-80GB": ("a2-ultragpu-",),
-    "L4": ("g2-standard-",),
-    "H100": ("a3-highgpu-",),
-    "H100-MEGA": ("a3-megagpu-",),
-    "H200": ("a3-ultragpu-",),
-    "B200": ("a4-highgpu-",),
-    "RTXPRO6000": ("g4-standard-",),
-}
 ATTACHED, ATTACHED_NOTE = "(attached to N1 VM)", "accelerator only; the N1 host VM is extra"
-N1 = ("P4", "P100", "T4", "V100")
 NOT_ACCELERATORS = "no accelerator in it"
 PLACEHOLDER = "a placeholder: instances of other sizes have the very same price"
 NO_PRICE = "no price"
@@ -194,11 +182,11 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[ListedOffer]:
             )
             continue
         chip = _chip(name)
-        if chip is None or name not in (*HOSTS, *N1):
+        if chip is None:
             tally.add(f"unknown accelerator {name}")
             continue
         chips = line.number_of("AcceleratorCount", "a number of accelerators above 0", MAX_CHIPS)
-        if name in N1:
+        if google_hosts().get(name) == (N1,):
             yield from _priced(
                 line,
                 ListedOffer(
@@ -207,7 +195,7 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[ListedOffer]:
                 tally,
             )
             continue
-        fitting = _hosts_of(name, chips, line["AvailabilityZone"], hosts)
+        fitting = _hosts_of(name, chip, chips, line["AvailabilityZone"], hosts)
         if not fitting:
             tally.add(NO_HOST)
         for instance, host in fitting.items():
@@ -219,12 +207,14 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[ListedOffer]:
         tally.add(NO_CHIPS)
 
 
-def _hosts_of(name: str, chips: float, zone: str, hosts: dict[tuple[str, str], Line]) -> dict[str, Line]:
+def _hosts_of(name: str, chip: str, chips: float, zone: str, hosts: dict[tuple[str, str], Line]) -> dict[str, Line]:
     """The hosts of a zone that hold so many of these accelerators."""
+    families = google_hosts().get(name, ("",))  # not listed: every host of the chip
     fitting = [
         instance_type.name
         for instance_type in instances().values()
-        if instance_type.cloud == "gcp" and instance_type.chips == chips and instance_type.name.startswith(HOSTS[name])
+        if (instance_type.cloud, instance_type.chip_id, instance_type.chips) == ("gcp", chip, chips)
+        and instance_type.name.startswith(families)
     ]
     return {instance: hosts[instance, zone] for instance in fitting if (instance, zone) in hosts}
 
