@@ -189,7 +189,7 @@ BAD = {
     "--check nothing.json": "no such file: 'nothing.json'",
     "-o yaml": "--output",
     "--now-on h999": "chip",
-    "--chips 0": "chips",
+    "--chips 0": "--chips",
     "--rate 5": "--rate",
     "--pricing rent": "--pricing",
     "--pricing ,": "--pricing",

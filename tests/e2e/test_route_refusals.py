@@ -198,7 +198,7 @@ def test_a_drained_pool_is_why_a_job_waits(at, tmp_path):
         ("layout: tp=banana", "variants.gpu.layout tp: 'banana'"),
         ("layout: tp=7", "variants.gpu.layout: 'tp=7'"),
         ("program: nope.py", "variants.gpu.program: 'nope.py'"),
-        ("program: 'nope.py:f'", "variants.gpu.program: 'nope.py:f'"),
+        ("program: 'nope.py:f'", "variants.gpu.program: no such file: 'nope.py:f'"),
     ],
 )
 def test_what_a_variant_cannot_have_is_named_as_in_the_file(variant, said):
